@@ -1,11 +1,14 @@
 #!/usr/bin/env node
-// This file starts the command. Before it has checked the Node.js version it imports little, because an old
-// Node.js cannot load the other files.
+// This file starts the command. Until it has checked the Node.js version, it imports only files that an old Node.js can
+// load.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { chooseNode } from "./node-version.ts";
 
-/** Returns the Node.js that an optional dependency contains, for this operating system. */
+/**
+ * Returns the file of the Node.js in the package's optional dependency for this operating system; undefined if it is
+ * not installed.
+ */
 function findOther(): string | undefined {
   try {
     return createRequire(import.meta.url).resolve(`node-${process.platform}-${process.arch}/bin/node`);
@@ -17,9 +20,9 @@ function findOther(): string | undefined {
 /** Runs this command line with another Node.js, and ends as that process ends. */
 function runWith(file: string): void {
   const child = spawn(file, process.argv.slice(1), { stdio: "inherit" });
-  // A terminal sends its signals to both processes. If this process passed such a signal on, the second copy
-  // would stop the platform at once. A signal from another sender reaches only this process, so it is passed
-  // on.
+  // A terminal sends its signals to both processes. If this process passed such a signal on, the child would get the
+  // signal twice, and would stop the platform at once. A signal from another sender reaches only this process, so this
+  // process passes it on.
   const isOnTerminal = process.stdin.isTTY;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => void ((isOnTerminal && signal !== "SIGTERM") || child.kill(signal)));

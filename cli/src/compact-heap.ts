@@ -2,7 +2,7 @@ import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** Milliseconds of each observation of the event loop. */
+/** Milliseconds of one observation of the event loop. */
 const OBSERVED_MS = 5_000;
 /** The process is idle if its event loop was busy for at most this part of an observation. */
 const IDLE_UTILIZATION = 0.05;
@@ -11,7 +11,7 @@ type CollectGarbage = (options: { type: "major"; execution: "sync"; flavor: "las
 
 /**
  * Collects the garbage of the start once the process is idle. V8 does not collect garbage in an idle process, so the
- * process would keep this memory until calls come. The collection halts the process for some tenths of a second.
+ * process would hold this memory until calls arrive. The collection halts the process for some tenths of a second.
  * Therefore it waits until the process was idle for a whole observation.
  *
  * @param observedMs the milliseconds of each observation
@@ -29,7 +29,7 @@ export function compactHeapOnceIdle(observedMs = OBSERVED_MS): void {
   timer.unref();
 }
 
-/** Node exposes V8's collector only to contexts that are created after the flag is set. */
+/** Runs V8's garbage collector. Node exposes the collector only to contexts that are created after the flag is set. */
 function collectGarbage(): void {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as CollectGarbage;

@@ -6,8 +6,8 @@ import { commandsOf, findCommand, firstWords, flagsOf } from "./table/commands.t
 export type Candidate = readonly [word: string, help: string];
 
 /**
- * Returns the candidates that complete the last of `words`. Returns none where the command line allows any
- * text, such as the path of a file.
+ * Returns the candidates that complete the last of `words`. Returns none if the command line allows any text at that
+ * position, such as the path of a file.
  *
  * @param contexts names of the contexts
  */
@@ -60,13 +60,14 @@ function valuesOf(name: string, { values = [], help }: Parameter, contexts: read
   return (name === "context" ? contexts : values).map((value) => [value, help]);
 }
 
-/** `depute complete -- WORDS`: one candidate a line, with a tab before its help. */
+/** `depute complete -- WORDS`: prints one candidate per line, with a tab between the word and its help. */
 export async function printCandidates({ rest }: Invocation): Promise<void> {
   let contexts: string[] = [];
   try {
     contexts = Object.keys(readConfig().contexts);
   } catch {
-    // Completion must not print errors into the user's shell. Every other command reports the broken configuration.
+    // The configuration cannot be read. Completion must not print errors into the user's shell; every other command
+    // reports the error.
   }
   const lines = candidatesFor(rest, contexts).map(([word, help]) => `${word}\t${help}\n`);
   process.stdout.write(lines.join(""));

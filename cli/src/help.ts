@@ -9,7 +9,7 @@ const GROUPS = [
   ["settings", "Settings of the command"],
 ] as const;
 
-/** The text of `depute --help`. */
+/** Returns the text of `depute --help`. */
 export function overview(): string {
   const sections = GROUPS.map(([group, title]) => {
     const rows = group === "resources" ? resources() : inGroup(group);
@@ -37,7 +37,7 @@ function resources(): [string, string][] {
   });
 }
 
-/** The text of `depute RESOURCE --help`. */
+/** Returns the text of `depute RESOURCE --help`. */
 export function resourceHelp(resource: string): string {
   const rows = commandsOf(resource).map(({ path, summary }): [string, string] => [path, summary]);
   return `depute ${resource}\n\n${aligned(rows)}\n\ndepute ${resource} VERB --help shows a command's flags.\n`;
@@ -50,7 +50,7 @@ export function usageOf(command: Command): string {
   return ["depute", command.path, ...args, "[flags]", ...rest].join(" ");
 }
 
-/** The text of `depute COMMAND --help`. */
+/** Returns the text of `depute COMMAND --help`. */
 export function commandHelp(command: Command): string {
   const args = (command.args ?? []).map((each): [string, string] => [each.name, described(each)]);
   const flags = Object.entries(flagsOf(command)).map(([name, flag]): [string, string] => [
@@ -68,13 +68,13 @@ export function commandHelp(command: Command): string {
   ].join("\n\n");
 }
 
-/** A flag as help shows it, e.g. `-o, --output FORM`. */
+/** Returns a flag in the form that help shows, e.g. `-o, --output FORM`. */
 export function flagUsage(name: string, { type, short }: Parameter): string {
   const value = type === "bool" ? "" : ` ${type.toUpperCase()}`;
   return `${short === undefined ? "" : `-${short}, `}--${name}${value}`;
 }
 
-/** The help of a parameter, with its values and its default. */
+/** Returns the help of a parameter, with its allowed values and its default. */
 export function described({ help, values, required, default: preset }: Parameter): string {
   const choices = values === undefined ? "" : ` (${values.join(", ")})`;
   const fallback = preset === undefined ? (required ? " [required]" : "") : ` [default ${preset}]`;

@@ -6,8 +6,8 @@ import { escapeControls } from "./print/safe-text.ts";
 import { loadOwnWords, loadProgram } from "./programs.ts";
 import { commandsOf, findCommand, firstWords } from "./table/commands.ts";
 
-// Caches the compiled code of every module that is loaded after this line. So later starts of the command
-// need not compile these modules.
+// Caches the compiled code of every module that is loaded after this line. So later runs of the command need not
+// compile these modules.
 enableCompileCache();
 
 /** Runs a command line. @returns its exit code */
@@ -57,7 +57,7 @@ function print(text: string): number {
   return EXIT.ok;
 }
 
-/** Milliseconds after a failure within which the process must have ended by itself. */
+/** Milliseconds after a failure after which the process is ended, unless it has ended before. */
 const LEFTOVERS_MS = 2_000;
 
 // If the reader of the output closes the pipe, as `head` does, the command ends without an error.
@@ -71,8 +71,8 @@ main(process.argv.slice(2)).then(
     process.exitCode ??= code;
   },
   async (error: unknown) => {
-    // A service that fails in the middle of its start may leave timers and connections behind. The timer lets a process
-    // that has nothing left to do end at once.
+    // A service that fails in the middle of its start may leave timers and connections open. The timer below does not
+    // keep the process alive, so a process without open resources ends at once.
     setTimeout(() => process.exit(), LEFTOVERS_MS).unref();
     if (error instanceof CommandError) {
       console.error(`depute: ${escapeControls(error.message)}`);

@@ -8,8 +8,7 @@ const PLATFORM_MAJOR = 24;
 const PLATFORM_COMMANDS: ReadonlySet<string> = new Set(["start", "serve", "cluster"]);
 
 /**
- * The decision how to run a command: with this Node.js, with the Node.js among the package's dependencies, or
- * not at all.
+ * The decision how to run a command: with this Node.js, with the Node.js in the package's dependencies, or not at all.
  */
 export type NodeChoice =
   | { readonly kind: "this" }

@@ -6,7 +6,7 @@ export function parentGone(): Promise<void> {
   const { channel } = process;
   if (channel === undefined) return new Promise(() => {});
   const ended = new Promise<void>((resolve) => process.once("disconnect", resolve));
-  // The IPC channel must not keep the process alive.
+  // `unref` prevents the IPC channel from keeping the process alive.
   channel.unref();
   return ended;
 }

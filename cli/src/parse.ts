@@ -3,11 +3,14 @@ import { CommandError } from "./exit-codes.ts";
 import type { Command, Invocation, Parameter } from "./table/command.ts";
 import { flagsOf } from "./table/commands.ts";
 
-/** Maximum length of a misspelled word for which a similar word is suggested, in characters. */
+/** Maximum length in characters of a misspelled word for which the error suggests a similar word. */
 const MAX_SUGGESTED = 64;
-/** A public key in base64url that begins with a hyphen, as one key in 64 does. No flag has that length. */
+/** A public key in base64url that begins with a hyphen. One key in 64 does. No flag has that length. */
 const KEY_LIKE_FLAG = /^-[A-Za-z0-9_-]{42}$/;
-/** The mark before such a key while words are parsed. No word of a command line contains it. */
+/**
+ * The mark that precedes a key with a leading hyphen while words are parsed. No word of a command line contains this
+ * character.
+ */
 const MARK = "\0";
 
 /**
@@ -38,7 +41,7 @@ export function parseInvocation(command: Command, words: readonly string[]): Inv
   return { command, values: givenValues, rest };
 }
 
-/** The arguments and flags of a command, by the names of their values. */
+/** Returns the arguments and flags of a command, by the names of their values. */
 export function parametersOf(command: Command): (readonly [name: string, parameter: Parameter])[] {
   return [
     ...(command.args ?? []).map((argument) => [argument.name, argument] as const),
@@ -99,7 +102,9 @@ function usage(command: Command, problem: string): CommandError {
   return new CommandError(`${problem}; see depute ${command.path} --help`);
 }
 
-/** Returns the known name that is most similar to a misspelled one; undefined if none is within two changed letters. */
+/**
+ * Returns the known name that is most similar to a misspelled name; undefined if no name is within two changed letters.
+ */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   if (word.length > MAX_SUGGESTED) return undefined;
   const near = names.map((name) => [distance(word, name), name] as const).sort(([a], [b]) => a - b)[0];

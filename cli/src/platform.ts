@@ -21,7 +21,7 @@ import { requireFree } from "./ports.ts";
 import { withoutUnused } from "./unused-settings.ts";
 import { version } from "./version.ts";
 
-/** Services that run in this process, and the resources that were opened for them. */
+/** The services that run in this process, and the resources that they use. */
 export interface Platform {
   readonly host: Host;
   readonly settings: CommonSettings;
@@ -31,8 +31,8 @@ export interface Platform {
 }
 
 /**
- * The services to run (`modules`), and those of them that listen on a port (`listen`). The others can be called only
- * within the process.
+ * The services to run (`modules`), and the services among them that listen on a port (`listen`). Only the services of
+ * this process can call the others.
  */
 export interface PlatformOptions {
   readonly modules: readonly ModuleName[];
@@ -43,8 +43,8 @@ export interface PlatformOptions {
   readonly name: string;
   readonly description: string;
   /**
-   * The settings that have no effect on this command, by name, each with the reason. The command refuses to
-   * start if the user sets one of them, and shows the reason.
+   * The settings that have no effect on this command, each with the reason. The command refuses to start if the user
+   * sets such a setting, and shows the reason.
    */
   readonly unused?: Readonly<Record<string, string>>;
 }
@@ -58,7 +58,8 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   const { modules, listen, args, name, description, unused = {} } = options;
   const loaded = await loadModules(modules);
   const allSettings = mergeSettings(commonSettings, ...loaded.map((module) => module.settings));
-  // The file may have settings of other services. Only then are their modules needed.
+  // The file may contain settings of other services. So the import loads the settings of all services, but only if a
+  // file exists.
   const file = await readConfigFile(args, async () => (await import("./modules.ts")).platformSettings());
   const table = withoutUnused(allSettings, unused, args, file);
   const settings = {
@@ -110,14 +111,14 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
 }
 
 /**
- * Milliseconds between the loss of a store and the end of the process. In this time callers still get a refusal that
- * names the loss.
+ * Milliseconds between the loss of a store and the end of the process. In this time, callers still get a refusal that
+ * states the loss.
  */
 const LAST_ANSWERS_MS = 250;
 
 /**
- * Ends the process without closing its stores. SQLite writes and removes files at a store's path when it closes
- * the store. After the store was lost, these files may belong to another database.
+ * Ends the process without closing its stores. When SQLite closes a store, it writes and removes files at the store's
+ * path. After the loss, these files may belong to another database.
  */
 function endWithoutStore(log: Logger, error: StoreLostError): void {
   log.fatal({ err: error }, "a store is lost; the process ends");

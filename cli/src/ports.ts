@@ -3,8 +3,8 @@ import { createServer } from "node:net";
 import { envName, flagName, SettingsError } from "@depute/service";
 
 /**
- * Returns free ports below the system's range of ephemeral ports. The system therefore gives none of them to another
- * process before they are used.
+ * Returns free ports below the system's range of ephemeral ports. The system therefore gives none of these ports to
+ * another process before the caller uses them.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const free = new Set<number>();
@@ -16,7 +16,7 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * Checks that an address is free, before the command starts processes that it would have to stop again.
+ * Checks that an address is free, before the command starts processes that it would then have to stop.
  *
  * @param port 0 for any free port, which is not checked
  * @param setting the name of the port's setting, for the error

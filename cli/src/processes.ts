@@ -6,23 +6,26 @@ import { createInterface } from "node:readline";
 export interface Child {
   readonly name: string;
   readonly pid: number | undefined;
-  /** True once `stop` was called. */
+  /** True after the first call of `stop`. */
   readonly stopping: boolean;
   /** Resolves with the exit code or signal when the process has ended. */
   readonly exited: Promise<string>;
-  /** Asks the process to end, and ends it by force after `graceMs`. */
+  /** Asks the process to end, and kills it after `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** Ends the running processes when this one exits. One listener serves all, because Node warns of more than ten. */
+/**
+ * Functions that kill the running child processes when this process exits. One listener calls all of them, because Node
+ * warns about more than ten listeners.
+ */
 const killers = new Set<() => void>();
 process.once("exit", () => {
   for (const kill of killers) kill();
 });
 
 /**
- * Starts a process, and waits until it prints a line that contains `ready`. Its standard error goes to this process's
- * standard error. When this process ends, the IPC channel closes, so that the child notices.
+ * Starts a process, and waits until the process prints a line that contains `ready`. The child's standard error goes to
+ * this process's standard error. When this process ends, the IPC channel closes, so that the child notices the end.
  *
  * @throws Error if the process ends before it is ready
  */
@@ -33,14 +36,15 @@ export async function startChild(
   env: NodeJS.ProcessEnv,
   ready: string,
 ): Promise<Child> {
-  // The child gets its own process group. So Ctrl-C reaches only this process, which then stops its children in order.
+  // The child gets its own process group. So Ctrl-C reaches only this process, which then stops its children one after
+  // the other.
   const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "inherit", "ipc"], detached: true });
   const killer = () => killGroup(child);
   killers.add(killer);
   let stopping = false;
   const exited = once(child, "exit").then(([code, signal]) => {
     killers.delete(killer);
-    // A process that was killed leaves the processes that it started, such as the database behind `tied.ts`.
+    // A killed process leaves the processes that it started, such as the database behind `tied.ts`.
     killGroupOf(child);
     return String(signal ?? code);
   });

@@ -8,11 +8,11 @@ import type { Invocation } from "./table/command.ts";
 // biome-ignore lint/suspicious/noConfusingVoidType: a program without an own exit code returns nothing
 export type Program = (invocation: Invocation) => Promise<number | void>;
 
-/** A command that parses its own arguments, as the commands that start services do. */
+/** A command that parses its own arguments, like the commands that start services. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a command without an own exit code returns nothing
 export type OwnWords = (words: readonly string[]) => Promise<number | void>;
 
-/** The programs of the commands in the table, by name. Each program is imported when it runs. */
+/** The programs of the commands in the table, by name. A program is imported only when it runs. */
 export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
   delegate: async () => (await import("./client/delegate.ts")).delegate,
   wait: async () => (await import("./client/delegate.ts")).wait,
@@ -40,7 +40,7 @@ export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
   printVersion: async () => (await import("./version.ts")).printVersion,
 };
 
-/** The commands that parse their own arguments. Each is imported when it runs. */
+/** The commands that parse their own arguments. A command is imported only when it runs. */
 export const OWN_WORDS: Readonly<Record<string, () => Promise<OwnWords>>> = {
   start: async () => (await import("./commands/start.ts")).start,
   serveNamed: async () => (await import("./commands/serve.ts")).serveNamed,

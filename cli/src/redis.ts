@@ -6,14 +6,14 @@ import { type Child, startChild } from "./processes.ts";
 
 const TIED = fileURLToPath(new URL("./tied.ts", import.meta.url));
 
-/** A Redis without persistence, on a loopback port. It only transports wake-ups, so its loss loses no data. */
+/** A Redis without persistence, on a loopback port. This Redis only transports wake-ups, so its end loses no data. */
 export interface LocalRedis {
   readonly url: string;
   /** Starts the server, and resolves when it accepts connections. */
   start(): Promise<Child>;
 }
 
-/** Whether a redis-server can be started from the PATH. */
+/** Whether the PATH contains a redis-server that runs. */
 export function findRedis(): boolean {
   return spawnSync("redis-server", ["--version"]).status === 0;
 }

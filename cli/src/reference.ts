@@ -59,7 +59,7 @@ A flag wins over its variable, and a variable over the context.
 | \`--secret-file\` | \`DEPUTE_SECRET_FILE\` |
 `;
 
-/** The text of docs/cli.md. */
+/** Returns the text of docs/cli.md. */
 export function referencePage(): string {
   const visibleCommands = COMMANDS.filter(({ hidden = false }) => !hidden);
   return `${[

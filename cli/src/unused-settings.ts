@@ -1,12 +1,12 @@
 import { envName, type FileValues, flagName, SettingsError, type SettingsTable } from "@depute/service";
 
 /**
- * Returns a table of settings without those that have no effect on a command.
+ * Returns a table of settings without the settings that have no effect on a command.
  *
- * @param unused the settings without effect by name, each with the reason and what to do instead
+ * @param unused the settings without effect by name, each with the reason and the remedy
  * @param file the values of the file of settings
  * @param env the process's variables
- * @throws SettingsError if a flag, a variable or the file sets one of them
+ * @throws SettingsError if a flag, a variable or the file sets a setting without effect
  */
 export function withoutUnused(
   table: SettingsTable,

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** The version of the package. */
+/** Returns the version in the package's manifest. */
 export function version(): string {
   const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8");
   return (JSON.parse(manifest) as { version: string }).version;

@@ -1,9 +1,11 @@
 import type { CommonSettings } from "@depute/service";
 
-/** Whether this code runs from a clone of the repository, where npm has the repository's scripts. */
+/** Whether this code runs from a clone of the repository, where npm offers the repository's scripts. */
 const IS_CLONE = import.meta.url.endsWith(".ts");
 
-/** The text that a person sees when the platform is ready: its address, and first calls. */
+/**
+ * Returns the text that a person sees when the platform is ready: the platform's address, and examples of first calls.
+ */
 export function welcome(url: string, settings: CommonSettings): string {
   const access = settings.auth === "open" ? "open, loopback only" : "credentials required";
   return `

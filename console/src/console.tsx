@@ -24,7 +24,7 @@ const PAGE: Readonly<Record<PageName, React.ComponentType<{ place: Place }>>> = 
   log: lazy(() => import("./pages/log.tsx")),
 };
 
-/** The whole console, with the caller's credentials. */
+/** Shows the console. Its calls carry the credentials that the browser stores. */
 export function Console({ queries }: { readonly queries: QueryClient }) {
   const [credentials, setCredentials] = useState(readCredentials);
   const transport = useMemo(() => createTransport(credentials), [credentials]);

@@ -42,7 +42,10 @@ export function errorTable(
   );
 }
 
-/** Returns the code and message of a reason. A reason that this version does not know gets those of INTERNAL. */
+/**
+ * Returns the code and message of a reason. A reason that this version does not know gets the code and message of
+ * INTERNAL.
+ */
 export function rowOf(table: ErrorTable, reason: ErrorReason): ErrorRow {
   return table.get(reason) ?? JSON_RPC.INTERNAL_ERROR;
 }

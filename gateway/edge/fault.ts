@@ -12,7 +12,7 @@ export interface RpcError {
 }
 
 /**
- * A refusal with error data in the form that the wire's protocol defines. It replaces Depute's usual error
+ * A refusal whose error data has the form that the wire's protocol defines. This data replaces Depute's usual error
  * data.
  */
 export class WireFault extends Error {
@@ -77,7 +77,10 @@ function faultsOf({ message, violations }: DeputeError): string {
     .join("; ");
 }
 
-/** Adds metadata to a refusal. If the protocol defines the refusal's data, the metadata are added to that data too. */
+/**
+ * Adds metadata to a refusal. If the refusal has data in the form of the wire's protocol, this function adds the
+ * metadata to that data too.
+ */
 export function withMetadata(thrown: unknown, more: Record<string, string>): WireFault | DeputeError {
   const refusal = refusalIn(thrown).with({ metadata: more, cause: thrown });
   if (!(thrown instanceof WireFault) || !isObject(thrown.data)) return refusal;

@@ -6,7 +6,7 @@ import { JSON_RPC, OWN } from "./own-codes.ts";
 import type { WireError } from "./route.ts";
 
 /**
- * Returns a function that converts an exception to a JSON-RPC error response. It is for requests that fail
+ * Returns a function that converts an exception to a JSON-RPC error response. The function is for requests that fail
  * before any call is read, so the response's id is null.
  */
 export function jsonRpcErrors(table: ErrorTable): (thrown: unknown, requestId: string) => WireError {

@@ -55,7 +55,7 @@ export interface JsonRpcEndpoint {
   readonly errorData?: (refusal: DeputeError, requestId: string) => JsonValue;
 }
 
-/** The outcome of a call, for the log. */
+/** The outcome of one call, from which the request's log line is written. */
 export interface CallNote {
   readonly method: string;
   /** The code of the call's error; 0 if the call succeeded. */

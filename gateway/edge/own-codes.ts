@@ -23,11 +23,11 @@ export const OWN = {
   UNAUTHENTICATED: { code: -32050, message: "UNAUTHENTICATED" },
   /** The caller is known but has no permission for the call. */
   NOT_ALLOWED: { code: -32051, message: "NOT_ALLOWED" },
-  /** The presented token, or the proof of its holder, does not allow the call. */
+  /** The presented token or holder proof does not allow the call. */
   TOKEN_DENIED: { code: -32052, message: "TOKEN_DENIED" },
   /** The object does not exist, or its existence is hidden from the caller. */
   NOT_FOUND: { code: -32053, message: "NOT_FOUND" },
-  /** Another object uses the id, or a concurrent call came first. */
+  /** Another object already has the id, or a concurrent call changed the object first. */
   CONFLICT: { code: -32054, message: "CONFLICT" },
   /** The current state of the object does not allow the call. */
   WRONG_STATE: { code: -32055, message: "WRONG_STATE" },

@@ -18,7 +18,8 @@ export interface LoggedRequest {
   /** The name of the wire. */
   readonly wire: string;
   /**
-   * The path as the route declares it. The requested path is not logged, because it may contain another tenant's ids.
+   * The path as the route declares it. The log does not contain the requested path, because that path may contain
+   * another tenant's ids.
    */
   readonly path: string;
   readonly request: HttpRequest;

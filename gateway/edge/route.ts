@@ -9,7 +9,7 @@ import type { WireCall } from "./wire-call.ts";
 /** The media types of routes that speak only JSON. */
 export const JSON_TYPES: readonly string[] = ["application/json"];
 
-/** A request body that was read completely. */
+/** A request body that the gateway has read completely. */
 export interface Body {
   readonly bytes: Buffer;
   /** The media type of the body, in lower case, without parameters. */
@@ -134,8 +134,8 @@ export interface Wire {
   readonly name: string;
   readonly routes: readonly Route[];
   /**
-   * Path prefixes that belong to the wire. A request at or below one of them that matches no route is refused in the
-   * wire's error form.
+   * Path prefixes that belong to the wire. The wire refuses a request at or below a prefix in its own error form if no
+   * route matches.
    */
   readonly claims: readonly string[];
   /**
@@ -145,7 +145,7 @@ export interface Wire {
   readonly toError?: (thrown: unknown, requestId: string) => WireError;
   /** Writes a JSON answer or an error in the format that these request headers accept. Default: plain JSON. */
   readonly write?: (body: JsonValue, headers: IncomingHttpHeaders) => { bytes: Uint8Array; type: string };
-  /** Returns additional headers for every answer at a path. They may depend on the request's own headers. */
+  /** Returns additional headers for every answer at a path. The headers may depend on the request's headers. */
   readonly headersOf?: (
     path: string,
     parameters: PathParameters,

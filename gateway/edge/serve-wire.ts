@@ -215,7 +215,10 @@ class Served<Declared extends Pick<Route, "path">> {
 
 const NO_BYTES = new Uint8Array();
 
-/** Waits for the turn of the request's caller. A principal that is not proven has the line of its address. */
+/**
+ * Waits for the turn of the request's caller. A request whose principal is not proven waits in the queue of its network
+ * address.
+ */
 function turnOf(
   request: HttpRequest,
   signal: AbortSignal,
@@ -290,8 +293,7 @@ export function takenBy(route: Route, method: string): readonly string[] | undef
 }
 
 /**
- * Whether the client sent no body. An HTTP/2 body may have no length, so a content type also means that there is a
- * body.
+ * Whether the client sent no body. An HTTP/2 body may have no length, so a content type also shows that a body follows.
  */
 function isBodyOmitted(headers: IncomingHttpHeaders): boolean {
   const { "content-length": length, "transfer-encoding": coding, "content-type": type } = headers;

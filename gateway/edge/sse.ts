@@ -32,8 +32,8 @@ const HEADERS = {
 
 /**
  * Answers with a stream of events, until the stream ends or the client disconnects. HEAD gets only the headers. The
- * stream is read no faster than the client reads the answer. Never throws: if the stream fails, the answer ends. The
- * source of the stream reports faults as events.
+ * gateway reads the stream no faster than the client reads the answer. Never throws: if the stream fails, the answer
+ * ends. The source of the stream reports faults as events.
  */
 export async function sendEvents(
   response: HttpResponse,

@@ -16,7 +16,7 @@ export interface StartedStream {
 /**
  * Wraps a stream so that its reader can end the call early, by `return`. The streams of Connect's clients have no
  * `return`: only the signal of the call ends them early. A unary handler that reads only the start of a stream cannot
- * rely on its own signal. That signal never aborts after success, so the stream's handler would keep running.
+ * rely on its own signal. That signal never aborts after success, so the stream's handler would continue to run.
  */
 export async function* leavable<Item>(
   open: (options: CallOptions) => AsyncIterable<Item>,

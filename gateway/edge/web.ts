@@ -11,8 +11,8 @@ const OF_THE_HOP = /^(:.*|connection|keep-alive|transfer-encoding|upgrade|proxy-
 const CLIENT_LEFT = new Error("the client has left");
 
 /**
- * Converts a request to the standard `Request` that libraries use. The body was already read and is passed separately.
- * The signal aborts when the client disconnects before the answer is complete.
+ * Converts a request to the standard `Request` that libraries use. The result has no body, because the gateway has read
+ * the body and passes it separately. The signal aborts when the client disconnects before the answer is complete.
  */
 export function toWebRequest(request: HttpRequest, response: HttpResponse, url: string): Request {
   const disconnect = new AbortController();

@@ -32,8 +32,8 @@ export interface WireCall {
   readonly aside: CallOptions;
   /**
    * The principal on whose behalf calls with `aside` read. Empty if these calls carry the caller's credentials.
-   * Undefined if the gateway cannot know the principal. Valid only after a service has accepted a call with
-   * `asCaller`, because that service verifies the holder proof.
+   * Undefined if the gateway cannot know the principal. The value is valid only after a service has accepted a call
+   * with `asCaller`, because that service verifies the holder proof.
    */
   readonly viewer: string | undefined;
   /** Aborts when the client has disconnected. */
@@ -54,7 +54,7 @@ const PROOF = "dpop";
  * Collects the call data of a request over plain HTTP.
  *
  * @param wireName the name of the wire, for the audit log
- * @param timeoutMs timeout of each call to a service in milliseconds; absent for none
+ * @param timeoutMs timeout of each call to a service in milliseconds; absent for no timeout
  */
 export function wireCall(
   request: HttpRequest,

@@ -26,8 +26,11 @@ export interface WireDeps {
    * @throws DeputeError UNAUTHENTICATED
    */
   readonly loginOf: (headers: IncomingHttpHeaders, certificate?: string) => Promise<string>;
-  /** Returns the issuers whose tokens are logins. */
+  /** Returns the issuers whose tokens are accepted as logins. */
   readonly issuers: () => readonly string[];
-  /** Returns the principal that a request's headers claim, for the log; empty for a token or a holder proof. */
+  /**
+   * Returns the caller's principal for a log line; see `presentedPrincipal`. The text is empty if this process has not
+   * verified the credentials itself.
+   */
   readonly principalOf: (headers: IncomingHttpHeaders, certificate?: string) => string;
 }

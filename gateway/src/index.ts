@@ -82,7 +82,7 @@ export const gateway = defineService({
       },
     };
     const parts = new HealthParts();
-    // Without servers nothing is sealed, so the data folder gets no key.
+    // Without servers the gateway seals nothing, so the data folder gets no key.
     const seal =
       settings.mcpConfig === ""
         ? SealedSecrets.ofProcess()

@@ -41,12 +41,12 @@ const OWN_SETTINGS = {
 
 const DATABASE = ".sqlite";
 const KEY = ".key";
-/** Files that a backup makes itself. */
+/** The files that the backup command itself creates. */
 const OWN_FILES: ReadonlySet<string> = new Set([MANIFEST, SEALED_KEYS]);
 
 /**
- * `depute backup`: copies the records of a data folder, also while the platform runs. Records and the files beside them
- * show one instant.
+ * `depute backup`: copies the records of a data folder, even while the platform runs. All copied records show the state
+ * at one instant.
  */
 export async function backup(args: readonly string[]): Promise<number> {
   const table = platformSettings();
@@ -83,8 +83,8 @@ export async function backup(args: readonly string[]): Promise<number> {
   emptyFolder(to, advice);
   if (keysTo !== "") emptyFolder(keysTo, advice);
 
-  // The files beside the databases are copied first. So the checkpoint of the revocation log is not newer than the log.
-  // Otherwise the service would take a restored store for an old one.
+  // The other files of the data folder are copied before the databases. So the checkpoint of the revocation log is not
+  // newer than the copied log. Otherwise the service would take a restored store for an old store.
   const beside = names.filter((name) => isBeside(name, databases));
   for (const name of beside) copyInto(join(dataDir, name), to, name);
   if (keysTo !== "") for (const name of keys) copyInto(join(dataDir, name), keysTo, name);
@@ -122,7 +122,7 @@ interface KeySettings {
 }
 
 /**
- * Returns what seals the keys; undefined where the backup has none.
+ * Returns the secret that seals the keys; undefined for a backup without keys.
  *
  * @throws CommandError for keys without a secret, and for a secret without keys
  */
@@ -137,7 +137,10 @@ function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings):
   return sealer;
 }
 
-/** Whether a file belongs to the backup beside the databases and keys: no log, index or lock of a database, and no draft. */
+/**
+ * Whether the backup includes a file that is neither a database nor a key. The log, index and lock of a database are
+ * not included, and neither are drafts.
+ */
 function isBeside(name: string, databases: readonly string[]): boolean {
   if (name.endsWith(DATABASE) || name.endsWith(KEY) || name.endsWith(".new") || OWN_FILES.has(name))
     return false;

@@ -27,7 +27,7 @@ export function namesOf(folder: string): string[] {
     .sort();
 }
 
-/** Copies a file to a folder, durably and with the mode 0600. A file of that name is not replaced. */
+/** Copies a file to a folder, durably and with the mode 0600. Fails if the folder already has a file of that name. */
 export function copyInto(source: string, folder: string, name: string): void {
   const target = join(folder, name);
   closeSync(openSync(target, "wx", 0o600));

@@ -13,7 +13,7 @@ import {
 const MAX_CHARS = 16_384;
 
 /**
- * Reads what seals the keys of a backup.
+ * Reads the secret that seals the keys of a backup.
  *
  * @returns undefined without a secret
  * @throws CommandError for a file that cannot be used, and for two secrets
@@ -28,7 +28,7 @@ export function readSealer(passphraseFile: string, recipientFile: string): Seale
 }
 
 /**
- * Reads what opens the keys of a backup.
+ * Reads the secret that opens the keys of a backup.
  *
  * @returns undefined without a secret
  * @throws CommandError as readSealer

@@ -2,13 +2,16 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 
-/** The name of the manifest in a backup. It is written last, so a backup without it is incomplete. */
+/**
+ * The name of the manifest in a backup. The command writes the manifest last, so a backup without a manifest is
+ * incomplete.
+ */
 export const MANIFEST = "manifest.json";
 
 /** The version of the manifest's form. */
 export const FORMAT = 1;
 
-/** A file of a backup, by its name in the folder. */
+/** A file that the manifest lists: a file in the backup's folder, or a key file. The name has no folder. */
 export interface BackupFile {
   readonly name: string;
   readonly bytes: number;
@@ -21,10 +24,13 @@ export interface Manifest {
   readonly format: typeof FORMAT;
   /** The version of the program that made the backup. */
   readonly version: string;
-  /** RFC 3339, UTC. */
+  /** The time of the backup: RFC 3339, UTC. */
   readonly createTime: string;
   readonly files: readonly BackupFile[];
-  /** The platform's key files that the records need. Their digests tell keys apart and reveal nothing of them. */
+  /**
+   * The platform's key files that the records need. The backup may lack these files. A digest identifies a key, and
+   * does not reveal it.
+   */
   readonly keys: readonly BackupFile[];
   /** The file of the backup that has these keys, sealed; absent for a backup without keys. */
   readonly sealedKeys?: BackupFile;
@@ -45,15 +51,21 @@ export async function described(name: string, path: string): Promise<BackupFile>
   return { name, bytes, sha256: hash.digest("hex") };
 }
 
-/** Returns size and digest of a content. */
+/** Returns the manifest's entry for a file: name, size and digest. */
 export function describedContent(name: string, content: Uint8Array): BackupFile {
   return { name, bytes: content.length, sha256: createHash("sha256").update(content).digest("hex") };
 }
 
-/** A file name of a backup: no folders, and no name that a shell or SQLite could take for another. */
+/**
+ * The form of a file name in a backup. The name has no folder, and no characters with a meaning for a shell or SQLite.
+ */
 const NAME = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
 
-/** @throws Error when the text is no manifest of this form */
+/**
+ * Parses the text of a manifest.
+ *
+ * @throws Error for a text that is not a manifest of this form
+ */
 export function parseManifest(text: string): Manifest {
   const value = JSON.parse(text) as Partial<Manifest> | null;
   if (value?.format !== FORMAT) throw new Error(`its format is not ${FORMAT}`);

@@ -112,7 +112,7 @@ interface RestoreSettings {
 }
 
 /**
- * Opens the sealed keys of a backup, and compares them with its manifest.
+ * Opens the sealed keys of a backup, and compares them with the backup's manifest.
  *
  * @throws CommandError for another secret, for a changed file, and for a backup without keys
  */

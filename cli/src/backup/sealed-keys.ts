@@ -12,10 +12,10 @@ import {
 } from "node:crypto";
 import { decodeBase64Url, encodeBase64Url } from "@depute/core";
 
-/** The name of the sealed keys in a backup. */
+/** The name of the file with the sealed keys in a backup. */
 export const SEALED_KEYS = "keys.sealed";
 
-/** The form of the file. Another derivation or cipher gets another name. */
+/** The name of the file's form. Another derivation or cipher requires another name. */
 const FORMAT = "depute-sealed-keys-v1";
 
 /**
@@ -44,10 +44,10 @@ export interface KeyContent {
   readonly content: Uint8Array;
 }
 
-/** What seals the keys: a passphrase, or the public X25519 key of a recipient. */
+/** The secret that seals the keys: a passphrase, or the public X25519 key of a recipient. */
 export type Sealer = { readonly passphrase: string } | { readonly recipient: KeyObject };
 
-/** What opens the keys: the passphrase, or the recipient's private key. */
+/** The secret that opens the keys: the passphrase, or the recipient's private key. */
 export type Opener = { readonly passphrase: string } | { readonly identity: KeyObject };
 
 /** The head of the file, which the cipher authenticates. */
@@ -65,7 +65,10 @@ type Head = { readonly format: string; readonly nonce: string } & (
 /** A fault of the sealed file or of the secret, for the operator. */
 export class SealedKeysError extends Error {}
 
-/** Seals key files. Only the holder of the secret can read, or change unnoticed, what the text has. */
+/**
+ * Seals key files. Only the holder of the secret can read them. {@link openKeys} refuses a sealed text of which a part
+ * was changed.
+ */
 export function sealKeys(keys: readonly KeyContent[], sealer: Sealer): string {
   const nonce = randomBytes(NONCE_BYTES);
   const common = { format: FORMAT, nonce: encodeBase64Url(nonce) };
@@ -120,9 +123,9 @@ export function openKeys(text: string, opener: Opener): readonly KeyContent[] {
 }
 
 /**
- * Returns the passphrase of a file's text: its first line.
+ * Returns the passphrase in a file's text, which is the first line.
  *
- * @throws SealedKeysError for one that is too short or too long
+ * @throws SealedKeysError for a passphrase that is too short or too long
  */
 export function passphraseOf(text: string): string {
   const [passphrase = ""] = text.split(/\r?\n/);
@@ -135,7 +138,11 @@ export function passphraseOf(text: string): string {
   return passphrase.normalize("NFC");
 }
 
-/** @throws SealedKeysError unless the PEM text has an X25519 public key */
+/**
+ * Reads the public key of a recipient.
+ *
+ * @throws SealedKeysError unless the PEM text has an X25519 public key
+ */
 export function recipientOf(pem: string): KeyObject {
   return x25519(
     () => createPublicKey(pem),
@@ -143,7 +150,11 @@ export function recipientOf(pem: string): KeyObject {
   );
 }
 
-/** @throws SealedKeysError unless the PEM text has an X25519 private key */
+/**
+ * Reads the private key of a recipient.
+ *
+ * @throws SealedKeysError unless the PEM text has an X25519 private key
+ */
 export function identityOf(pem: string): KeyObject {
   return x25519(
     () => createPrivateKey(pem),
@@ -204,7 +215,7 @@ function keyOfPassphrase(passphrase: string, salt: Uint8Array): Uint8Array {
   return scryptSync(passphrase, salt, KEY_BYTES, { ...SCRYPT, maxmem: SCRYPT_MEMORY });
 }
 
-/** HKDF-SHA256 (RFC 5869), bound to both public keys. */
+/** Derives the key from a shared secret with HKDF-SHA256 (RFC 5869). The derivation includes both public keys. */
 function keyOfShared(shared: Uint8Array, ephemeral: Uint8Array, recipient: Uint8Array): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", shared, Buffer.concat([ephemeral, recipient]), FORMAT, KEY_BYTES));
 }

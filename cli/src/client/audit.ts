@@ -51,7 +51,11 @@ async function* linesOf(connection: Connection, request: JsonObject): AsyncItera
     yield* lines as string[];
 }
 
-/** @throws CommandError */
+/**
+ * Returns the lines of a file.
+ *
+ * @throws CommandError for a file that cannot be read
+ */
 async function linesIn(file: string): Promise<string[]> {
   const text = await readFile(file, "utf8").catch((error: Error) => {
     throw new CommandError(`${file} cannot be read: ${error.message}; name a file of depute audit export`);
@@ -59,14 +63,18 @@ async function linesIn(file: string): Promise<string[]> {
   return text.split("\n").filter((line) => line !== "");
 }
 
-/** @throws CommandError for a line that is no record */
+/**
+ * Returns the sequence of an audit record.
+ *
+ * @throws CommandError for a line that is no record
+ */
 function sequenceOf(line: string): number {
   try {
     const record: unknown = JSON.parse(line);
     const sequence = isObject(record) ? Number(record.sequence) : Number.NaN;
     if (Number.isSafeInteger(sequence)) return sequence;
   } catch {
-    // The error below names the line.
+    // The line is not JSON. The error below quotes the line.
   }
   throw new CommandError(
     `the line ${line.slice(0, 40)} is no audit record; use depute audit export without filters`,
@@ -126,7 +134,7 @@ async function inLog(connection: Connection, seal: AuditSeal): Promise<InLog> {
     : { kind: "wrong", text: "the proof of its seal in the transparency log is wrong" };
 }
 
-/** Returns the proof of a document in the log; undefined if the log does not have it. */
+/** Returns the proof that the log includes a document; undefined if the log does not include it. */
 async function proofOf(connection: Connection, digest: Uint8Array): Promise<JsonObject | undefined> {
   const request = { digest: Buffer.from(digest).toString("base64") };
   try {

@@ -11,10 +11,10 @@ import { loadService } from "./services.ts";
 /** Maximum number of items on one page. */
 const PAGE = 100;
 const MAX_LIMIT = 10_000;
-/** Maximum number of items in a list that a stream keeps up to date. */
+/** Maximum number of items that the command remembers while it follows a list. */
 const MAX_FOLLOWED = 1_000;
 
-/** Milliseconds between two reads of a list that no RPC streams. */
+/** Milliseconds between two reads of a list for which no RPC has a stream. */
 const POLL_MS = 2_000;
 
 /** Runs a command that consists of one RPC. */
@@ -104,8 +104,8 @@ async function follow(connection: Connection, call: Call, request: JsonObject, f
     const item = valueAt(message, stream.item);
     if (item === undefined) continue;
     if (stream.isList) {
-      // A response lists its newest item first. The terminal shows newer lines below older ones, so the order
-      // is reversed.
+      // A response lists its newest item first. A terminal shows later lines below earlier lines, so the order is
+      // reversed.
       await printer.print((item as JsonValue[]).toReversed());
       continue;
     }

@@ -6,14 +6,16 @@ import { write } from "./output.ts";
 import { durationMs } from "./request.ts";
 
 /**
- * Maximum difference between the clocks of two machines, in milliseconds. A new certificate's validity begins this long
- * before the current time.
+ * A new certificate is valid from this many milliseconds before the current time, because the clocks of two machines
+ * may differ.
  */
 const SKEW_MS = 5 * 60_000;
 
 const DEFAULT_HOSTS = ["localhost", "127.0.0.1", "::1"];
 
-/** `depute certs create`. The authority's key is not stored, so that no further certificate can be issued. */
+/**
+ * `depute certs create`. The command does not store the authority's key, so that nobody can issue further certificates.
+ */
 export async function createCertificates({ values }: Invocation): Promise<void> {
   const { DevelopmentAuthority } = await import("@depute/service/development-certificates");
   const folder = String(values.DIR);
@@ -35,7 +37,7 @@ export async function createCertificates({ values }: Invocation): Promise<void> 
   write(`export DEPUTE_TLS_CA_FILE=${join(folder, "ca.pem")}`);
 }
 
-/** Creates the files with mode 0600. Fails without replacing anything if one of them exists. */
+/** Creates the files with mode 0600. Fails at the first file that already exists, and never replaces a file. */
 function save(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [name, text] of Object.entries(files)) {
     try {

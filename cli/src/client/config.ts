@@ -25,13 +25,16 @@ export interface Config {
 /** Maximum size of the configuration file in bytes. */
 const MAX_BYTES = 1_000_000;
 
-/** Most contexts. */
+/** Maximum number of contexts. */
 const MAX_CONTEXTS = 1000;
 
-/** The bits of a file's mode that let users other than the owner read, write or execute it. */
+/** The bits of a file's mode that let users other than the owner read, write or execute the file. */
 const OTHERS = 0o077;
 
-/** The configuration file: DEPUTE_CONFIG, or `depute/config.json` in the user's folder for configuration. */
+/**
+ * Returns the path of the configuration file: DEPUTE_CONFIG, or `depute/config.json` in the user's folder for
+ * configuration.
+ */
 export function configFile(env: NodeJS.ProcessEnv = process.env): string {
   const { DEPUTE_CONFIG, XDG_CONFIG_HOME, APPDATA } = env;
   if (DEPUTE_CONFIG) return DEPUTE_CONFIG;
@@ -39,7 +42,11 @@ export function configFile(env: NodeJS.ProcessEnv = process.env): string {
   return join(folder, "depute", "config.json");
 }
 
-/** Reads the configuration. A missing file has no contexts. @throws CommandError for a file that cannot be used */
+/**
+ * Reads the configuration. If the file is missing, the configuration has no contexts.
+ *
+ * @throws CommandError for a file that cannot be used
+ */
 export function readConfig(file = configFile()): Config {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat === undefined) return { contexts: {} };
@@ -65,7 +72,7 @@ function checked(value: unknown): Config {
   return { contexts, ...(current !== undefined && { current }) };
 }
 
-/** Replaces the configuration as a whole. Its mode is 0600. */
+/** Replaces the whole configuration file. The new file has the mode 0600. */
 export function writeConfig(config: Config, file = configFile()): void {
   if (Object.keys(config.contexts).length > MAX_CONTEXTS) {
     throw new CommandError(`there are more than ${MAX_CONTEXTS} contexts; delete some`);

@@ -20,7 +20,7 @@ import { tlsOf } from "./tls.ts";
 
 const DEFAULT_SERVER = "http://127.0.0.1:8080";
 
-/** Milliseconds without data after which a connection with open calls is checked by a ping. */
+/** Milliseconds without data after which the client checks a connection with open calls by a ping. */
 const PING_MS = 30_000;
 
 /** A connection for one command. Requests and answers are protobuf messages in their ProtoJSON form. */
@@ -106,16 +106,16 @@ async function requestOf(name: ServiceName, methodName: string, request: JsonObj
 }
 
 /**
- * Whether the field `requestId` of a method is the id of an execution. In all other methods it is the request id that
- * makes a retry safe.
+ * Whether the field `requestId` of a method is the id of an execution. In all other methods, this field is the request
+ * id that makes a repeated call safe.
  */
 function isReference(methodName: string): boolean {
   return /Execution|Receipts|Settlement/.test(methodName);
 }
 
 /**
- * Returns the platform's address and the credentials for a command. A flag overrides an environment variable, which
- * overrides the selected context.
+ * Returns the platform's address and the credentials for a command. A flag has priority over an environment variable,
+ * and the variable has priority over the selected context.
  */
 export function targetOf({ values }: Invocation, env: NodeJS.ProcessEnv = process.env): Context {
   const context = contextOf(values.context === undefined ? undefined : String(values.context), env);
@@ -152,7 +152,11 @@ function contextOf(name: string | undefined, env: NodeJS.ProcessEnv): Partial<Co
   );
 }
 
-/** The key of a context. @throws CommandError for a file without a key */
+/**
+ * Returns the key of a context; undefined if the context has none.
+ *
+ * @throws CommandError for a file that contains no key
+ */
 export async function keyOf({ keyFile }: Context) {
   if (keyFile === undefined) return undefined;
   const { keyFromSeed } = await import("@depute/client");

@@ -13,8 +13,8 @@ import { requestFrom } from "./request.ts";
 const STATUS_PREFIX = "TASK_STATUS_";
 
 /**
- * REOPEN_MS is the wait in milliseconds before a dropped stream is opened again. MAX_REOPENINGS is the maximum number
- * of consecutive attempts without an event.
+ * Milliseconds before a broken stream is opened again. MAX_REOPENINGS is the maximum number of consecutive attempts
+ * without an event.
  */
 const REOPEN_MS = 500;
 const MAX_REOPENINGS = 20;
@@ -46,7 +46,10 @@ export async function wait(invocation: Invocation): Promise<number> {
   return connected(invocation, (connection) => watched(connection, String(invocation.values.TASK), form));
 }
 
-/** Shows the progress of a task to its end, then its output. Ctrl-C leaves the task running. */
+/**
+ * Shows the progress of a task until the task ends, then the task's output. Ctrl-C ends only the command; the task
+ * continues.
+ */
 async function watched(connection: Connection, taskId: string, form: Form): Promise<number> {
   const bar = new ProgressBar(process.stderr);
   try {

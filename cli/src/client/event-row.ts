@@ -11,7 +11,7 @@ const COMMON = new Set([
   "attestationId",
 ]);
 
-/** A task's event as a row: the name of its payload, and the payload in one line. */
+/** Converts a task's event to a row: the name of its payload, and the payload in one line. */
 export function eventRow(event: JsonObject): JsonObject {
   const [type = "", payload] = Object.entries(event).find(([name]) => !COMMON.has(name)) ?? [];
   return { ...event, type: words(type), detail: detailOf(type, payload) };

@@ -31,7 +31,7 @@ export async function explain(invocation: Invocation): Promise<void> {
   return task === undefined ? explainUse(invocation) : explainTask(invocation, String(task));
 }
 
-/** Tells the authority of a purchase or of a tool call. */
+/** Explains the authority for a purchase or a tool call. */
 async function explainUse(invocation: Invocation): Promise<void> {
   const { receipt, call, sequence, output, bundle: file } = invocation.values;
   const subject: JsonObject =
@@ -103,7 +103,7 @@ function presentation(findings: Findings): JsonObject {
   >;
 }
 
-/** The lines of an explanation: delegator, ancestors, authority, contract, outcome. */
+/** Returns the lines of an explanation: delegator, ancestors, authority, contract, outcome. */
 export function explanation({ task, lineage, authority, contract }: Findings): string[] {
   const status = enumName(String(task.status), "TASK_STATUS_");
   const above = lineage.filter(({ id }) => id !== task.id);

@@ -13,7 +13,7 @@ export function isDocument(form: Form): form is "json" | "yaml" {
   return form === "json" || form === "yaml";
 }
 
-/** Prints items as they arrive: as rows of one table, or each as a document. */
+/** Prints items as they arrive, each as a row of one table or as a document. */
 export class ItemPrinter {
   readonly #form: Form;
   readonly #columns: readonly Column[];
@@ -24,7 +24,7 @@ export class ItemPrinter {
     this.#columns = form === "wide" ? [...columns, ...wide] : columns;
   }
 
-  /** Prints some items: table rows, lines of JSON, or documents of YAML. */
+  /** Prints several items: table rows, lines of JSON, or YAML documents. */
   async print(items: readonly JsonValue[]): Promise<void> {
     if (this.#form === "json") for (const item of items) write(jsonText(item, 0));
     else if (this.#form === "yaml")

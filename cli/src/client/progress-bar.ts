@@ -17,7 +17,7 @@ export function barLine({ status, processed, total, message }: Progress, columns
   const bar = Math.min(WIDEST, columns - widthOf(label) - 4);
   const filled = Math.round(share * bar);
   const drawn = bar < NARROWEST ? "" : `[${"#".repeat(filled)}${"-".repeat(bar - filled)}] `;
-  // The last column stays free: some terminals wrap a line that fills it.
+  // The line leaves the last column empty, because some terminals wrap a line that fills it.
   return cut(`${drawn}${label}${message === "" ? "" : ` ${oneLine(message)}`}`, Math.max(1, columns - 1));
 }
 
@@ -30,7 +30,8 @@ export interface Progress {
 }
 
 /**
- * Draws progress in one line of a terminal, and replaces that line. If the stream is no terminal, it writes nothing.
+ * Draws progress in one line of a terminal, and replaces that line at each change. Writes nothing if the stream is not
+ * a terminal.
  */
 export class ProgressBar {
   readonly #stream: NodeJS.WriteStream;
@@ -46,7 +47,7 @@ export class ProgressBar {
     this.#isDrawn = true;
   }
 
-  /** Removes the line. */
+  /** Removes the progress line from the terminal. */
   clear(): void {
     if (this.#isDrawn) this.#stream.write("\r\u001b[K");
     this.#isDrawn = false;

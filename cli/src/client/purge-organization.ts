@@ -3,7 +3,7 @@ import type { Column, Invocation, ServiceName } from "../table/command.ts";
 import { connected } from "./connection.ts";
 import { type Form, ItemPrinter, isDocument, remark } from "./output.ts";
 
-/** Maximum number of calls of one service in one run. A further run continues. */
+/** Maximum number of calls to one service in one run. A further run continues the purge. */
 const MAX_CALLS = 10_000;
 
 /**
@@ -39,7 +39,7 @@ const WIDE: readonly Column[] = [
   ["REMAINING", "kept"],
 ];
 
-/** `depute organizations purge ORGANIZATION`. A repeated run deletes what is left. */
+/** `depute organizations purge ORGANIZATION`. A repeated run deletes the remaining records. */
 export async function purgeOrganization(invocation: Invocation): Promise<void> {
   const { values } = invocation;
   const form = values.output as Form;
@@ -60,9 +60,9 @@ export async function purgeOrganization(invocation: Invocation): Promise<void> {
 }
 
 /**
- * Calls one service until it has nothing more to delete.
+ * Calls one service until the service has nothing more to delete.
  *
- * @param call makes one call with a request id of its own
+ * @param call makes one call with a new request id
  */
 export async function purgeService(call: () => Promise<JsonObject>): Promise<ServicePurge> {
   const deleted: Record<string, number> = {};

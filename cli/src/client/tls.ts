@@ -10,7 +10,7 @@ export interface ClientTls {
 }
 
 /**
- * Reads the files of a context that TLS needs; undefined when it names none.
+ * Reads the files that a context names for TLS; undefined if the context names no such file.
  *
  * @throws CommandError for a file without the expected content, or a client certificate without its key
  */
@@ -45,7 +45,7 @@ const UNTRUSTED = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-/** Maximum number of nested causes of an error that are searched for a TLS error. */
+/** Maximum depth of nested causes in which the function looks for a TLS error. */
 const MAX_CAUSES = 5;
 
 /** Returns the advice for an error of TLS; undefined for every other error. */

@@ -10,7 +10,7 @@ import { tlsOf } from "./tls.ts";
 
 /** Milliseconds for which running tasks may continue after the worker gets SIGTERM. Then they return to the queue. */
 const STOP_MS = 10_000;
-/** Maximum milliseconds until the output of a killed program has been read. */
+/** Maximum time in milliseconds to wait for the output of a killed program. */
 const KILLED_MS = 5_000;
 const MAX_CAPACITY = 100;
 

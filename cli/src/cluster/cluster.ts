@@ -21,7 +21,7 @@ import { prepareLocalPostgres } from "./postgres.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
-/** Milliseconds after the drain timeout at which a process that was asked to end is killed. */
+/** A process that does not end is killed this many milliseconds after the drain timeout. */
 const END_MS = 2_000;
 
 export interface ClusterOptions {
@@ -41,13 +41,17 @@ export class Cluster {
   #removeSocket = () => {};
   #stopped: Promise<void> | undefined;
 
-  /** @throws SettingsError */
+  /** @throws SettingsError if two processes would have one port */
   constructor(options: ClusterOptions) {
     this.#options = options;
     this.plan = planCluster(options.settings, options.replicas, MODULES);
   }
 
-  /** Starts everything. The processes start side by side. @throws the error of the first start that fails */
+  /**
+   * Starts Redis and Postgres if the cluster needs them, then all processes side by side.
+   *
+   * @throws the error of the first start that fails
+   */
   async start(): Promise<void> {
     const { settings, replicas } = this.#options;
     for (const { module, settings: own } of this.plan.processes)
@@ -63,7 +67,7 @@ export class Cluster {
     }
   }
 
-  /** Ends and starts one process after the other, while the others serve. */
+  /** Restarts the processes one after the other, while all other processes serve. */
   async restartInTurn(): Promise<void> {
     const { log } = this.#options;
     for (const { supervisor } of this.#services) {
@@ -89,7 +93,7 @@ export class Cluster {
     rmSync(this.#stateFile, { force: true });
   }
 
-  /** The settings of all processes. */
+  /** Returns the settings that all processes of the cluster share. */
   #shared(): Readonly<Record<string, unknown>> {
     const { settings, replicas } = this.#options;
     return {
@@ -100,7 +104,10 @@ export class Cluster {
     };
   }
 
-  /** The file of the master key, which replicas share. It is created in the data folder if no file is configured. */
+  /**
+   * Returns the path of the master key's file, which the replicas share. If no file is configured, this method creates
+   * one in the data folder.
+   */
   #masterKeyFile(): string {
     const { dataDir, masterKeyFile } = this.#options.settings;
     if (masterKeyFile !== "") return masterKeyFile;
@@ -159,7 +166,7 @@ export class Cluster {
     return join(this.#options.settings.dataDir, "cluster.json");
   }
 
-  /** Writes the addresses and process ids into the file `cluster.json` of the data folder. */
+  /** Writes the addresses and process ids of the processes into the file `cluster.json` of the data folder. */
   #writeState(): void {
     if (this.#stopped !== undefined) return;
     const services = this.#services.map(({ supervisor, planned }) => ({

@@ -1,8 +1,8 @@
 import { envName, type Setting, type SettingsTable, secretFileVariable } from "@depute/service";
 
 /**
- * Returns the environment of a process of the cluster: all settings as variables, so that each process reads the same
- * ones as the command that starts it.
+ * Returns the environment of a process of the cluster: all settings as variables. So each process has the same settings
+ * as the command that starts it.
  */
 export function environmentOf(
   table: SettingsTable,
@@ -12,15 +12,15 @@ export function environmentOf(
     envName(name),
     written(setting, settings[name]),
   ]);
-  // The variables already contain the secrets. A process refuses a secret that also has a file, so the variables that
-  // name files are cleared.
+  // The variables already contain the secrets. A process refuses a secret that is also in a file, so this function
+  // clears the variables that name files.
   const secretFiles = Object.keys(table).map((name) => [secretFileVariable(name), ""]);
   // The variables already contain the values of the settings file, so the processes read no such file.
   const configFile = [envName("configFile"), ""];
   return { ...process.env, ...Object.fromEntries([...ownVariables, ...secretFiles, configFile]) };
 }
 
-/** The value of a setting in the form of its environment variable. */
+/** Returns the value of a setting as text, in the form of an environment variable. */
 function written(setting: Setting, value: unknown): string {
   if (setting.type === "duration") return `${value}ms`;
   return Array.isArray(value) ? value.join(",") : String(value);

@@ -9,7 +9,7 @@ import {
   SettingsError,
 } from "@depute/service";
 
-/** Difference of the ports of two replicas of a service. */
+/** Difference between the ports of consecutive replicas of a service. */
 const PORT_STEP = 10;
 
 /** One process of the cluster. */
@@ -18,7 +18,7 @@ export interface PlannedProcess {
   readonly name: string;
   readonly module: ModuleName;
   readonly url: string;
-  /** The settings in which this process differs from the others of the cluster. */
+  /** The settings of this process that differ from the shared settings of the cluster. */
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
@@ -31,8 +31,8 @@ export interface ClusterPlan {
 }
 
 /**
- * Plans the processes of a cluster. Ports of a service's replicas differ by ten. Several gateways share the gateway's
- * port, and each has a port of its own as well.
+ * Plans the processes of a cluster. The ports of a service's replicas differ by ten. Several gateways share the
+ * gateway's port, and each gateway also has its own port.
  *
  * @param replicas number of processes of each service that can have replicas
  * @throws SettingsError if two processes would have one port
@@ -71,13 +71,13 @@ function planned(settings: CommonSettings, module: ModuleName, index: number, co
     settings: {
       [`${module}Port`]: port,
       replicated: isReplicated,
-      // The first replica has the folder that a single process would have, so that its key files are found.
+      // The first replica uses the folder that a single process would use, so that it finds existing key files.
       dataDir: index === 0 ? dataDir : join(dataDir, `replica-${index + 1}`),
       gatewaySharedPort: sharesPort ? gatewayPort : settings.gatewaySharedPort,
       // Only a gateway listens on the Unix socket, because only clients use it. The other processes call each other
       // over TCP.
       socketDir: module === "gateway" && !isReplicated ? socketDir : "",
-      // Processes of one machine cannot share the port of the metrics, so each serves them on its own port.
+      // Processes on one machine cannot share the metrics port, so each process serves metrics on its service's port.
       metricsPort: 0,
     },
   };

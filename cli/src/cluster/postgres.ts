@@ -9,16 +9,16 @@ import { findPostgresPrograms, postgresUser } from "@depute/store";
 import { type Child, startChild } from "../processes.ts";
 
 const TIED = fileURLToPath(new URL("../tied.ts", import.meta.url));
-/** Connections for sixteen processes with three stores each. */
+/** Maximum number of connections: enough for sixteen processes with three stores each. */
 const MAX_CONNECTIONS = 400;
 
 /** A Postgres of this machine whose data is beside the data folder. */
 export interface LocalPostgres {
-  /** The address of its database, over a UNIX socket. */
+  /** The URL of the database, over a UNIX socket. */
   readonly url: string;
   /** Starts the server, and resolves when it accepts connections. */
   start(): Promise<Child>;
-  /** Removes the folder of its socket, after the server has ended. */
+  /** Removes the folder of the server's socket. Call this method after the server has ended. */
   removeSocket(): void;
 }
 

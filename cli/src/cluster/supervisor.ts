@@ -6,28 +6,31 @@ const FIRST_BACKOFF_MS = 100;
 const LONGEST_BACKOFF_MS = 5_000;
 /** Number of attempts of the first start. */
 const FIRST_TRIES = 3;
-/** Milliseconds that a process has to run so that its next death counts as the first one. */
+/**
+ * A process that has run for this many milliseconds counts as stable. After its next end, the backoff begins again at
+ * FIRST_BACKOFF_MS.
+ */
 const STABLE_MS = 10_000;
 
 export interface SupervisorOptions {
   readonly name: string;
   /** Starts the process, and resolves when it is ready. */
   readonly start: () => Promise<Child>;
-  /** Milliseconds in which the process may end after it was asked to. */
+  /** Milliseconds for which the supervisor waits for the end of a process before it kills the process. */
   readonly graceMs: number;
   readonly log: Logger;
   /** Called after each start and each end. */
   readonly onChange?: () => void;
 }
 
-/** Keeps one process running: a process that ends is started again, later after each failure. */
+/** Supervises one process: starts the process again after it ends, with a longer wait after each failure. */
 export class Supervisor {
   readonly name: string;
   readonly #options: SupervisorOptions;
   #child: Child | undefined;
   #backoffMs = FIRST_BACKOFF_MS;
   #starts = 0;
-  /** Wakes the wait before a start. */
+  /** Ends the wait before the next start. */
   #wake = () => {};
   #isStopping = false;
   #isReplacing = false;
@@ -49,14 +52,21 @@ export class Supervisor {
     return Math.max(0, this.#starts - 1);
   }
 
-  /** Starts the process. @throws the error of the last of a few attempts */
+  /**
+   * Starts the process, with up to FIRST_TRIES attempts.
+   *
+   * @throws the error of the last attempt
+   */
   async start(): Promise<void> {
     this.#starting = this.#tryStarting();
     await this.#starting;
     this.#running = this.#keepRunning();
   }
 
-  /** Many processes that start side by side can make the database too slow for the first attempt. */
+  /**
+   * Repeats the first start, because many processes that start side by side can make the database too slow for the
+   * first attempt.
+   */
   async #tryStarting(): Promise<void> {
     for (let remaining = FIRST_TRIES - 1; ; remaining--) {
       try {
@@ -68,7 +78,7 @@ export class Supervisor {
     }
   }
 
-  /** Ends the process in order and starts it again. Resolves when it is ready. */
+  /** Stops the process and starts it again. Resolves when the new process is ready. */
   async replace(): Promise<void> {
     if (this.#isStopping) return;
     this.#isReplacing = true;
@@ -77,7 +87,7 @@ export class Supervisor {
     while (this.#starts === before && !this.#isStopping) await pause(FIRST_BACKOFF_MS / 2);
   }
 
-  /** Ends the process for good. */
+  /** Stops the process, and does not start it again. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#wake();
@@ -94,7 +104,7 @@ export class Supervisor {
     if (this.#isStopping) await child.stop(this.#options.graceMs);
   }
 
-  /** The promise never rejects. */
+  /** Starts the process again each time it ends. The promise never rejects. */
   async #keepRunning(): Promise<void> {
     const { name, log, onChange } = this.#options;
     while (!this.#isStopping) {
@@ -109,7 +119,7 @@ export class Supervisor {
     }
   }
 
-  /** Starts the process until it is ready or the supervisor stops. */
+  /** Tries to start the process until it is ready, or until the supervisor stops. */
   async #startAgain(): Promise<void> {
     const { name, log } = this.#options;
     while (!this.#isStopping) {

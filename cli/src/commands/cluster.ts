@@ -13,7 +13,7 @@ import { readConfigFile } from "../config/config-file.ts";
 import { platformSettings } from "../modules.ts";
 import { welcome } from "../welcome.ts";
 
-/** The settings of the command alone. */
+/** The settings that only `depute cluster` has. */
 const clusterSettings = defineSettings({
   replicas: {
     type: "int",
@@ -26,9 +26,9 @@ const clusterSettings = defineSettings({
 });
 
 /**
- * `depute cluster`: starts each service in processes of its own, from one set of settings. It uses the Redis of
- * DEPUTE_REDIS_URL and the Postgres of DEPUTE_POSTGRES_URL, or, without these settings, starts those of this machine.
- * SIGHUP restarts one process after the other.
+ * `depute cluster`: starts each service in separate processes, from one set of settings. The processes use the Redis of
+ * DEPUTE_REDIS_URL and the Postgres of DEPUTE_POSTGRES_URL. Without these settings, the command starts Redis and
+ * Postgres on this machine. SIGHUP restarts one process after the other.
  */
 export async function cluster(args: readonly string[]): Promise<void> {
   const table = platformSettings();

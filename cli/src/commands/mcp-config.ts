@@ -22,7 +22,8 @@ export function splitCommand(args: readonly string[]): {
 }
 
 /**
- * Returns the MCP server that the flags, or the command after `--`, name.
+ * Returns the MCP server that the flags name, or that the command after `--` starts.
+ *
  * @throws SettingsError
  */
 export function upstreamOf(

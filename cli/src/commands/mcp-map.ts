@@ -4,8 +4,8 @@ import { readSettings } from "@depute/service";
 import { serverSettings, splitCommand, upstreamOf } from "./mcp-config.ts";
 
 /**
- * Maximum number of pages that the command reads from one list of a server. It guards against an endless
- * list.
+ * Maximum number of pages that the command reads from one list of a server. The limit protects against a list without
+ * end.
  */
 const MAX_PAGES = 64;
 

@@ -63,7 +63,7 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const secret = options.credentialFile === "" ? undefined : textIn(options.credentialFile);
   if (secret !== undefined && secret() === undefined)
     throw new SettingsError(`the credential ${options.credentialFile} cannot be read, or is empty`);
-  // The platform accepts one kind of credentials per call: with a secret the proxy sends no proof.
+  // The platform accepts one kind of credentials per call. So the proxy sends no proof if it has a secret.
   const transport =
     key === undefined || secret !== undefined ? service : provingTransport(service, key, publicUrl);
   // Standard output is the MCP connection to the client, so messages for people go to standard error.
@@ -149,7 +149,7 @@ function textIn(path: string): () => string | undefined {
       if (mtimeMs !== changed) text = readFileSync(path, "utf8").trim();
       changed = mtimeMs;
     } catch {
-      // The file was deleted, so its token or proof is no longer used.
+      // The file is missing, so the function returns no text.
       text = undefined;
       changed = Number.NaN;
     }

@@ -4,13 +4,13 @@ import { isModuleName, MODULE_NAMES } from "../load-modules.ts";
 import { parentGone } from "../parent-exit.ts";
 import { startPlatform } from "../platform.ts";
 
-/**
- * After the parent process has ended, this process drains. It is killed this many milliseconds after the
- * drain timeout.
- */
+/** When the parent process ends, this process drains. It is killed this many milliseconds after the drain timeout. */
 const END_MS = 2_000;
 
-/** `depute serve NAME`: runs one service in this process, which calls the others at their addresses. */
+/**
+ * `depute serve NAME`: runs one service in this process. The service calls the other services at their configured
+ * addresses.
+ */
 export async function serve(name: ModuleName, args: readonly string[]): Promise<void> {
   const parentEnded = parentGone();
   const platform = await startPlatform({

@@ -39,11 +39,11 @@ const settings = defineSettings({
 const EXIT = { sealed: 0, altered: 1, usage: 2, unsealed: 3 } as const;
 
 /**
- * `depute verify-transcript FILE`: applies the rules of ASP to a session's transcript and checks its seal,
- * offline. It prints the state that the messages lead to.
+ * `depute verify-transcript FILE`: applies the rules of ASP to a session's transcript and checks its seal, offline. The
+ * command prints the state to which the messages lead.
  *
- * @returns the process's exit status: 0 sealed and valid, 1 altered or no transcript, 2 wrong usage (also a
- * sealed transcript without the platform's keys to check it by), 3 consistent with itself but unsealed
+ * @returns the exit status: 0 sealed and valid, 1 altered or no transcript, 2 wrong usage (also a sealed transcript
+ * without the platform's keys), 3 consistent but unsealed
  */
 export async function verifyTranscriptFile(args: readonly string[]): Promise<number> {
   try {
@@ -114,8 +114,10 @@ interface Trusted {
 }
 
 /**
- * @throws SettingsError for an unreadable key file, a malformed key, and for seal keys without log keys or log keys
- *   without seal keys
+ * Returns the trusted keys of the platform; undefined if the flags name none.
+ *
+ * @throws SettingsError for an unreadable key file or a malformed key, and if only one of seal keys and log keys is
+ * given
  */
 async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<PlatformKeys | undefined> {
   if (trust !== "") {
@@ -140,7 +142,11 @@ const KEY = /^[A-Za-z0-9_-]{43}$/;
 /** Maximum size of a key file in bytes. */
 const MAX_TRUST_BYTES = 65_536;
 
-/** @throws SettingsError for a text that is not AGENT=KEY */
+/**
+ * Splits a text AGENT=KEY.
+ *
+ * @throws SettingsError for any other text
+ */
 function entry(text: string): [agentId: string, key: string] {
   const [, agentId, key] = /^(agent:\/\/[^=]+)=([A-Za-z0-9_-]{43})$/.exec(text) ?? [];
   if (agentId === undefined || key === undefined) {
@@ -149,7 +155,11 @@ function entry(text: string): [agentId: string, key: string] {
   return [agentId, key];
 }
 
-/** @throws SettingsError for a file that cannot be read, or is too long */
+/**
+ * Reads a file.
+ *
+ * @throws SettingsError for a file that cannot be read, or is longer than `maxBytes`
+ */
 async function bytesOf(file: string, maxBytes: number): Promise<Uint8Array> {
   const handle = await open(file).catch((cause: unknown) => {
     throw new SettingsError(`cannot read ${file}: ${(cause as Error).message}`, { cause });

@@ -11,7 +11,7 @@ import { nearest } from "../parse.ts";
 import { escapeControls } from "../print/safe-text.ts";
 import { openConfigFile } from "./config-file.ts";
 
-/** The variables that are no settings of the platform: those of the command line, of workers, and of bin.ts. */
+/** Variables of Depute that are not settings of the platform. The command line, workers and bin.ts read them. */
 const OTHER_VARIABLES = new Set([
   "DEPUTE_CONFIG",
   "DEPUTE_CONTEXT",
@@ -56,7 +56,7 @@ export async function checkConfig(args: readonly string[]): Promise<number> {
   return EXIT.ok;
 }
 
-/** Returns a warning for each variable that no setting has. The platform ignores such variables. */
+/** Returns a warning for each variable `DEPUTE_...` that belongs to no setting. The platform ignores such variables. */
 export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): string[] {
   const known = new Set(
     Object.entries(table).flatMap(([name, { isSecret }]) => [

@@ -6,10 +6,10 @@ import type { ParsedConfig } from "./parse-config.ts";
 const OWN_NAME = "configFile";
 /** Maximum size of the file in bytes. */
 const MAX_BYTES = 1_000_000;
-/** The bits of a file's mode that let users other than the owner read it. */
+/** The bits of a file's mode that let users other than the owner read the file. */
 const OTHERS_READ = 0o044;
 
-/** The file of settings, if there is one. */
+/** The file of settings, parsed; without values if no file is named. */
 export interface ConfigFile extends ParsedConfig {
   /** The path; undefined if flags and variables name no file. */
   readonly path: string | undefined;
@@ -43,7 +43,7 @@ export async function openConfigFile(
     const { size, mode } = statSync(path);
     if (size > MAX_BYTES) return { path, values: {}, problems: [`${path}: exceeds ${MAX_BYTES} bytes`] };
     const isPrivate = process.platform === "win32" || (mode & OTHERS_READ) === 0;
-    // Most processes have no such file, so they need no parser.
+    // The parser is loaded only for processes with a file, because most processes have none.
     const { parseConfig } = await import("./parse-config.ts");
     return { path, ...parseConfig(path, readFileSync(path, "utf8"), settings, isPrivate) };
   } catch (error) {

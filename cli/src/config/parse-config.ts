@@ -12,7 +12,7 @@ import { nearest } from "../parse.ts";
 /** The setting that names the file. The file itself cannot contain it. */
 const OWN_NAME = "configFile";
 
-/** The values of a file of settings, and the reasons why others are invalid. */
+/** The valid values of a file of settings, and the reasons why other values are invalid. */
 export interface ParsedConfig {
   readonly values: FileValues;
   /** Each as `FILE:LINE: NAME: reason`, in the order of the file. */
@@ -64,7 +64,11 @@ function offsetOf(pair: unknown): number {
   return key?.range?.[0] ?? 0;
 }
 
-/** @throws Error with the reason why the line is invalid */
+/**
+ * Returns the name and the value of a setting in one line of the file.
+ *
+ * @throws Error with the reason why the line is invalid
+ */
 function readPair(
   given: string,
   { value: node }: Pair,
@@ -90,7 +94,7 @@ function readPair(
   return { name, value: valueInFile(setting, value) };
 }
 
-/** Returns the value of a node of YAML. Aliases are refused, so that a short file cannot become a large value. */
+/** Returns the value of a YAML node. Aliases are refused, so that a short file cannot expand to a large value. */
 function jsonOf(node: unknown): unknown {
   if (isScalar(node)) return node.value;
   const { items } = (node ?? {}) as { items?: readonly unknown[] };

@@ -28,7 +28,7 @@ export async function showConfig(args: readonly string[]): Promise<void> {
   const { settings, sourceOf } = readWithSources(mergeSettings(table, OWN_SETTINGS), args, program, file);
   for (const [name, setting] of Object.entries(table)) {
     const source = sourceOf(name);
-    // The file cannot name itself.
+    // The file of settings cannot contain its own path.
     if (name === "configFile") continue;
     if (source === "default" && settings.all !== true) continue;
     const from = source === "file" ? (file[name]?.place ?? source) : source;
@@ -36,7 +36,9 @@ export async function showConfig(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Returns a line of the file of settings. A line with a secret is a comment, because its value is masked. */
+/**
+ * Returns a line of the file of settings. A line with a secret is a comment, because the shown value is only a mask.
+ */
 export function lineOf(
   name: string,
   setting: Setting,
@@ -62,7 +64,7 @@ function withoutPassword(address: string): string {
   return url.href;
 }
 
-/** Returns a duration in the largest unit in which it is whole. */
+/** Returns a duration as a whole number of the largest possible unit. */
 function durationText(ms: number): string {
   const units = [
     ["h", 3_600_000],

@@ -4,16 +4,16 @@
  */
 export type Status = "ok" | "warn" | "fail";
 
-/** A file of the deployment, as its process sees it. */
+/** A file of the deployment, as the process of the command sees it. */
 export interface FileFacts {
   readonly exists: boolean;
-  /** Whether other users of the machine may read it. */
+  /** Whether other users of the machine may read the file. */
   readonly isReadableByOthers: boolean;
 }
 
 /** A certificate of the deployment. */
 export interface CertificateFacts {
-  /** End of its validity, in milliseconds since the Unix epoch. */
+  /** End of the certificate's validity, in milliseconds since the Unix epoch. */
   readonly expireMs: number;
   /** Whether the certificate is for a host: a name or an IP address. */
   readonly isFor: (host: string) => boolean;
@@ -21,7 +21,7 @@ export interface CertificateFacts {
   readonly hasKey: (path: string) => boolean;
 }
 
-/** A file that a secret is read from. */
+/** A file with a secret. */
 export interface SecretFile {
   /** The environment variable that names the file. */
   readonly variable: string;
@@ -36,7 +36,7 @@ export interface Facts {
   readonly variableOf: (name: string) => string;
   /** The settings whose secret is in the environment itself, and not in a file. */
   readonly secretVariables: readonly string[];
-  /** The files that the environment names for secrets. */
+  /** The files with secrets that the environment names. */
   readonly secretFiles: readonly SecretFile[];
   readonly nowMs: number;
   /** Returns the facts of a file; a path may also name a folder. */
@@ -47,16 +47,13 @@ export interface Facts {
   readonly isWithin: (path: string, folder: string) => boolean;
 }
 
-/**
- * The outcome of a check. The message states the finding in one sentence and, unless the status is `ok`, the
- * remedy.
- */
+/** The outcome of a check. The message states the result in one sentence and, unless the status is `ok`, the remedy. */
 export interface Finding {
   readonly status: Status;
   readonly message: string;
 }
 
-/** One line of the hardening list. The list in docs/security.md has the same lines. */
+/** One line of the hardening list. The list in docs/security.md contains the same lines. */
 export interface Check {
   readonly id: string;
   /** The security measure that the check verifies, as an instruction. */
@@ -295,7 +292,7 @@ function isReadable({ settings, file }: Facts, name: string): boolean {
   return path === "" || file(path).exists;
 }
 
-/** The settings that name files with secrets, and with what callers may do. */
+/** The settings that name files with secrets, or with rights of callers. */
 const OWN_FILES = [
   ...["credentialsFile", "identitiesFile", "masterKeyFile", "tlsKeyFile"],
   ...["rootKeyFile", "verifierKeyFile", "configFile"],

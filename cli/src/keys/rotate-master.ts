@@ -33,7 +33,7 @@ const OWN_SETTINGS = {
 
 const DESCRIPTION = "Seals the platform's secrets with a new master key, while the platform is stopped.";
 const DANGER = "its readers can open all sealed keys";
-/** The new key in the data folder, until all secrets are sealed with it. */
+/** The name of the new key's file in the data folder. The file exists until all secrets are sealed with the new key. */
 const NEXT = "master.next.key";
 const MASTER = "master.key";
 
@@ -62,7 +62,7 @@ export async function rotateMaster(args: readonly string[]): Promise<number> {
   const stores: Pick<ResealOptions, "place" | "migrations" | "tables">[] = [
     { place: storeAt(common, "tokens"), migrations, tables: SEALED_TABLES },
   ];
-  // Keys are rows of the database only where the master key is elsewhere.
+  // The database contains keys only if the master key has a configured file.
   if (postgresUrl !== "" && masterKeyFile !== "")
     stores.push({ place: storeAt(common, "platform"), migrations: KEY_MIGRATIONS, tables: [PLATFORM_KEYS] });
   let count = 0;

@@ -34,7 +34,7 @@ export function cellsOf(item: JsonValue, columns: readonly Column[], now: number
   });
 }
 
-/** Returns the first value that the paths find. `|` separates the paths. */
+/** Returns the first value that one of the paths finds. `|` separates the paths. */
 export function valueAt(item: JsonValue, paths: string): JsonValue | undefined {
   for (const path of paths.split("|")) {
     let value: JsonValue | undefined = item;
@@ -60,7 +60,7 @@ function formatted(value: JsonValue | undefined, format: ColumnFormat, now: numb
   return cellText(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** An amount in dollars, with 2 to 8 decimals. */
+/** Returns an amount in dollars, with 2 to 8 decimals. */
 export function usd(microcents: number): string {
   return `$${(microcents / MICROCENTS_PER_USD).toFixed(8).replace(/0{1,6}$/, "")}`;
 }
@@ -84,7 +84,7 @@ const UNITS = [
   ["m", 60_000],
 ] as const;
 
-/** A duration in its largest unit, as kubectl shows ages: `12s`, `5m`, `3h`, `2d`. */
+/** Returns a duration in its largest unit, as kubectl shows ages: `12s`, `5m`, `3h`, `2d`. */
 export function ageOf(ms: number): string {
   if (Number.isNaN(ms)) return "";
   for (const [unit, size] of UNITS) if (ms >= 2 * size) return `${Math.floor(ms / size)}${unit}`;

@@ -2,8 +2,8 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { escapeControls } from "./safe-text.ts";
 
 /**
- * Returns a value as JSON. Control characters are escaped, so that the terminal does not execute them and the JSON has
- * the same value.
+ * Returns a value as JSON. Control characters are escaped, so that a terminal does not execute them. The escapes do not
+ * change the value.
  */
 export function jsonText(value: unknown, indent: number): string {
   return escapeControls(JSON.stringify(value, null, indent));

@@ -8,9 +8,9 @@ export interface Cell {
 
 /** The layout of a table. */
 export interface Layout {
-  /** Columns of the terminal; undefined for a pipe or a file, where nothing is cut. */
+  /** Number of columns of the terminal; undefined for a pipe or a file, where no text is cut. */
   readonly columns?: number;
-  /** Colors a text. Returns the text unchanged if the stream shows no colors. */
+  /** Colors a text. Returns the text unchanged if the stream does not support colors. */
   readonly paint: (text: string, color: NonNullable<Cell["color"]>) => string;
   /** The column widths of the rows that are already printed. Later rows of the same table are aligned with them. */
   readonly widths?: readonly number[];
@@ -18,10 +18,10 @@ export interface Layout {
 }
 
 const GAP = 2;
-/** Minimum width of a column. If a row does not fit with such columns, each value gets a line of its own. */
+/** Minimum width of a column. If a row with columns of this width does not fit, each value gets its own line. */
 const NARROWEST = 6;
 
-/** Lays out a table with one line per row. If the terminal is too narrow, each value gets a line. */
+/** Lays out a table with one line per row. If the terminal is too narrow for this, each value gets its own line. */
 export function layTable(
   headings: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -57,7 +57,11 @@ export function layTable(
   return { lines: [...header, ...rows.map((row) => line(row, false))], widths };
 }
 
-/** Narrows the widest columns until the line fits. @returns undefined when it cannot fit */
+/**
+ * Narrows the widest columns until a row fits into the line.
+ *
+ * @returns undefined when no widths fit
+ */
 function fitted(widths: readonly number[], columns: number | undefined): number[] | undefined {
   const result = [...widths];
   if (columns === undefined) return result;

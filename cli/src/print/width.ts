@@ -1,7 +1,7 @@
 /** Characters that take no column of a terminal. */
 const ZERO = /^[\p{Mark}\p{Default_Ignorable_Code_Point}]+$/u;
 
-/** Characters that take two columns: East Asian wide ones, and emoji. */
+/** Characters that take two columns: wide East Asian characters, and emoji. */
 const WIDE =
   /^(?:\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}])/u;
 
@@ -9,7 +9,7 @@ const ASCII = /^[\x20-\x7e]*$/;
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** The number of columns that a text without control characters takes on a terminal. */
+/** Returns the number of columns that a text without control characters takes on a terminal. */
 export function widthOf(text: string): number {
   if (ASCII.test(text)) return text.length;
   let width = 0;

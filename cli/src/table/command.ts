@@ -1,7 +1,7 @@
 /** The type of a parameter. It determines how the parameter's text is converted to a value of the request. */
 export type ParameterType =
   | "string"
-  /** A whole number, as text: 64 bits do not fit a JSON number. */
+  /** A whole number, as text, because a JSON number cannot represent every 64-bit integer. */
   | "int"
   | "number"
   | "bool"
@@ -83,9 +83,9 @@ export interface Stream {
   readonly method: string;
   /** Path of the item in each message of the stream. A message without an item is skipped. */
   readonly item: string;
-  /** Whether the path leads to the new and changed items of a list, newest first. */
+  /** Whether the path leads to a list of new and changed items, newest first. */
   readonly isList?: boolean;
-  /** Fixed fields of the stream's request, in addition to those from the command line. */
+  /** Fixed fields of the stream's request. The command line adds further fields. */
   readonly request?: Readonly<Record<string, unknown>>;
 }
 
@@ -93,7 +93,7 @@ export interface Stream {
 export interface Call {
   readonly service: ServiceName;
   readonly method: string;
-  /** Fixed fields of the request, in addition to those from the command line. */
+  /** Fixed fields of the request. The command line adds further fields. */
   readonly request?: Readonly<Record<string, unknown>>;
   readonly shown: Shown;
   /** Whether the response is a list with pages. */
@@ -143,7 +143,7 @@ export interface Command {
   readonly path: string;
   /** The group of a command without a resource, for help. */
   readonly group?: "platform" | "work" | "settings" | "tools";
-  /** One line. */
+  /** The description of the command, in one line. */
   readonly summary: string;
   readonly details?: string;
   readonly args?: readonly Argument[];
@@ -154,7 +154,7 @@ export interface Command {
   readonly remote?: boolean;
   /** A command line that docs/cli.md shows, and that its test runs. */
   readonly example?: string;
-  /** The reason why the test of docs/cli.md does not run the example. */
+  /** The reason why the test of docs/cli.md does not run `example`. */
   readonly notRun?: string;
   readonly hidden?: boolean;
   readonly call?: Call;

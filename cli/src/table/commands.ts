@@ -21,7 +21,7 @@ export const COMMANDS: readonly Command[] = [
   ...LOCAL,
 ];
 
-/** Returns the flags of a command: its own, and those shared with other commands. */
+/** Returns the flags of a command: its own flags, and the flags that it shares with other commands. */
 export function flagsOf(command: Command): Flags {
   const { call, flags = {}, remote = false } = command;
   return {
@@ -42,12 +42,12 @@ export function findCommand(words: readonly string[]): { command: Command; lengt
   return undefined;
 }
 
-/** The commands of a resource, e.g. of `tasks`. */
+/** Returns the commands of a resource, e.g. of `tasks`, without hidden commands. */
 export function commandsOf(resource: string): Command[] {
   return COMMANDS.filter(({ path, hidden = false }) => !hidden && path.startsWith(`${resource} `));
 }
 
-/** The first words of all commands, without repeats. */
+/** Returns the first words of all visible commands, without repetitions. */
 export function firstWords(): string[] {
   return [
     ...new Set(COMMANDS.filter(({ hidden = false }) => !hidden).map(({ path }) => path.split(" ")[0] ?? "")),

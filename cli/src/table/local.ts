@@ -3,7 +3,7 @@ import type { Argument, Command } from "./command.ts";
 const NAME: Argument = { name: "NAME", type: "string", required: true, help: "name of the context" };
 const SERVICES = ["tokens", "verifier", "registry", "tasks", "gateway"] as const;
 
-/** Commands of the platform itself, of contexts, and tools without a platform. */
+/** Commands that run or check the platform, commands for contexts, and tools that need no platform. */
 export const LOCAL: readonly Command[] = [
   {
     path: "start",

@@ -1,6 +1,6 @@
 import type { Argument, Column, Flags, Parameter } from "./command.ts";
 
-/** A positional argument that is a field of the request. */
+/** Creates a positional argument that is a field of the request. */
 export function arg(name: string, field: string, help: string): Argument {
   return { name, field, help, type: "string", required: true };
 }
@@ -20,7 +20,7 @@ export function oneOf(field: string, prefix: string, values: readonly string[], 
 export const AGENT = arg("AGENT", "agentId", "id of the agent");
 export const TASK = arg("TASK", "taskId", "id of the task");
 
-/** A JSON document for a field of the request. */
+/** Creates the flag for a JSON document that is a field of the request. */
 export function document(field: string, help: string): Flags {
   return {
     file: { type: "json", field, required: true, help: `${help}: JSON, @FILE, or - for standard input` },
@@ -61,7 +61,7 @@ export const WATCH_FLAG: Flags = {
 
 export const HELP_FLAG: Flags = { help: { type: "bool", short: "h", help: "show this help" } };
 
-/** Rows of tasks. */
+/** The columns of a table of tasks. */
 export const TASK_COLUMNS: readonly Column[] = [
   ["ID", "id"],
   ["STATUS", "status", "enum:TASK_STATUS_"],

@@ -30,7 +30,7 @@ function principal(field: string): Argument {
   };
 }
 
-/** Proposals of what operators grant. Operators decide them with `depute reviews decide`. */
+/** Commands that propose grants. Operators decide proposals with `depute reviews decide`. */
 export const PROPOSALS: readonly Command[] = [
   {
     path: "proposals organization",

@@ -20,7 +20,7 @@ import { isHeadGenuine, isIncluded } from "../rules/log-proofs.ts";
 /** Maximum number of entries that the page lists, the newest first. */
 const MAX_ENTRIES = 1_000;
 
-/** The transparency log, with its head and its proofs verified in this browser. */
+/** Shows the transparency log. This browser verifies the log's head and its proofs. */
 export default function Log() {
   const query = useQuery(LogService.method.getLogHead, {}, { refetchInterval: 2_000 });
   const head = query.data?.head;
@@ -71,8 +71,8 @@ function Head({ head }: { readonly head: LogHead }) {
 }
 
 /**
- * Shows whether the log only grows. For this, each head must extend the last head that the browser verified, also on an
- * earlier visit.
+ * Shows whether the log only grows: each head must extend the head that this browser verified last, even on an earlier
+ * visit.
  */
 function Growth({ head }: { readonly head: LogHead }) {
   const transport = useTransport();
@@ -148,7 +148,7 @@ const COLUMNS: readonly Column<LogEntry>[] = [
   { title: "Inclusion", grow: 1.3, align: "end", cell: (entry) => <Inclusion entry={entry} /> },
 ];
 
-/** Verifies on request that the log includes an entry. */
+/** Verifies that the log includes an entry, when the user asks for it. */
 function Inclusion({ entry }: { readonly entry: LogEntry }) {
   const [isAsked, setAsked] = useState(false);
   const query = useQuery(

@@ -18,13 +18,13 @@ import { OPEN_STATUSES, statusFacts } from "../rules/task-status.ts";
 import { lineOf } from "../rules/text.ts";
 import { durationText } from "../rules/time.ts";
 
-/** Pause in milliseconds between two reads of the figures that the stream of recent tasks does not contain. */
+/** Milliseconds between two reads of the figures that the stream of recent tasks does not contain. */
 const READ_MS = 5_000;
 
 /** Minimum milliseconds between two reads that follow changes of tasks. */
 const SOON_MS = 500;
 
-/** Pause between two updates of the times, in milliseconds. */
+/** Milliseconds between two updates of the displayed times. */
 const CLOCK_MS = 2_000;
 
 /** The length of the period that the plots show, in milliseconds. */
@@ -33,13 +33,13 @@ const WINDOW_MS = 30 * 60_000;
 /** Maximum number of tasks in one read. If more tasks exist, the page says that its figures are incomplete. */
 const MAX_TASKS = 1_000;
 
-/** The caller's tasks at a glance. */
+/** Shows the figures of the caller's tasks. */
 export default function Overview() {
   const now = useNow(CLOCK_MS);
   const [from] = useState(() => timestampFromMs(Date.now() - WINDOW_MS));
   const queries = useQueryClient();
   const readSoon = useSoon(() => void queries.invalidateQueries(), SOON_MS);
-  // One stream serves the whole page, because browsers open at most six connections to a host over HTTP/1.1.
+  // One stream serves the whole page, because browsers open at most six HTTP/1.1 connections to a host.
   const recent = useWatchedTasks({ createdFrom: from, pageSize: MAX_TASKS }, readSoon);
   const often = { refetchInterval: READ_MS };
   const open = useQuery(

@@ -6,12 +6,12 @@ import { lineOf } from "../rules/text.ts";
 import { durationText, relativeText } from "../rules/time.ts";
 import { Text } from "./text.tsx";
 
-/** Names and values of one object. */
+/** Shows the names and values of one object. */
 export function Facts({ children }: { readonly children: ReactNode }) {
   return <dl className="facts">{children}</dl>;
 }
 
-/** One name with its value; nothing for an absent value. */
+/** Shows one name with its value; shows nothing for an absent value. */
 export function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
   if (children === undefined || children === null || children === "" || children === false) return null;
   return (
@@ -22,7 +22,7 @@ export function Fact({ name, children }: { readonly name: string; readonly child
   );
 }
 
-/** A word with a color. */
+/** Shows a word with a color. */
 export function Tag({ tone, children }: { readonly tone: Tone; readonly children: ReactNode }) {
   return <span className={`tag tag-${tone}`}>{children}</span>;
 }
@@ -34,7 +34,7 @@ export function Time({ value }: { readonly value: Timestamp | undefined }) {
   return <TimeMs ms={timestampMs(value)} now={now} />;
 }
 
-/** A time in ISO 8601, as the protocols' documents write it. */
+/** Shows a time that a protocol's document contains as ISO 8601 text, relative to now. */
 export function TimeText({ value }: { readonly value: string }) {
   const now = useNow();
   const ms = Date.parse(value);
@@ -50,12 +50,12 @@ function TimeMs({ ms, now }: { readonly ms: number; readonly now: number }) {
   );
 }
 
-/** Shows a duration in words. Shows nothing if the duration is absent. */
+/** Shows a duration in words; shows nothing if the duration is absent. */
 export function Length({ value }: { readonly value: Duration | undefined }) {
   return value === undefined ? null : <span>{durationText(durationMs(value))}</span>;
 }
 
-/** A section of a page with its own heading. */
+/** Shows a section of a page, with its own heading. */
 export function Card({
   title,
   aside,

@@ -4,7 +4,7 @@ import "uplot/dist/uPlot.min.css";
 
 interface PlotProps {
   readonly label: string;
-  /** Epoch seconds. */
+  /** The times of the values, in epoch seconds. */
   readonly x: readonly number[];
   readonly lines: readonly {
     readonly name: string;
@@ -16,7 +16,7 @@ interface PlotProps {
 
 const HEIGHT_PX = 190;
 
-/** A plot of values over time. The newest values are also there as text, for screen readers. */
+/** Plots values over time. Screen readers get the newest values as text. */
 export function Plot({ label, x, lines }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
@@ -84,7 +84,9 @@ function optionsOf(node: HTMLElement, lines: PlotProps["lines"]): uPlot.Options 
   };
 }
 
-/** Returns the name of the current theme. It changes when the user or the system selects another theme. */
+/**
+ * Returns the name of the current theme. The component renders again when the user or the system selects another theme.
+ */
 function useThemeName(): string {
   const [name, setName] = useState(readThemeName);
   useEffect(() => {

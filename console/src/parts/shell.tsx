@@ -19,14 +19,14 @@ export const TITLES: Readonly<Record<PageName, string>> = {
 
 interface ShellProps {
   readonly place: Place;
-  /** The platform's principal; empty until it is read. */
+  /** The platform's principal; empty until the console has read it. */
   readonly platform: string;
   readonly signedIn: Credentials["kind"];
   readonly signOut: () => void;
   readonly children: ReactNode;
 }
 
-/** The frame of every page: the list of pages, the theme, the session. */
+/** The frame of every page: the list of pages, the choice of the theme, and the sign-out. */
 export function Shell({ place, platform, signedIn, signOut, children }: ShellProps) {
   const [isOpen, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);

@@ -8,7 +8,7 @@ interface SignInProps {
   readonly error: unknown;
 }
 
-/** Asks for credentials that the platform accepts. They stay in this tab. */
+/** Asks for credentials that the platform accepts. The console stores them only in this tab. */
 export function SignIn({ signIn, error }: SignInProps) {
   const [kind, setKind] = useState<"secret" | "key">("secret");
   return (

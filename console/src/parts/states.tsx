@@ -3,7 +3,7 @@ import type { Connection } from "../rpc/follow.ts";
 import { type Refusal, refusalOf } from "../rpc/refusal.ts";
 import { Text } from "./text.tsx";
 
-/** Shown while the page reads `what`. */
+/** Shows that the page is reading `what`. */
 export function Loading({ what }: { readonly what: string }) {
   return (
     <p className="quiet" role="status">
@@ -12,7 +12,7 @@ export function Loading({ what }: { readonly what: string }) {
   );
 }
 
-/** Shown in place of an empty list. */
+/** Shows a text instead of an empty list. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
     <div className="empty">
@@ -22,12 +22,12 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** The error of a call: its reason, its message and the fields at fault. */
+/** Shows the error of a call: its reason, its message and the faulty fields. */
 export function Refused({ error }: { readonly error: unknown }) {
   return <RefusalText {...refusalOf(error)} />;
 }
 
-/** The error of a stream that the platform refused; nothing for every other state of a connection. */
+/** Shows the error of a stream that the platform refused; shows nothing for any other state of a connection. */
 export function RefusedStream({ connection }: { readonly connection: Connection }) {
   return connection.state === "refused" ? <RefusalText {...connection.refusal} /> : null;
 }
@@ -52,7 +52,10 @@ function RefusalText({ reason, message, fields }: Refusal) {
   );
 }
 
-/** Shown while the object of a page loads. It contains a heading, because screen readers need one on every page. */
+/**
+ * Shows that the object of a page is loading. It contains a heading, because screen readers need a heading on every
+ * page.
+ */
 export function Opening({ what }: { readonly what: string }) {
   return (
     <>
@@ -62,7 +65,7 @@ export function Opening({ what }: { readonly what: string }) {
   );
 }
 
-/** Shown in place of an object that the caller cannot read. */
+/** Shows an error instead of an object that the caller cannot read. */
 export function NotShown({ what, error }: { readonly what: string; readonly error: unknown }) {
   return (
     <>
@@ -80,7 +83,7 @@ const WORDS = {
   refused: "Not live",
 } as const;
 
-/** Shows whether the page receives live updates. */
+/** Shows whether the page's stream is open, so that the page receives each change. */
 export function Liveness({ connection }: { readonly connection: Pick<Connection, "state"> }) {
   return (
     <span className={`liveness liveness-${connection.state}`} role="status">
@@ -90,7 +93,7 @@ export function Liveness({ connection }: { readonly connection: Pick<Connection,
   );
 }
 
-/** Shows whether the latest of the repeated reads succeeded, so that the page's data are current. */
+/** Shows whether the latest read at intervals succeeded, so that the page's data are current. */
 export function Freshness({ query }: { readonly query: { isError: boolean; isSuccess: boolean } }) {
   const state = query.isError ? "reconnecting" : query.isSuccess ? "live" : "connecting";
   return <Liveness connection={{ state }} />;

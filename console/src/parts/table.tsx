@@ -7,7 +7,7 @@ export interface Column<Row> {
   readonly title: string;
   /** The column's share of the table's width, relative to the other columns. */
   readonly grow: number;
-  /** Whether the column is left out at phone width. */
+  /** Whether the table omits the column on a screen as narrow as a phone's. */
   readonly isWide?: boolean;
   readonly align?: "end";
   readonly cell: (row: Row) => ReactNode;

@@ -11,7 +11,7 @@ interface TabsViewProps {
   }[];
 }
 
-/** Tabs of a page. The page's address selects the open tab, and only that tab's content is rendered. */
+/** Shows the tabs of a page. The page's address selects the open tab, and only that tab's content is rendered. */
 export function TabsView({ label, tabs }: TabsViewProps) {
   const { page, id: shownTab, query } = usePlace();
   const first = tabs[0]?.id ?? "";

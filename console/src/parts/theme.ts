@@ -8,7 +8,7 @@ export function readTheme(): Theme {
   return THEMES.find((theme) => theme === stored) ?? "system";
 }
 
-/** Applies a theme, and keeps it for the next visit. */
+/** Applies a theme, and stores it for the next visit. */
 export function applyTheme(theme: Theme): void {
   localStorage.setItem(PLACE, theme);
   document.documentElement.dataset.theme = theme;

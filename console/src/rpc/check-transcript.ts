@@ -2,7 +2,7 @@ import { type TranscriptVerdict, verifySteps } from "@depute/asp";
 import type { Transcript, TranscriptKeys } from "@depute/contracts/asp/v0/transcript_pb";
 import { portableEngine } from "@depute/dct";
 
-/** The result of a transcript's check, as texts for the page. */
+/** The result of a transcript's check, as texts that the page shows. */
 export interface TranscriptCheck {
   readonly isValid: boolean;
   readonly messages: number;

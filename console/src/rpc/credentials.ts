@@ -10,10 +10,13 @@ export type Credentials =
       readonly token: string;
     };
 
-/** The key of the credentials in the tab's own storage. The browser deletes this storage when the tab closes. */
+/**
+ * The name under which the tab's session storage contains the credentials. The browser deletes this storage when the
+ * tab closes.
+ */
 const PLACE = "depute.credentials";
 
-/** Returns the stored credentials; of kind `none` if the storage has no readable ones. */
+/** Returns the stored credentials; credentials of kind `none` if the storage has no readable credentials. */
 export function readCredentials(storage: Storage = sessionStorage): Credentials {
   try {
     const stored = JSON.parse(storage.getItem(PLACE) ?? "null") as Credentials | null;

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { isPassing, type Refusal, refusalOf } from "./refusal.ts";
 
-/** First and longest pause before a stream is opened again, in milliseconds. */
+/** Milliseconds before a stream is opened again for the first time. LONGEST_PAUSE_MS is the maximum of later pauses. */
 const FIRST_PAUSE_MS = 400;
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -23,7 +23,8 @@ export interface Followed<Item> {
 }
 
 /**
- * Follows a server stream as long as the page is open. If the stream breaks, it is opened again after the last item.
+ * Follows a server stream as long as the page is open. If the stream breaks, a new stream continues after the last
+ * item.
  *
  * @param key identifies the followed object; a new key closes the stream and follows the new object from its start
  */

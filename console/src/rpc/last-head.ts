@@ -6,9 +6,10 @@ import { decodeBase64Url, encodeBase64Url } from "@depute/core";
 const placeOf = (log: string) => `depute.log-head.${log}`;
 
 /**
- * The head of a log that this browser verified last. A head is public, so it stays after the tab has closed.
+ * Returns the head of a log that this browser verified last. A head is public, so it stays stored after the tab has
+ * closed.
  *
- * @returns undefined if nothing, or nothing readable, is stored
+ * @returns undefined if no readable head is stored
  */
 export function readLastHead(log: string, storage: Storage = localStorage): LogHead | undefined {
   const bytes = decodeBase64Url(storage.getItem(placeOf(log)) ?? "");

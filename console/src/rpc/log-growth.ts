@@ -5,9 +5,9 @@ import { isConsistent, isHeadGenuine } from "../rules/log-proofs.ts";
 import { readLastHead, storeLastHead } from "./last-head.ts";
 
 /**
- * Verifies that a head extends the last head that this browser verified, and stores the head if it does.
+ * Verifies that a head extends the head that this browser verified last, and stores the head if it does.
  *
- * @throws ConnectError if the platform gives no proof; the stored head then stays
+ * @throws ConnectError if the platform gives no proof; the stored head then stays unchanged
  */
 export async function checkGrowth(
   client: Client<typeof LogService>,

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** The present time in epoch milliseconds, at most one step old. */
+/** Returns the current time in epoch milliseconds. The value is at most `stepMs` old. */
 export function useNow(stepMs = 1_000): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

@@ -3,7 +3,7 @@ import { createProof, keypairFromSeed, portableEngine } from "@depute/dct";
 import type { Credentials } from "./credentials.ts";
 
 /**
- * The headers that prove possession of the caller's key for one call. (RFC 9449)
+ * Returns the headers that prove possession of the caller's key for one call. (RFC 9449)
  *
  * @param target the address of the call
  * @throws RangeError for a seed that is not 32 bytes in base64url

@@ -1,17 +1,17 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 
-/** An error of a call, in words. */
+/** The error of a call, in words. */
 export interface Refusal {
-  /** The reason of the platform's vocabulary, or Connect's code; e.g. `TASK_NOT_FOUND`. */
+  /** The name of the error's `ErrorReason`, e.g. `TASK_NOT_FOUND`, or Connect's code if the error has no reason. */
   readonly reason: string;
   /** The platform's message: the fault, then the remedy. */
   readonly message: string;
-  /** The fields at fault. */
+  /** The faulty fields. */
   readonly fields: readonly { readonly field: string; readonly description: string }[];
 }
 
-/** Reads the error of a call. */
+/** Converts the error of a call to words. */
 export function refusalOf(error: unknown): Refusal {
   const refused = ConnectError.from(error);
   const fields = refused
@@ -25,7 +25,7 @@ export function refusalOf(error: unknown): Refusal {
   return { reason, message: refused.rawMessage, fields };
 }
 
-/** Whether the caller has to sign in. */
+/** Whether the platform refused the call because the caller must sign in. */
 export function needsCredentials(error: unknown): boolean {
   return ConnectError.from(error).code === Code.Unauthenticated;
 }
@@ -37,7 +37,7 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * Returns the pause before the next read of a query, in milliseconds; false if the platform refused the first read,
+ * Returns the milliseconds before the next read of a query. Returns false if the platform refused the first read,
  * because it would refuse the same request again.
  */
 export function unlessRefused(pauseMs: number) {

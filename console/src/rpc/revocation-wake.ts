@@ -5,7 +5,10 @@ import { useMemo } from "react";
 import type { Connection } from "./follow.ts";
 import { useWake } from "./wake.ts";
 
-/** Reads the data of the open page again soon after each new revocation. The log's earlier entries are skipped. */
+/**
+ * Reads the data of the open page again soon after each new revocation. Revocations from before the page opened are
+ * skipped.
+ */
 export function useRevocationWake(): Connection {
   const transport = useTransport();
   const client = useMemo(() => createClient(RevocationService, transport), [transport]);

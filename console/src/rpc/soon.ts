@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useRef } from "react";
 
 /**
- * Returns a throttled `act`: a call runs `act` soon, and calls within the same pause share one run. After the page was
- * left, calls have no effect.
+ * Returns a throttled form of `act`: a call runs `act` soon, and all calls within one pause share one run. After the
+ * page was left, calls have no effect.
  *
  * @param pauseMs minimum time between two runs of `act`, in milliseconds
  */

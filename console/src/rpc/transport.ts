@@ -5,7 +5,7 @@ import type { Credentials } from "./credentials.ts";
 /** Timeout of a unary call in milliseconds. */
 const CALL_MS = 30_000;
 
-/** The transport to the platform that served the page. */
+/** Creates the transport to the platform that served the page. */
 export function createTransport(credentials: Credentials): Transport {
   return createConnectTransport({
     baseUrl: location.origin,
@@ -23,7 +23,7 @@ function presenting(credentials: Credentials): Interceptor {
   return (next) => async (request) => {
     if (credentials.kind === "secret") request.header.set("authorization", `Bearer ${credentials.secret}`);
     if (credentials.kind === "key") {
-      // Loaded on demand, because only callers with a key need the code for signatures.
+      // The module is loaded only on demand, because only callers with a key need the code for signatures.
       const { proofHeaders } = await import("./proof.ts");
       const path = `/${request.service.typeName}/${request.method.name}`;
       const headers = proofHeaders(credentials, `${location.origin}${path}`);

@@ -5,9 +5,7 @@ import { useSoon } from "./soon.ts";
 /** Minimum milliseconds between two reads that follow changes. */
 const READ_MS = 300;
 
-/**
- * Pause between two reads of a page whose stream is live, in milliseconds. In between, the stream reports each change.
- */
+/** Milliseconds between two reads of a page whose stream is open. In between, the stream reports each change. */
 const LIVE_MS = 15_000;
 
 /**

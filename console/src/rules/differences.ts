@@ -8,10 +8,10 @@ export interface Difference {
   readonly after?: string;
 }
 
-/** Maximum number of differences that are listed. */
+/** Maximum number of differences that the result lists. */
 export const MAX_DIFFERENCES = 500;
 
-/** The members in which two JSON documents differ, in the order of the documents. */
+/** Returns the members in which two JSON documents differ, in the order of the documents. */
 export function differencesOf(before: unknown, after: unknown): Difference[] {
   const differences: Difference[] = [];
   compare("", before, after, differences);

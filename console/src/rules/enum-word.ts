@@ -1,7 +1,7 @@
 /**
- * The word of an enum's value, e.g. `Schema match`; `Unknown` for a value of a newer platform.
+ * Returns the word for an enum's value, e.g. `Schema match`; `Unknown` for a value of a newer platform.
  *
- * @param names the enum's generated object, which maps numbers to names
+ * @param names the enum's generated object, which maps names to numbers
  */
 export function enumWord(names: Readonly<Record<string, number>>, value: number): string {
   const name = Object.keys(names).find((each) => names[each] === value) ?? "UNKNOWN";

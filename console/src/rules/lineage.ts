@@ -1,6 +1,6 @@
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
-/** The objects of other protocols that may have caused a task. An empty id means none. */
+/** The objects of other protocols that may have caused a task. An empty id means that no such object exists. */
 export interface Causes {
   /** The Agenta request that the task carries out. */
   readonly executionRequestId: string;
@@ -18,7 +18,7 @@ export interface Causes {
 const SESSION_ID = /^[0-9A-Za-z]{8}(-[0-9A-Za-z]{4}){3}-[0-9A-Za-z]{12}$/;
 const CAP_TASK_ID = /^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$/;
 
-/** The objects that a task names, or that its ids may name. */
+/** Returns the objects that a task names, or to which its ids may belong. */
 export function causesOf(task: Task): Causes {
   const { id, correlationId, externalId, executionRequestId, isConversation } = task;
   const isForeign = correlationId !== id && !isConversation && executionRequestId === "";

@@ -1,6 +1,6 @@
 import type { LogHead } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 
-/** The state of a page's checks that the log only grows. */
+/** The combined result of a page's growth checks. Each check verifies that the log has only added leaves. */
 export interface GrowthCheck {
   /** The number of verified consistency proofs. */
   readonly proofs: number;
@@ -10,7 +10,7 @@ export interface GrowthCheck {
   readonly fault: string | undefined;
 }
 
-/** Merges the outcome of one more check into the log's state. A fault that was found once remains in the state. */
+/** Adds the outcome of one more check to the state. A fault, once found, remains in the state. */
 export function addedGrowth(before: GrowthCheck, found: GrowthCheck): GrowthCheck {
   return {
     proofs: before.proofs + found.proofs,

@@ -1,12 +1,12 @@
 interface RowRules<Row> {
   readonly idOf: (row: Row) => string;
   readonly timeOf: (row: Row) => number;
-  /** Whether `one` is at least as new a state of an object as `other`. */
+  /** Whether the state `one` of an object is at least as new as its state `other`. */
   readonly isNewer: (one: Row, other: Row) => boolean;
 }
 
 /**
- * Merges the newest rows, which are read often, with rows that were read before. Each object occurs once, in its newest
+ * Merges the newest rows, which are read often, with rows from earlier reads. Each object occurs once, in its newest
  * state, and the newest object comes first.
  */
 export function mergedRows<Row>(

@@ -1,7 +1,7 @@
-/** 1 USD is 100,000,000 microcents. */
+/** Number of microcents in 1 USD. */
 const MICROCENTS = 100_000_000;
 
-/** An amount in US dollars, with as many digits as small costs need. */
+/** Formats an amount in US dollars. Smaller amounts get more decimals. */
 export function dollars(microcents: bigint | number): string {
   const usd = Number(microcents) / MICROCENTS;
   const digits = usd !== 0 && Math.abs(usd) < 0.01 ? 6 : Math.abs(usd) < 1 ? 4 : 2;

@@ -30,7 +30,7 @@ export function contentTitle(kind: ReviewKind): string {
   return kind === ReviewKind.START_APPROVAL ? "Request" : "Result";
 }
 
-/** What the verdicts on a review cause. */
+/** The effect of each verdict on a review. */
 export interface VerdictEffects {
   readonly APPROVED: string;
   readonly CHANGES_REQUESTED: string;
@@ -57,7 +57,7 @@ export function reviewKind(kind: ReviewKind): string {
 }
 
 /**
- * The objects that a review's subject names: the task of an oversight, or the contract of an output.
+ * Returns the ids that a review's subject contains: the task of an oversight, or the contract of an output.
  *
  * @param subject the subject's text, as the service that created the review wrote it
  */

@@ -43,10 +43,7 @@ export function stateLines(table: readonly Row[] = TABLE): StateLine[] {
   return [...lines.values()];
 }
 
-/**
- * Returns the state pairs of one row. ESCALATED also leads back to every state from which a session can
- * escalate.
- */
+/** Returns the state pairs of one row. A transition to ESCALATED also adds the way back from ESCALATED. */
 function pairsOf({ moves }: Row): (readonly [SessionState, SessionState])[] {
   return [...moves].flatMap(([from, next]): (readonly [SessionState, SessionState])[] => {
     if (next === "stay" || next === "return") return [];
@@ -59,7 +56,7 @@ function pairsOf({ moves }: Row): (readonly [SessionState, SessionState])[] {
   });
 }
 
-/** A state of a session after one message, or after its time ran out. */
+/** The state of a session after one message, or after a deadline. */
 export interface SessionStep {
   readonly state: SessionState;
   /** The position of the message in the session, from 1; 0 if the state changed because of a deadline. */

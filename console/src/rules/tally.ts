@@ -24,11 +24,11 @@ export interface Tally {
   readonly endedPerMinute: number;
   readonly medianMs: number | undefined;
   readonly p95Ms: number | undefined;
-  /** Microcents. */
+  /** The total cost in the period, in microcents. */
   readonly spent: number;
   readonly queue: readonly Ranked[];
   readonly reasons: readonly Ranked[];
-  /** Microcents. */
+  /** The cost per agent, in microcents. */
   readonly spendByAgent: readonly Ranked[];
 }
 

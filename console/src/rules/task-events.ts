@@ -3,7 +3,7 @@ import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { dollars } from "./money.ts";
 import type { Tone } from "./task-status.ts";
 
-/** An event in words, for the timeline. */
+/** A description of an event in words, for the timeline. */
 export interface EventLine {
   readonly title: string;
   /** Further facts in one text; empty for none. May contain texts from untrusted parties. */
@@ -11,7 +11,7 @@ export interface EventLine {
   readonly tone: Tone;
 }
 
-/** Describes an event of a task. */
+/** Returns the description of a task's event. */
 export function eventLine({ payload }: TaskEvent): EventLine {
   switch (payload.case) {
     case "created":
@@ -81,7 +81,7 @@ export function eventLine({ payload }: TaskEvent): EventLine {
   }
 }
 
-/** The reason and the message of a failure. */
+/** Returns the reason and the message of a failure as one text. */
 export function failureText(failure: TaskFailure | undefined): string {
   return failure === undefined ? "" : join(failure.reason, failure.message);
 }

@@ -25,12 +25,12 @@ const FACTS: Readonly<Record<TaskStatus, StatusFacts>> = {
   [TaskStatus.REVOKED]: { label: "Revoked", tone: "bad", isOpen: false },
 };
 
-/** The facts of a status; a status of a newer platform is unknown. */
+/** Returns the facts about a status. A status of a newer platform has the facts of `UNSPECIFIED`. */
 export function statusFacts(status: TaskStatus): StatusFacts {
   return FACTS[status] ?? FACTS[TaskStatus.UNSPECIFIED];
 }
 
-/** All statuses that a task can have, in the order of its life. */
+/** All statuses that a task can have, from creation to end. */
 export const STATUSES: readonly TaskStatus[] = Object.keys(FACTS)
   .map(Number)
   .filter((status) => status !== TaskStatus.UNSPECIFIED) as TaskStatus[];
@@ -38,7 +38,7 @@ export const STATUSES: readonly TaskStatus[] = Object.keys(FACTS)
 /** The statuses of tasks that have not ended. */
 export const OPEN_STATUSES: readonly TaskStatus[] = STATUSES.filter((status) => statusFacts(status).isOpen);
 
-/** The actions that a status allows a delegator. The platform decides in the end, and may still refuse. */
+/** The actions that a status allows a delegator. The platform may still refuse an action. */
 export interface TaskActions {
   readonly cancel: boolean;
   readonly suspend: boolean;
@@ -46,7 +46,7 @@ export interface TaskActions {
   readonly answer: boolean;
 }
 
-/** @returns the actions that make sense in a status */
+/** Returns the actions that a status allows. */
 export function actionsOf(status: TaskStatus): TaskActions {
   return {
     cancel: statusFacts(status).isOpen,

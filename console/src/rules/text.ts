@@ -1,4 +1,4 @@
-/** Longest text that a page shows before the reader asks for all of it, in characters. */
+/** Maximum number of characters of a text that a page shows before the reader asks for the rest. */
 export const MAX_SHOWN = 20_000;
 
 /** Characters that reorder, hide or break the text around them. Tab and newline are allowed. */
@@ -16,7 +16,7 @@ export function visibleText(text: string): string {
   );
 }
 
-/** The part of a text that is shown at first, and the number of further characters. */
+/** Returns the part of a text that is shown at first, and the number of further characters. */
 export function shownPart(text: string, max = MAX_SHOWN): { readonly text: string; readonly more: number } {
   if (text.length <= max) return { text: visibleText(text), more: 0 };
   // A cut between the two halves of a surrogate pair would show half a character.
@@ -24,13 +24,13 @@ export function shownPart(text: string, max = MAX_SHOWN): { readonly text: strin
   return { text: visibleText(text.slice(0, end)), more: text.length - end };
 }
 
-/** A text on one line, for cells of a table. */
+/** Returns a text on one line, for cells of a table. */
 export function lineOf(text: string, max = 200): string {
   const line = visibleText(text.slice(0, max).replace(/\s+/g, " ").trim());
   return text.length > max ? `${line}…` : line;
 }
 
-/** The start of a long id or key, for cells of a table. */
+/** Returns the start of a long id or key, for cells of a table. */
 export function shortId(id: string, max = 13): string {
   return lineOf(id, max);
 }

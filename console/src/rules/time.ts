@@ -1,4 +1,4 @@
-/** Milliseconds as a length of time, in its two largest units: `1 h 5 min`, `2.4 s`, `120 ms`. */
+/** Formats a duration in its two largest units: `1 h 5 min`, `2.4 s`, `120 ms`. */
 export function durationText(ms: number): string {
   const abs = Math.max(0, ms);
   if (abs < 1_000) return `${Math.round(abs)} ms`;
@@ -17,7 +17,7 @@ const UNITS = [
   ["min", 60_000, "s", 1_000],
 ] as const;
 
-/** A time in relation to the present: `5 s ago`, `in 3 min`. */
+/** Formats a time relative to now: `5 s ago`, `in 3 min`. */
 export function relativeText(timeMs: number, nowMs: number): string {
   const ms = nowMs - timeMs;
   if (Math.abs(ms) < 1_000) return "now";

@@ -6,7 +6,7 @@ export interface ChainBlock {
   readonly delegatee: string;
   readonly delegationId: string;
   readonly capabilities?: readonly string[];
-  /** Microcents. */
+  /** The budget of the block, in microcents. */
   readonly budget?: number;
   readonly expiresAt?: string;
   readonly hops?: number;
@@ -14,7 +14,7 @@ export interface ChainBlock {
   readonly narrowed: readonly string[];
 }
 
-/** The blocks of a token, the authority first. Their signatures are not checked here. */
+/** Returns the blocks of a token, the authority first. This function does not check the signatures. */
 export function chainBlocks({ authority, attenuations }: SignedJSONToken): ChainBlock[] {
   const first: ChainBlock = {
     signer: authority.issuer,

@@ -1,4 +1,4 @@
-/** A node of a tree of tasks, before `placedTree` gives it coordinates. */
+/** A node of a tree of tasks. `placedTree` adds the node's coordinates. */
 export interface TreeNode {
   readonly id: string;
   /** The id of the node above; empty for the root. */

@@ -45,8 +45,8 @@ function activeIn(headers: IncomingHttpHeaders): ReadonlySet<string> {
 }
 
 /**
- * Returns the sequence of the event after which a subscription resumes. Undefined if the request does not
- * state one, or has not activated the resume extension.
+ * Returns the sequence of the event after which a subscription resumes. Undefined if the request states no sequence, or
+ * has not activated the resume extension.
  *
  * @throws DeputeError INVALID_REQUEST
  */

@@ -209,7 +209,7 @@ function fieldsOf(schema: DescMessage, query: URLSearchParams): Record<string, J
   return fields;
 }
 
-/** The number of `bool` among protobuf's scalar types. */
+/** The number of protobuf's scalar type `bool`. */
 const SCALAR_BOOL = 8;
 const BOOLEANS = new Map([
   ["true", true],

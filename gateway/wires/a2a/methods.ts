@@ -175,7 +175,10 @@ export class A2aMethods {
     return streamOf({ task: now, sequence: task.lastSequence, events }, {}, a2aCall, this.#metadata);
   }
 
-  /** The card at the well-known address. A client without credentials reads the cards of public agents. (A2A 8.2) */
+  /**
+   * Returns the card for the well-known address. A client without credentials can read only the cards of public agents.
+   * (A2A 8.2)
+   */
   publicCard(agentId: string, { call, hasCredentials }: A2aCall): Promise<GetAgentCardResponse> {
     const { clients, needsCredentials } = this.#context;
     if (!needsCredentials || hasCredentials) return this.card(agentId, call);
@@ -330,7 +333,7 @@ const MAX_WEBHOOK_ID = 32;
 /** Maximum number of messages in an answer. A2A allows fewer than the client requests. (A2A 3.2.4) */
 const MAX_HISTORY = 100;
 
-/** Greatest number of preliminary results that an answer combines into artifacts. */
+/** Maximum number of preliminary results that an answer combines into artifacts. */
 const MAX_PARTIALS = 100;
 
 /** The size of a page if the request states none. (A2A 3.1.4) */

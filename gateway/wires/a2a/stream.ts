@@ -28,7 +28,7 @@ export interface Begun {
   readonly events: AsyncIterator<StreamItem>;
 }
 
-/** The client's wishes for the form of a returned task. */
+/** The client's requirements for the form of a returned task. */
 export interface Form {
   /** Maximum number of messages of the history; absent for all. */
   readonly historyLength?: number | undefined;

@@ -114,7 +114,7 @@ function inTermsOf(prefix: string) {
 /** The path of the webhook's config in a request that sends a message. */
 const IN_MESSAGE = "configuration.task_push_notification_config.";
 
-/** Returns a copy of the service's config, with the tenant from the request. */
+/** Returns the config that the service returned, with the tenant of the request. */
 function withTenant(
   config: TaskPushNotificationConfig | undefined,
   { tenant }: { readonly tenant: string },

@@ -75,7 +75,7 @@ function indexed(path: string, index: (publicUrl: string, manifest: Manifest) =>
   return { path, contentType: "application/json", source: { module: "indexes.ts", write } };
 }
 
-/** The addresses of the documents, with their media types. */
+/** The addresses of the documents, with the documents' media types. */
 export const ADDRESSES: readonly Pick<Entry, "path" | "contentType">[] = ENTRIES;
 
 export function schemaFile(message: AgentaMessage): string {

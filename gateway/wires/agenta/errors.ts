@@ -21,7 +21,7 @@ type Code =
 interface ErrorRow {
   readonly http: number;
   readonly code: Code;
-  /** The failure mode as named in the manifest. */
+  /** The name that the manifest gives the failure mode. */
   readonly mode?: string;
 }
 

@@ -86,7 +86,7 @@ export async function agentOfUri(
 
 const SCHEME = "agent://";
 
-/** Returns the card with the platform's trust score in place of the score that the agent states. */
+/** Returns the agent's card. The platform's trust score replaces the score that the agent states. */
 async function withTrust(
   { trust }: Clients,
   { id, card }: Agent,

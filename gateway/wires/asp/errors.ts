@@ -75,7 +75,7 @@ export function toAspError(thrown: unknown, requestId: string): AspError {
   };
 }
 
-/** Returns the HTTP status for a document that exceeds a limit; undefined for any other refusal. */
+/** Returns the HTTP status for a document that exceeds a limit of size or depth; undefined for any other refusal. */
 function oversizeStatusOf(refusal: DeputeError): number | undefined {
   if (refusal.reason !== ErrorReason.LIMIT_EXCEEDED) return undefined;
   return refusal.metadata.limit === "json_depth" ? 400 : requestStatusOf(refusal);

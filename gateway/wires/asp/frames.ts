@@ -29,7 +29,11 @@ export type ClientFrame =
   | { readonly type: "send"; readonly envelope: Envelope }
   | { readonly type: "pong" };
 
-/** @throws DeputeError INVALID_REQUEST */
+/**
+ * Reads a frame of the client.
+ *
+ * @throws DeputeError INVALID_REQUEST for a frame that is malformed or unknown
+ */
 export function readFrame(text: Uint8Array): ClientFrame {
   const parsed = parseJson(text, { maxBytes: MAX_FRAME_BYTES });
   if (!parsed.ok) throw refusalOf(parsed.error);

@@ -24,8 +24,8 @@ export const SOCKET_PATH = "/v1/asp/sessions/{id}/ws";
 /** Time in which a client must authenticate, in milliseconds. */
 export const AUTH_MS = 10_000;
 /**
- * HEARTBEAT_MS is the time between two heartbeats in milliseconds. A client that leaves more than MAX_SILENT_BEATS
- * consecutive heartbeats unanswered is disconnected.
+ * Milliseconds between two heartbeats. The server disconnects a client that leaves more than MAX_SILENT_BEATS
+ * consecutive heartbeats unanswered.
  */
 export const HEARTBEAT_MS = 15_000;
 const MAX_SILENT_BEATS = 3;

@@ -1,4 +1,4 @@
-/** The type and length in the head of a MessagePack value. (MessagePack specification "Formats") */
+/** The type and the length that the head of a MessagePack value states. (MessagePack specification "Formats") */
 interface Head {
   /** Size in bytes of the length or number after the first byte. */
   readonly width: number;
@@ -21,9 +21,9 @@ const HEADS: ReadonlyMap<number, Head> = new Map<number, Head>([
 ]);
 
 /**
- * Returns the fault of bytes that are not one MessagePack value of JSON's types; undefined for a valid value.
- * The check takes one pass, without recursion or allocation. Each element takes at least one byte. So a header
- * that announces more elements than the remaining bytes is refused at once.
+ * Returns the fault of bytes that are not one MessagePack value of JSON's types; undefined for a valid value. The check
+ * takes one pass, without recursion or allocation. Each element takes at least one byte. So the check refuses at once a
+ * head that announces more elements than the remaining bytes can hold.
  *
  * @param maxDepth maximum levels of lists and maps
  */

@@ -46,7 +46,7 @@ export function parseMsgpack(bytes: Uint8Array): Parsed {
   return checked;
 }
 
-/** Writes a document as MessagePack. */
+/** Writes a JSON document as MessagePack. */
 export function toMsgpack(document: JsonValue): Uint8Array {
   return encode(document, { extensionCodec: NO_EXTENSIONS });
 }

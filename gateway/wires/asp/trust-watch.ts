@@ -4,8 +4,8 @@ import type { Clients } from "../../edge/clients.ts";
 import { agentOfUri } from "./cards.ts";
 
 /**
- * LOOKS is the maximum number of reads of the registry after a session; LOOK_MS is the time between two reads in
- * milliseconds. Several reads are needed, because the registry gets the outcome some time after the session's end.
+ * Maximum number of reads of the registry after a session. Several reads are needed, because the registry gets the
+ * outcome some time after the session's end. LOOK_MS is the time between two reads in milliseconds.
  */
 const LOOKS = 20;
 const LOOK_MS = 250;

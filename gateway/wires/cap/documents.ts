@@ -74,7 +74,7 @@ export function inboxDocument(entry: InboxMessage): JsonObject {
   };
 }
 
-/** Converts a task of a lineage, with all tasks below it. */
+/** Converts a task of a lineage, with all tasks below it, to the document that CAP clients receive. */
 export function lineageDocument(task: LineageTask): JsonObject {
   const { taskId, engineTaskId, delegatorId, agentId, overseerId, status, reviewedTaskId, contextSummary } =
     task;
@@ -121,7 +121,7 @@ function messageDocument(message: LineageMessage): JsonObject {
   };
 }
 
-/** Converts an entry of the review queue. */
+/** Converts an entry of the review queue to the document that CAP clients receive. */
 export function reviewDocument(review: Review): JsonObject {
   const { id, kind, state, subject, title, reviewers, decidedBy, reason } = review;
   return {

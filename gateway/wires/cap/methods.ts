@@ -219,7 +219,7 @@ function reviewNotFound(review: string): DeputeError {
   return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review } });
 }
 
-/** Returns the request id that makes the call idempotent; empty for none. */
+/** Returns the request id from the header `idempotency-key`; empty if the header is absent. */
 function keyOf({ headers }: WireRequest): string {
   return String(headers["idempotency-key"] ?? "");
 }

@@ -154,7 +154,7 @@ class SchemaCollector {
     const wellKnown = WELL_KNOWN[desc.typeName];
     if (wellKnown !== undefined) return wellKnown;
     if (!(desc.typeName in this.#schemas)) {
-      // Registered before its members are converted, because a message may refer to itself.
+      // Registers the schema before converting the members, because a message may refer to itself.
       this.#schemas[desc.typeName] = {};
       this.#schemas[desc.typeName] = desc.kind === "enum" ? enumSchema(desc) : this.#message(desc);
     }

@@ -16,7 +16,7 @@ export interface ContractsWireOptions {
 
 /**
  * Serves the contracts for programs in other languages: the bundle of protos at `/protos`, and the unary calls as
- * OpenAPI at `/openapi.json`. Both are public. They are read once and then kept in memory.
+ * OpenAPI at `/openapi.json`. Both are public. The gateway reads them once, and holds them in memory.
  */
 export function contractsWire({ services, folder, publicUrl }: ContractsWireOptions): Wire {
   let bundle: readonly BundleFile[] = [];

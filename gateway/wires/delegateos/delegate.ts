@@ -21,10 +21,10 @@ import { declaredRights, type Estimates, estimate } from "./estimates.ts";
 const ROOT_DELEGATION = "del_000000000000";
 /** Maximum duration of a task in milliseconds. */
 const LONGEST_MS = 30 * 24 * 3_600_000;
-/** The last part of the resource for work that names no capability and is only described in words. */
+/** The last part of the resource for work that a description, and no capability, defines. */
 const FREE_WORK = "-";
 
-/** Thrown to decline a delegation. The message is the reason in the result (DelegateOS 9.3). */
+/** Thrown to decline a delegation. The error's message becomes the reason in the result (DelegateOS 9.3). */
 class TurnedDown extends Error {
   readonly reason: string;
 
@@ -75,7 +75,7 @@ export async function delegate(
 }
 
 /**
- * Returns the verified content of the token. Declines the delegation if the chain is invalid, or if the token is for
+ * Returns the verified content of the token. Declines the delegation if the chain is invalid, or if the token names
  * another contract.
  */
 async function soundToken(
@@ -133,7 +133,7 @@ function assertNamed(params: DelegateParams, { blocks, result }: InspectTokenRes
   }
 }
 
-/** Declines a contract whose deadline cannot be met any more. */
+/** Declines a contract whose deadline has passed. */
 function assertInTime({ constraints }: TaskContract, clock: Clock): void {
   const deadlineMs = parseTime(constraints?.deadline ?? "");
   if (deadlineMs !== undefined && deadlineMs > clock.now()) return;
@@ -217,8 +217,8 @@ function allowedMs({ createdAt, constraints }: TaskContract): number {
 }
 
 /**
- * Refusals about the contract or the token. The result of the call reports them as a declined delegation;
- * every other fault is an error of the call.
+ * Refusals about the contract or the token. The result of the call reports such a refusal as a declined delegation.
+ * Every other refusal is an error of the call.
  */
 const TURNING_DOWN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.INVALID_REQUEST,

@@ -58,9 +58,8 @@ export function asDenial(thrown: unknown, requested?: Capability, granted?: Capa
 }
 
 /**
- * Returns the grants of the caller's own token, if the token was denied for insufficient grants. The check of
- * grants is the last one (DelegateOS 10.1), so the holder has already proved possession. Undefined for any
- * other fault.
+ * Returns the grants of the caller's own token, if the token was denied for insufficient grants. The tokens service
+ * checks grants last (DelegateOS 10.1), so the holder has already proved possession. Undefined for any other fault.
  */
 export async function grantedTo(
   { tokens }: Pick<Clients, "tokens">,

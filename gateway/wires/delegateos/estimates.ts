@@ -10,7 +10,10 @@ const MICROCENTS_OF_A_CENT = 1_000_000n;
 const MAX = BigInt(Number.MAX_SAFE_INTEGER);
 const PAGE_SIZE = 1000;
 
-/** An agent's estimates for the work of a contract. A member is absent if the agent has published no value. */
+/**
+ * An agent's estimates for the work of a contract. A member is absent if the platform cannot derive the estimate from
+ * the agent's statements.
+ */
 export interface Estimates {
   readonly durationMs?: bigint;
   readonly costMicrocents?: bigint;

@@ -33,10 +33,10 @@ export class DelegateosMethods {
   }
 
   /**
-   * delegateos/complete (DelegateOS 9.4): ends the delegation and the delegation's task by the delegatee's attestation.
+   * delegateos/complete (DelegateOS 9.4): ends a delegation and its task with the delegatee's attestation.
    *
    * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID, TOKEN_DENIED, DELEGATION_NOT_FOUND, VERIFICATION_FAILED,
-   *   ...
+   * ...
    */
   async complete(params: CompleteParams, call: WireCall): Promise<CompleteResult> {
     const { delegationId, attestation, revocationId = "", output } = params;

@@ -8,10 +8,10 @@ import { encodeBase64Url, fromTimestamp } from "@depute/core";
 import type { Validated } from "../../edge/validated.ts";
 
 /**
- * This module writes the JSON documents of the transparency log. In them bytes are base64url without padding,
- * and times are milliseconds since the Unix epoch. A head's signature covers `delegateos-log-head-v1`, a zero
- * byte and the canonical JSON (RFC 8785) of the head without its signature. An entry's `digest`, `kind` and
- * `time` form the leaf.
+ * This module writes the JSON documents of the transparency log. In these documents, bytes are base64url without
+ * padding, and times are milliseconds since the Unix epoch. A head's signature covers `delegateos-log-head-v1`, a zero
+ * byte and the canonical JSON (RFC 8785) of the head without its signature. An entry's `digest`, `kind` and `time` form
+ * the leaf.
  */
 
 const KINDS: Partial<Record<LogEntryKind, string>> = {

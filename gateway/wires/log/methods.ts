@@ -21,9 +21,9 @@ const DEFAULT_COUNT = 100;
 type Subject = Exclude<GetInclusionProofRequest["subject"], { case: undefined }>;
 
 /**
- * Implements the HTTP addresses of the transparency log. A proof is for the tree size in the request. Without
- * a size it is for the current size, and the answer includes the signed head. Each method throws DeputeError
- * INVALID_REQUEST for invalid parameters, and ConnectErrors of LogService.
+ * Implements the HTTP addresses of the transparency log. A proof is for the tree size that the request states. Without
+ * a stated size, the proof is for the current size, and the answer includes the signed head. Each method throws
+ * DeputeError INVALID_REQUEST for invalid parameters, and ConnectErrors of LogService.
  */
 export class LogMethods {
   readonly #log: Client<typeof LogService>;

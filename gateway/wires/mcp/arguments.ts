@@ -5,7 +5,7 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 /** Maximum number of unknown arguments that a refusal names. */
 const MAX_NAMED = 20;
 
-/** Reads the arguments of a tool's call one by one. */
+/** Reads the arguments of one tool call, one argument at a time. */
 export class Arguments {
   readonly #values: Readonly<Record<string, unknown>>;
 

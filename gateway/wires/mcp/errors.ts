@@ -28,8 +28,8 @@ export function mcpErrors(served: () => readonly string[]): typeof spell {
 }
 
 /**
- * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1). Only the
- * client can present other credentials.
+ * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1). An error
+ * inside the result would not help, because only the client, and not its model, can present other credentials.
  */
 export function challenge(
   path: string,

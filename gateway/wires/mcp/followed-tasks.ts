@@ -12,10 +12,10 @@ const WAIT = durationFromMs(25_000);
 const PAUSE_MS = 100;
 
 /**
- * Returns the tasks of a list that the caller may follow. A proof counts for one call, which reads the first task. The
- * gateway itself then reads the other tasks, and keeps those with the holder of the proof as delegator.
+ * Returns the tasks of a list that the caller may follow. A holder proof is valid for one call, which reads the first
+ * task. The gateway itself then reads the other tasks, and returns those whose delegator is the holder of the proof.
  *
- * @throws the refusals of the tasks service, except that a task is unknown
+ * @throws the refusals of the tasks service, except the refusal of an unknown task
  */
 export async function followedTasks(
   { tasks }: Pick<OwnClients, "tasks">,

@@ -29,7 +29,7 @@ import { presentedBy } from "./presented.ts";
 import { McpServers } from "./servers.ts";
 
 export interface McpHandlersOptions {
-  /** The file of the servers behind the proxy; empty for none. */
+  /** The path of the configuration file that lists the servers behind the proxy; empty for none. */
   readonly configPath: string;
   readonly connect: ServiceDeps["connect"];
   readonly clients: Clients;
@@ -41,7 +41,7 @@ export interface McpHandlersOptions {
   readonly seal: Seal;
 }
 
-/** The handlers of MCP's addresses. Each throws what the wire's `toError` can convert. */
+/** The handlers of MCP's addresses. Each handler throws only errors that the wire's `toError` can convert. */
 export interface McpHandlers {
   /** The names of the servers behind the proxy. */
   readonly names: readonly string[];
@@ -49,7 +49,7 @@ export interface McpHandlers {
   needsLogin(server: string): boolean;
   /** Answers a request to Depute's own tools. */
   answerOwn(wireRequest: WebWireRequest): Promise<Response>;
-  /** Answers a request of the published DelegateOS client. With an empty name, the only server answers. */
+  /** Answers a request of the published DelegateOS client. With an empty name, the request goes to the only server. */
   answerMessage(server: string, wireRequest: WebWireRequest): Promise<Response>;
   /** Answers a request to a server behind the proxy. */
   answerServer(server: string, wireRequest: WebWireRequest): Promise<Response>;

@@ -7,14 +7,14 @@ import { type McpTask, toolResult } from "@depute/mcp";
 import { refusalIn } from "../../edge/fault.ts";
 import { statusWord, toView } from "./methods.ts";
 
-/** The refusals of a task that does not exist, or that the caller may not know. */
+/** The error reasons that show that a task does not exist, or is hidden from the caller. */
 const ABSENT: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_NOT_FOUND,
   ErrorReason.CALLER_NOT_ALLOWED,
   ErrorReason.INVALID_REQUEST,
 ]);
 
-/** Whether a refusal says that a task does not exist, or that the caller may not know it. */
+/** Whether an error shows that a task does not exist, or is hidden from the caller. */
 export function isAbsent(thrown: unknown): boolean {
   return ABSENT.has(refusalIn(thrown).reason);
 }
@@ -37,7 +37,7 @@ export function toMcpTask(task: Task): McpTask {
   return { ...base, status: "input_required", question: { key, params: elicitationOf(question) } };
 }
 
-/** Describes the state for people: the words of the platform, and the newest progress or failure. */
+/** Describes the task's state for people: the status word, and the newest failure, question or progress. */
 function messageOf(task: Task): string {
   const { progress, failure, question } = task;
   const name = statusWord(task).replaceAll("_", " ");
@@ -67,7 +67,7 @@ function detailsOf({ details }: TaskQuestion): JsonValue | undefined {
   return details && toJson(ValueSchema, details);
 }
 
-/** The schema of an answer in words. */
+/** The schema of an answer as free text. */
 const IN_WORDS: JsonObject = {
   type: "object",
   properties: { answer: { type: "string", title: "Answer" } },

@@ -18,10 +18,10 @@ const TOKEN = /^[A-Za-z0-9_-]{1,16000}$/;
 /**
  * Answers a request of the published DelegateOS client: `{id, method, params, dct?}`, with the token as `Authorization:
  * Bearer` or in `dct`. DelegateOS does not define this address, but its client uses it. The proxy authorizes such a
- * request like any other. So a holder proof (header `DPoP`) is needed unless `DEPUTE_HOLDER_PROOF=optional`.
+ * request like any other. So the request needs a holder proof (header `DPoP`) unless `DEPUTE_HOLDER_PROOF=optional`.
  *
- * @param proxies by the names of the servers behind them
- * @param name the addressed server; empty if there is only one
+ * @param proxies the proxies by the names of their servers
+ * @param name the addressed server; empty if only one server exists
  * @param url the target that a proof must name
  * @throws Refusal
  */

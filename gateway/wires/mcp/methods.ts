@@ -147,8 +147,8 @@ export const verify: Method = async ({ attestations, verification }, args, call)
 };
 
 /**
- * Attenuates a token for another principal. The platform never gets the key, so two calls are needed. The first returns
- * the bytes to sign, and the second sends the signature.
+ * Attenuates a token for another principal in two calls, because the platform never gets the key. The first call
+ * returns the bytes to sign, and the second call sends the signature.
  */
 export const attenuate: Method = async ({ tokens }, args, call) => {
   const token = { token: args.requiredText("token"), format: "delegateos-sjt-v1" };

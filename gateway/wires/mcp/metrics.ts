@@ -8,9 +8,11 @@ import {
   type Registry,
 } from "@depute/service";
 
-/** The label of calls of a tool or method without a rule in the map. Callers therefore cannot make new labels. */
+/**
+ * The metric label for calls of tools or methods without a rule in the map. Callers therefore cannot create new labels.
+ */
 const NO_RULE = "other";
-/** The label of requests on tasks that belong to no tool, such as a list. */
+/** The metric label for requests on tasks that belong to no tool, such as a list. */
 const NO_TOOL = "none";
 
 /** Observes one server: its calls, and its state. */

@@ -18,7 +18,7 @@ const PAGE_SIZE = 50;
 /** Matches the URI of a resource: the kind, the id, and optionally the name of a view. */
 const ADDRESS = /^depute:\/\/(tasks|sessions)\/([^/]{1,128})(?:\/([a-z]+))?$/;
 
-/** The refusals of a resource that does not exist, or that the caller may not know. */
+/** The error reasons that show that a resource does not exist, or is hidden from the caller. */
 const ABSENT: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_NOT_FOUND,
   ErrorReason.SESSION_NOT_FOUND,

@@ -13,7 +13,7 @@ import type { WireDeps } from "../../edge/wire-deps.ts";
 import type { ServableUpstream } from "./config.ts";
 import type { ServerObserver } from "./metrics.ts";
 
-/** Milliseconds that the last answers of a removed server have to reach their clients. */
+/** Milliseconds for which a removed server waits, so that its last answers can reach their clients. */
 const SEND_MS = 1000;
 
 export interface McpServersOptions {

@@ -61,7 +61,7 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
   };
 }
 
-/** The refusals of an answer to a question that is not open anymore. */
+/** The error reasons of an answer to a question that is no longer open. */
 const ANSWERED: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.REQUEST_ID_REUSED,
   ErrorReason.TASK_STATE_CONFLICT,

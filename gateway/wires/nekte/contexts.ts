@@ -107,7 +107,7 @@ async function referenceOf(
 
 type ContextName = { case: "contextId" | "externalId"; value: string };
 
-/** Calls `ask` with a context's id. A UUID is first tried as the server's id, then as the caller's own id. */
+/** Calls `ask` with the name of a context. A UUID is first used as the server's id, then as the caller's own id. */
 async function byName<T>(id: string, call: WireCall, ask: (name: ContextName) => Promise<T>): Promise<T> {
   if (!isUuid(id)) return ask({ case: "externalId", value: id });
   try {
@@ -126,8 +126,8 @@ function hasProof({ asCaller, aside }: WireCall): boolean {
 }
 
 /**
- * Refuses a context with a scope for free work (NEKTE 7). Depute's choice: free work names no capability, so no scope
- * includes it.
+ * Refuses a context with a scope for work that names no capability (NEKTE 7). Depute's choice: no scope can include
+ * such work.
  *
  * @throws DeputeError CONTEXT_PERMISSION_DENIED
  */

@@ -21,7 +21,7 @@ export interface CardParts {
   readonly agent: string;
   /** The agent's own description; empty if there is none. */
   readonly description: string;
-  /** The URL to which calls are posted. */
+  /** The URL to which callers post calls. */
   readonly endpoint: string;
   readonly caps: readonly string[];
   readonly auth: "bearer" | "none";

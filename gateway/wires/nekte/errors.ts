@@ -5,7 +5,8 @@ import { refusalIn } from "../../edge/fault.ts";
 import { JSON_RPC, OWN } from "../../edge/own-codes.ts";
 
 /**
- * NEKTE's own codes, from NEKTE 2 to 6. If NEKTE states no number, the code is that of the published reference library.
+ * NEKTE's own codes, from NEKTE 2 to 6. If NEKTE states no number, the code is the one in the published reference
+ * library.
  */
 export const NEKTE = {
   VERSION_MISMATCH: { code: -32001, message: "VERSION_MISMATCH" },

@@ -254,7 +254,7 @@ export function failureOf({ payload, taskId }: TaskEvent): DeputeError | undefin
   }
 }
 
-/** Returns the time in epoch milliseconds at which an event was recorded; 0 if the event has none. */
+/** Returns the time in epoch milliseconds at which an event was recorded; 0 if the event has no time. */
 export function timeOf({ eventTime }: TaskEvent): number {
   return eventTime === undefined ? 0 : fromTimestamp(eventTime);
 }

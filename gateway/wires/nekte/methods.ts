@@ -145,8 +145,8 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.delegate (NEKTE 3): creates a task for an agent, with or without a capability. The returned stream has
-   * already begun, so later faults are events. If the reader disconnects, the task continues.
+   * nekte.delegate (NEKTE 3): creates a task for an agent, with or without a capability. The stream has begun when this
+   * method returns, so later faults are events. If the reader disconnects, the task continues.
    *
    * @param after the last sequence that the caller has received
    * @param show converts an event to the form that the caller gets
@@ -218,10 +218,10 @@ export class NekteMethods {
   }
 
   /**
-   * Returns the id of an existing task. The caller resumes the task's stream after the loss of the task's context.
-   * Without the context, the request cannot be compared completely with the first one. So agent, capability and
-   * description must match. Returns undefined if they do not match, or if the request was refused for another reason.
-   * The method is used only for callers that have received an event.
+   * Returns the id of an existing task, so that the caller can resume the task's stream although the task's context is
+   * gone. Without the context, the service cannot compare this request completely with the first one. So agent,
+   * capability and description must match. Returns undefined if they do not match, or if the service refused for
+   * another reason. Only callers that have received an event use this method.
    */
   async #knownTask(agentId: string, { task, context }: DelegateRequest, refused: unknown, call: WireCall) {
     const reason = reasonOf(refused);
@@ -294,8 +294,9 @@ export class NekteMethods {
   }
 
   /**
-   * Makes a call about a task by the caller's own id, which is unique only per agent. At the address of all agents,
-   * several agents may have a task with this id; then the call is repeated for the default agent.
+   * Makes a call about a task that the caller names by the caller's own id. That id is unique only per agent. At the
+   * address of all agents, several agents may have a task with this id; then the call is repeated for the default
+   * agent.
    *
    * @throws DeputeError INVALID_REQUEST if the id is ambiguous and the call cannot be repeated for a default agent
    */
@@ -321,7 +322,7 @@ export interface Lifecycle {
 }
 
 /**
- * Reasons for which a repeated delegation is refused when its context is gone: the context is not found, or the draft
+ * The error reasons of a repeated delegation whose context is gone: the service does not find the context, or the draft
  * differs from the first one.
  */
 const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
@@ -339,7 +340,7 @@ function noAgent(): DeputeError {
 }
 
 /**
- * Parses the JSON in a `bytes` field, which on gRPC may contain anything.
+ * Parses the JSON in a `bytes` field, in which a gRPC client may send any bytes.
  *
  * @throws DeputeError MALFORMED_JSON, LIMIT_EXCEEDED
  */

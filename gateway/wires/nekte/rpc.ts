@@ -23,7 +23,7 @@ import { stateOfTask } from "./states.ts";
  */
 export const AGENT_METADATA = "nekte-agent";
 
-/** Conversions of requests and errors that apply to every method of `nekte.v1.Nekte`. */
+/** The changes that every method of `nekte.v1.Nekte` makes to requests and errors. */
 export const NEKTE_MANNERS: ServiceManners = {
   errorNote: (reason) => ({ metadata: errorNote(reason) }),
   prepare: prepareRequest,
@@ -35,8 +35,9 @@ export interface NekteServiceOptions {
   /** Host names below which `{agent}.NAME` addresses one agent, in lower case and without ports. */
   readonly hosts: () => readonly string[];
   /**
-   * The agent of a server that serves only one agent. Calls without AGENT_METADATA address this agent. If this member
-   * is absent, the server serves all agents. Such calls then address the agent in the host name, or all agents.
+   * The agent of a server that serves only one agent. Calls without AGENT_METADATA then address this agent. If this
+   * member is absent, the server serves all agents. Calls without AGENT_METADATA then address the agent in the host
+   * name, or all agents.
    */
   readonly agentId?: string;
 }

@@ -18,7 +18,7 @@ import { resolveLevel, toPlain } from "./budget.ts";
 import { toBytes } from "./events.ts";
 import { stateOfTask } from "./states.ts";
 
-/** The checks of a verification, and its outcome. */
+/** The outcome of a verification, and the checks that led to it. */
 export interface Verified {
   readonly checks: readonly string[];
   readonly result: VerifyResult;
@@ -56,7 +56,11 @@ export async function verify(
   return { checks, result };
 }
 
-/** @throws DeputeError TASK_STATE_CONFLICT */
+/**
+ * Requires that a task has a result that is still stored.
+ *
+ * @throws DeputeError TASK_STATE_CONFLICT
+ */
 function requireResult(task: Task, taskId: string): void {
   if (task.status === TaskStatus.COMPLETED && task.purgeTime === undefined) return;
   const isPurged = task.status === TaskStatus.COMPLETED;
@@ -101,7 +105,7 @@ function formsOf(output: TaskOutput | undefined): [JsonValue, ...JsonValue[]] {
   ];
 }
 
-/** Returns the part of the result that the budget allows. The input is added if it fits too. */
+/** Returns the fullest form of the result that the budget allows, and the input if it fits too. */
 function sampleOf({ input, output }: Task, budget: TokenBudget | undefined) {
   const { out, tokens } = resolveLevel(output, budget);
   const remainingTokens = (budget?.maxTokens ?? DEFAULT_RESULT_BUDGET.maxTokens) - tokens;
@@ -115,8 +119,8 @@ function sampleOf({ input, output }: Task, budget: TokenBudget | undefined) {
 }
 
 /**
- * Returns the origin of a result as far as the platform knows the origin: the agent, and the number of
- * processed items. The platform does not know the number of failed items.
+ * Returns the known origin of a result: the agent, and the number of processed items. The platform does not know the
+ * number of failed items.
  */
 function sourceOf({ agentId, progress }: Task) {
   return create(VerifySourceSchema, {

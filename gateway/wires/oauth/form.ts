@@ -13,7 +13,11 @@ export interface TokenForm {
 const REPEATABLE = new Set(["audience", "resource"]);
 const MAX_PARAMETERS = 64;
 
-/** @throws OAuthFault invalid_request for a repeated parameter, or too many */
+/**
+ * Reads the parameters of a token request.
+ *
+ * @throws OAuthFault invalid_request for a parameter that occurs twice, or for too many parameters
+ */
 export function readForm(body: Buffer): TokenForm {
   const parameters = new URLSearchParams(body.toString("utf8"));
   if (parameters.size > MAX_PARAMETERS) throw malformed(`more than ${MAX_PARAMETERS} parameters`);

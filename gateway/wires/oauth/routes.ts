@@ -27,8 +27,8 @@ const FORM = "application/x-www-form-urlencoded";
 const TOKEN_PATH = "/oauth/token";
 const KEYS_PATH = "/.well-known/jwks.json";
 /**
- * Caches may keep the keys for five minutes. A new key is published an hour before its first signature, so
- * every cache has it in time.
+ * Caches may store the keys for five minutes. The platform publishes a new key an hour before the key's first
+ * signature, so every cache has the key in time.
  */
 const KEYS_CACHED = "public, max-age=300";
 /** Maximum number of bytes of a token request. */
@@ -107,7 +107,7 @@ function answered(tokens: Clients["tokens"], form: TokenForm, request: WireReque
   return isOwn ? projected(tokens, form, request) : exchanged(tokens, form, request);
 }
 
-/** Exchanges a DelegateOS token for a JWT that one resource server accepts. */
+/** Exchanges a DelegateOS token for a projection: a JWT that one resource server accepts. */
 async function projected(
   tokens: Clients["tokens"],
   form: TokenForm,
@@ -206,8 +206,8 @@ function proofIn({ headers: { dpop } }: WireRequest): string {
 }
 
 /**
- * Returns the call's options without credential headers. The request message already contains the proof and
- * the exchanged token. As credentials of the call, the proof would count as used twice.
+ * Returns the call's options without credential headers. The request message already contains the proof and the
+ * exchanged token. If the headers contained the proof too, the service would count the proof as used twice.
  */
 function withoutCredentials({ call: { asCaller } }: WireRequest) {
   const headers = new Headers(asCaller.headers);

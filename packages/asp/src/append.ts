@@ -19,7 +19,9 @@ import { type Row, rowFor } from "./table.ts";
 import { advance, endSession } from "./time.ts";
 import { endOf, whyNotNow } from "./why.ts";
 
-/** The only supported version. ASP cannot negotiate versions, so any other is refused. (ASP specification) */
+/**
+ * The only supported version. ASP cannot negotiate versions, so append refuses every other version. (ASP specification)
+ */
 export const ASP_VERSION = "asp/0.1";
 
 export type Appended =
@@ -166,7 +168,9 @@ function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendCo
   return digest;
 }
 
-/** Checks that the message continues the session's hash chain, and the sequence number of its sender. */
+/**
+ * Checks that the message continues the session's hash chain, and that its sequence number is the sender's next one.
+ */
 function checkPlace(
   session: Session,
   { messageId, integrity, sequenceNumber }: Envelope,
@@ -239,7 +243,7 @@ function checkRecipient(session: Session, envelope: Envelope, body: MessageBody)
 
 /**
  * Checks a message against the constraints of the object that it answers: the allowed performatives, and the minimum
- * trust score.
+ * trust score of the sender.
  */
 function checkConstraints(
   performative: Performative,

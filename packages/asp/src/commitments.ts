@@ -43,7 +43,7 @@ export function dueMsOf(deadline: string | undefined, nowMs: number): number | u
   return ms;
 }
 
-/** Marks each outstanding obligation with a due time at or before `atMs` as overdue. */
+/** Marks each outstanding obligation as overdue if its due time is at or before `atMs`. */
 export function overdue(object: SessionObject, atMs: number): SessionObject {
   const obligations = object.obligations?.map((obligation) =>
     obligation.status === "outstanding" && (obligation.dueMs ?? Number.POSITIVE_INFINITY) <= atMs
@@ -99,9 +99,9 @@ export function awaitsAnswer(session: Session, { obligations = [] }: SessionObje
 }
 
 /**
- * Confirms or contests, in the name of `side`, the other side's claims. With `all`, the verdict also applies to
+ * Confirms or contests the other side's claims in the name of `side`. With `all`, the verdict also applies to
  * obligations that the other side has not claimed. When all of the payee's obligations are confirmed, the payee gets
- * the escrow; the payer is the commitment's author.
+ * the escrow. The payer is the commitment's author.
  */
 export function answerClaims(
   session: Session,
@@ -131,8 +131,8 @@ export function answerClaims(
 }
 
 /**
- * Settles the open commitments at the end of a session. Held escrow returns to its payer, except if the payee claimed
- * all its obligations and the payer contested none. In that case the payer forfeits the escrow.
+ * Settles the open commitments at the end of a session. Held escrow returns to its payer, with one exception. The payer
+ * forfeits the escrow if the payee claimed all its obligations and the payer contested none.
  */
 export function settle(session: Session): Session {
   let settled = session;

@@ -30,9 +30,9 @@ export const DISPUTE_SEVERITY = {
 export type DisputeReason = keyof typeof DISPUTE_SEVERITY;
 
 /**
- * Derives the disputes that follow from a session itself. No party has to file them, because the signed messages and
- * the times prove them. The disputes do not affect the escrow, which the state machine has settled. The transcript is
- * the evidence for any further claim.
+ * Derives the disputes that follow from a session itself. No party has to file these disputes, because the signed
+ * messages and the times prove them. The disputes do not affect the escrow, which the state machine has settled. The
+ * transcript is the evidence for any further claim.
  *
  * @param messageAt returns the message of an ordinal, from which the agreed terms are read
  */

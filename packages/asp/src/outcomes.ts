@@ -12,7 +12,7 @@ import {
 export interface Outcome {
   /** The agent whose work was observed. */
   readonly agentId: string;
-  /** The agent that observed the outcome. Trust is kept per pair of agents. */
+  /** The agent that observed the outcome. Trust depends on the pair of observed agent and observer. */
   readonly counterpartId: string;
   readonly result: "completed" | "timed_out" | "fulfilled" | "breached" | "paid";
   /** Whether escrow was held and then released or forfeited. */
@@ -27,8 +27,8 @@ function wasAtStake({ escrow }: SessionObject): boolean {
 }
 
 /**
- * Returns the outcomes of an ended session for its participants. Each is between the two parties, or between a delegate
- * that reported and the party that brought it in. Silence, rejection and withdrawal have no negative outcome.
+ * Returns the outcomes of an ended session for its participants. Each outcome is between the two parties, or between a
+ * delegate that reported and the party that brought it in. Silence, rejection and withdrawal have no negative outcome.
  */
 export function outcomesOf(session: Session): Outcome[] {
   const { state, end, parties } = session;
@@ -75,7 +75,9 @@ function delegations(session: Session, staked: boolean): Outcome[] {
 }
 
 /**
- * Returns one outcome for each side, however many obligations the side has. A breach outweighs fulfilled obligations.
+ * Returns the outcomes of all commitments. For each commitment and side, at most one outcome is about obligations,
+ * however many the side has. One contested or overdue obligation makes this outcome `breached`. Released escrow adds
+ * the outcome `paid` for the author.
  */
 function fulfilments(session: Session, first: Party, second: Party): Outcome[] {
   const outcomes: Outcome[] = [];

@@ -5,7 +5,8 @@ import { type Party, partyOf, type Session } from "./session.ts";
 
 /**
  * Adds an agent with its current key and score, which stay fixed for the session. A party that left may rejoin and
- * continues its sequence. A principal can be only one party, even under several URIs, because its key identifies it.
+ * continues its sequence. A principal can be only one party, even under several URIs, because a principal is identified
+ * by its key.
  *
  * @throws Refused unknown_agent, same_principal, already_participant, limit_exceeded
  */

@@ -32,7 +32,10 @@ export interface ProofRules {
  * twice.
  */
 export interface Proven {
-  /** The x coordinate of the proof's key, joined with the proof's own id, because ids are unique only per key. */
+  /**
+   * The x coordinate of the proof's key, joined with the id (`jti`) in the proof, because such ids are unique only per
+   * key.
+   */
   readonly id: string;
   /** The time at which the proof expires, in epoch milliseconds. */
   readonly expireMs: number;
@@ -51,8 +54,8 @@ const COORDINATE = /^[A-Za-z0-9_-]{43}$/;
 /**
  * Checks the DPoP proof of a message (RFC 9449 4.3), signed by EdDSA or ES256. The proof must name the call, and its
  * time must be close to now. Its key must be the proof key on the sender's card. If the card has none, the key must be
- * the sender's signing key. A proof shows possession of the key only at the time of the call, so it is checked once, on
- * arrival. Transcripts are verified by the signatures instead.
+ * the sender's signing key. A proof shows possession of the key only at the time of the call, so the platform checks it
+ * once, on arrival. Transcripts are verified by the signatures instead.
  *
  * @throws Refused bad_proof, stale_proof
  */

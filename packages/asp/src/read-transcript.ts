@@ -18,8 +18,8 @@ import { MAX_MESSAGES } from "./limits.ts";
 const MAX_DEPTH = 128;
 
 /**
- * Maximum size of an accepted transcript in bytes. A transcript of a session that reaches every limit is larger, and
- * would not fit into a program's memory.
+ * Maximum size of an accepted transcript in bytes. The transcript of a session that reaches every limit is larger. Such
+ * a transcript would not fit into a program's memory.
  */
 export const MAX_TRANSCRIPT_BYTES = 256 * 1_048_576;
 

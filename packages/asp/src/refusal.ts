@@ -85,7 +85,7 @@ export const REFUSALS = {
   same_principal: kind("trust", UNAUTHORIZED),
   /** The agent is already a participant. */
   already_participant: kind("protocol", DUPLICATE),
-  /** A permanent limit of limits.ts is reached, so waiting does not help. */
+  /** A limit of limits.ts that never has room again is reached, so waiting does not help. */
   limit_exceeded: kind("rejection", POLICY_VIOLATION),
   /** A temporary limit is reached: too many open objects, or too many messages in a short time. */
   at_capacity: kind("rejection", CAPACITY_UNAVAILABLE, true),

@@ -124,8 +124,8 @@ export interface PeerRating {
 }
 
 /**
- * A session as plain JSON, so that a store can keep it. A session is immutable: append and advance return a new one.
- * Times are epoch milliseconds of the server's clock.
+ * A session as plain JSON, so that a store can contain it. A session is immutable: append and advance return a new
+ * session. Times are epoch milliseconds of the server's clock.
  */
 export interface Session {
   readonly sessionId: string;

@@ -49,8 +49,8 @@ function lapse(session: Session, object: SessionObject, atMs: number): Session {
 }
 
 /**
- * Replaces the state AGREEING by CONVERSING, because no object is left to agree on. An escalated session will also
- * return to CONVERSING.
+ * Replaces the state AGREEING by CONVERSING, because no object awaits agreement. A session that was escalated in
+ * AGREEING will return to CONVERSING.
  */
 function leaveAgreeing(session: Session): Session {
   if (session.state === SessionState.AGREEING) return { ...session, state: SessionState.CONVERSING };

@@ -64,7 +64,7 @@ export type TranscriptFault =
   | "wrong_outcome"
   /** The seal does not match, so the transcript was changed after the export. */
   | "wrong_seal"
-  /** The seal, or the log that proves the seal, is signed by a key that is not the platform's. */
+  /** The key of the seal, or the key of the log head that proves the seal, is not a key of the platform. */
   | "unknown_seal_key";
 
 /** The result of checking the seal. `unchecked`: the transcript has a seal, but the verifier has no platform keys. */
@@ -107,7 +107,7 @@ export interface VerifyOptions {
 
 /**
  * Verifies a transcript from the first message on: every hash, signature, sequence number, role and transition. The
- * check is offline and keeps no state. It never throws for a transcript that satisfies the validation rules of its
+ * check is offline, and stores no state. It never throws for a transcript that satisfies the validation rules of its
  * protobuf contract.
  */
 export function verifyTranscript(transcript: Transcript, options: VerifyOptions): TranscriptVerdict {

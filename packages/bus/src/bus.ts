@@ -1,8 +1,7 @@
 /**
- * Sends wake-ups between the parts of a service and between processes. A wake-up means: "the record of `key`
- * changed, read it again". The store holds the truth, and a wake-up carries no data. A wake-up may be lost,
- * doubled, late or merged with an equal one, so readers also poll. `publish` never calls a listener before it
- * returns.
+ * Sends wake-ups between the parts of a service and between processes. A wake-up means: "the record of `key` changed,
+ * read it again". A wake-up carries no data, because the data is in the store. A wake-up may be lost, repeated, late or
+ * merged with an equal one, so readers also poll. `publish` never calls a listener before it returns.
  */
 export interface Bus {
   /**

@@ -21,7 +21,7 @@ export interface BusOptions {
 }
 
 /**
- * Creates a bus. It returns at once; the bus connects when Redis becomes reachable.
+ * Creates a bus. The function returns at once, and the bus connects when Redis or the database becomes reachable.
  *
  * @throws TypeError unless `redisUrl` is a redis: or rediss: URL
  */

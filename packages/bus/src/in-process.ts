@@ -1,7 +1,8 @@
 import { ALL_KEYS, type Bus, type Listener, type OnError } from "./bus.ts";
 
 /**
- * Maximum number of distinct keys of one topic in one turn of the event loop. More of them are merged into ALL_KEYS.
+ * Maximum number of distinct keys of one topic in one turn of the event loop. With more keys, the topic's wake-ups
+ * merge into ALL_KEYS.
  */
 const MAX_KEYS = 10_000;
 

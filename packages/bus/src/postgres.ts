@@ -3,7 +3,10 @@ import { Client } from "pg";
 import { ALL_KEYS, type Bus, type Listener, type OnError } from "./bus.ts";
 import { Listeners, Pending } from "./in-process.ts";
 
-/** Maximum number of distinct keys of one topic that wait for the database. More of them are merged into ALL_KEYS. */
+/**
+ * Maximum number of distinct keys of one topic that wait for the database. With more keys, the topic's wake-ups merge
+ * into ALL_KEYS.
+ */
 const MAX_KEYS = 10_000;
 /** Maximum bytes of a notification's payload. Postgres refuses 8 000 and more. */
 const MAX_PAYLOAD_BYTES = 7_900;
@@ -18,7 +21,9 @@ const LONGEST_RETRY_MS = 2_000;
 export interface PostgresBusOptions {
   /** `postgres://user:password@host:port/database` */
   readonly url: string;
-  /** The beginning of the channels' names, which keeps the platforms of one database apart. */
+  /**
+   * The beginning of the channels' names, so that platforms that share a database do not receive each other's wake-ups.
+   */
   readonly namespace: string;
   readonly onError: OnError;
   /** Receives the number of dropped wake-ups: those that still waited when the bus was closed. */
@@ -27,16 +32,16 @@ export interface PostgresBusOptions {
 
 /**
  * The bus between processes without Redis, over NOTIFY. Topic t is the channel `NAMESPACE:t`, or a digest of this name
- * if the name is too long. A payload is a list of keys in JSON. The listeners of the own process are called without the
- * database. While the database is unreachable, wake-ups for other processes wait, merged and bounded. Whenever a
- * subscription takes effect, for the first time or again, its listeners get ALL_KEYS. They may have missed wake-ups. A
+ * if the name is too long. A payload is a list of keys in JSON. The bus calls the listeners of its own process
+ * directly, without the database. While the database is unreachable, wake-ups for other processes wait, merged and
+ * bounded. Whenever a subscription takes effect, its listeners get ALL_KEYS, because they may have missed wake-ups. A
  * transaction of a service sends no notification itself: Postgres commits notifying transactions one after the other,
  * in all databases of a server.
  */
 export class PostgresBus implements Bus {
   readonly #options: PostgresBusOptions;
   readonly #listeners: Listeners;
-  /** Wake-ups for this process, and wake-ups for the others. */
+  /** Wake-ups for this process. `#remote` has the wake-ups for other processes. */
   readonly #local = new Pending(MAX_KEYS);
   readonly #remote = new Pending(MAX_KEYS);
   #client: NotifyClient | undefined;
@@ -152,7 +157,7 @@ export class PostgresBus implements Bus {
       const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
       const pid: unknown = rows[0]?.pid;
       client.on("notification", ({ channel, payload, processId }) => {
-        // The own process has called its listeners already.
+        // This process has already called its own listeners.
         if (processId !== pid) this.#receive(channel, payload ?? "");
       });
     } catch (error) {
@@ -178,7 +183,7 @@ export class PostgresBus implements Bus {
     this.#again(client, error);
   }
 
-  /** Opens the connection again after a while. Only the first failure of an outage is reported. */
+  /** Opens the connection again after a delay. Only the first failure of an outage is reported. */
   #again(client: NotifyClient, error: unknown): void {
     client.end().catch(() => {});
     if (this.#closed !== undefined) return;
@@ -236,13 +241,13 @@ function payloadsOf(batch: readonly { topic: string; key: string }[]): { topic: 
   });
 }
 
-/** Returns the keys of a payload; ALL_KEYS for a payload of another program. */
+/** Returns the keys of a payload; ALL_KEYS for a payload that another program sent. */
 function keysOf(payload: string): string[] {
   try {
     const keys: unknown = JSON.parse(payload);
     if (Array.isArray(keys) && keys.every((key) => typeof key === "string")) return keys;
   } catch {
-    // The payload is not of this program.
+    // Another program sent the payload.
   }
   return [ALL_KEYS];
 }

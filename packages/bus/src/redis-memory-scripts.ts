@@ -27,7 +27,7 @@ local function drop(id)
 end
 `;
 
-/** Maximum number of expired entries that one script removes. Redis serves nobody else meanwhile. */
+/** Maximum number of expired entries that one script removes. During a script, Redis answers no other call. */
 const EXPIRED = 500;
 
 /** The longest time to live of the sums after the last change, milliseconds. No value lives longer: 31 days. */

@@ -13,9 +13,9 @@ import {
 import { connect, disconnect } from "./redis.ts";
 import { ADD, GET, LIST, REMOVE } from "./redis-memory-scripts.ts";
 
-/** Milliseconds of an outage that a call waits out. */
+/** Maximum milliseconds for which a call waits for the end of an outage. */
 const SHORT_OUTAGE_MS = 1_000;
-/** Milliseconds without an answer after which Redis counts as away. */
+/** Milliseconds without an answer after which the process treats Redis as unreachable. */
 const ANSWER_MS = 2_000;
 
 export interface RedisMemoryOptions {
@@ -23,7 +23,7 @@ export interface RedisMemoryOptions {
   readonly url: string;
   /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
   readonly ca?: string | undefined;
-  /** Keeps apart the memories of one Redis. All keys begin with `depute:{NAMESPACE}:`. */
+  /** Separates the memories in one Redis. All keys begin with `depute:{NAMESPACE}:`. */
   readonly namespace: string;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -103,7 +103,7 @@ export class RedisMemory implements SharedMemory {
     return this.#closed;
   }
 
-  /** Runs a script. All of them are idempotent, so a call whose answer was lost may be repeated. */
+  /** Runs a script. Every script is idempotent, so a caller may repeat a call whose answer was lost. */
   async #run(script: string, args: readonly (string | number)[]): Promise<unknown> {
     await this.#ready();
     try {
@@ -112,7 +112,8 @@ export class RedisMemory implements SharedMemory {
       if ((error as Error).name === "ReplyError") {
         this.#options.onError(error, "Redis refused a command of the shared memory");
       } else if (this.#redis.status === "ready") {
-        // Redis hangs. A new connection becomes ready when Redis answers again, and until then calls fail at once.
+        // Redis does not answer. A new connection becomes ready when Redis answers again; until then, calls fail at
+        // once.
         this.#redis.disconnect(true);
       }
       throw new MemoryAwayError("Redis did not do what the shared memory needs", { cause: error });

@@ -3,7 +3,10 @@ import type { Bus, Listener, OnError } from "./bus.ts";
 import { Listeners, Pending } from "./in-process.ts";
 
 const CHANNEL_PREFIX = "depute:";
-/** Maximum number of distinct keys of one topic that wait for Redis. More of them are merged into ALL_KEYS. */
+/**
+ * Maximum number of distinct keys of one topic that wait for Redis. With more keys, the topic's wake-ups merge into
+ * ALL_KEYS.
+ */
 const MAX_KEYS = 10_000;
 const COMMAND_LIMIT_MS = 5_000;
 const FIRST_RETRY_MS = 50;
@@ -24,8 +27,8 @@ export interface RedisBusOptions {
 
 /**
  * The bus between processes, over Redis pub/sub. Topic t is the channel `depute:t`, and the payload is the key. While
- * Redis is unreachable, wake-ups wait, merged and bounded. Whenever a subscription takes effect, for the first time or
- * again, its listeners get ALL_KEYS. They may have missed wake-ups.
+ * Redis is unreachable, wake-ups wait, merged and bounded. Whenever a subscription takes effect, its listeners get
+ * ALL_KEYS, because they may have missed wake-ups.
  */
 export class RedisBus implements Bus {
   readonly #listeners: Listeners;
@@ -91,7 +94,9 @@ export class RedisBus implements Bus {
     );
   }
 
-  /** Sends at the end of this turn of the event loop. Equal wake-ups then merge, and different ones share one write. */
+  /**
+   * Sends at the end of this turn of the event loop. Equal wake-ups then merge, and different wake-ups share one write.
+   */
   #schedule(): void {
     this.#scheduled ??= setImmediate(() => {
       this.#scheduled = undefined;
@@ -143,12 +148,12 @@ export class RedisBus implements Bus {
   }
 }
 
-/** The parts of a connection that its user chooses. */
+/** The options of a connection. */
 export interface ConnectionOptions {
   readonly url: string;
   readonly ca?: string | undefined;
   readonly onError: OnError;
-  /** Milliseconds to wait for an answer. */
+  /** Maximum milliseconds to wait for an answer. */
   readonly commandLimitMs?: number;
 }
 
@@ -176,7 +181,7 @@ export function connect(options: ConnectionOptions, role: string): Redis {
     away = false;
   });
   redis.on("error", (error: unknown) => {
-    // Only the first failed attempt is reported, because the later ones repeat it.
+    // Only the first failed attempt is reported, because later attempts fail for the same reason.
     if (!away) options.onError(error, `the bus lost its ${role} connection to Redis`);
     away = true;
   });

@@ -44,7 +44,10 @@ export interface ConnectOptions {
   readonly tls?: TlsOptions;
   /** The protocol. Default: `connect`. */
   readonly protocol?: "connect" | "grpc";
-  /** Maximum outage to wait for, in milliseconds. Default: one minute. With 0 no call is repeated. */
+  /**
+   * Maximum duration in milliseconds of an outage that a call waits for. Default: one minute. With 0 no call is
+   * repeated.
+   */
   readonly maxOutageMs?: number;
   /** The engine that signs proofs. Default: the portable one; `nativeEngine` of `@depute/dct/native` is faster. */
   readonly engine?: CryptoEngine;
@@ -61,7 +64,7 @@ export interface Delegation extends Omit<MessageInitShape<typeof TaskDraftSchema
   readonly requestId?: string;
 }
 
-/** Milliseconds of silence after which a connection with open calls is checked by a ping. */
+/** Milliseconds of silence after which the client checks a connection with open calls by a ping. */
 const PING_MS = 30_000;
 
 /** Default of `maxOutageMs`. */

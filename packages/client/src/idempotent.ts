@@ -5,7 +5,7 @@ import { Attempts } from "./outage.ts";
 
 type MessageWithId = Message & { requestId: string };
 
-/** Adds a request id to each call that has none, so that the platform recognizes a retry. */
+/** Adds a request id to each call that has none, so that the platform recognizes a repeated call. */
 export const withRequestId: Interceptor = (next) => (request) => {
   const { input } = request.method;
   if (!input.fields.some(({ localName }) => localName === "requestId")) return next(request);

@@ -27,8 +27,8 @@ export interface SessionHolder extends Holder {
 
 /**
  * Proves possession of the holder's key once per session, and authenticates each call by a code of the session. If the
- * platform has lost a session, opens a new one and makes the call again. A stream is opened again only before its first
- * message.
+ * platform has lost a session, the interceptor opens a new session and makes the call again. It opens a stream again
+ * only before the stream's first message.
  *
  * @param opener a client that sends no credentials
  */
@@ -63,8 +63,8 @@ export function sessionInterceptor(
 }
 
 /**
- * Adds an authentication code of the current session to a request. Returns a function that tells whether an error means
- * that the platform has lost the session.
+ * Adds an authentication code of the current session to a request. Returns a function that decides whether an error
+ * means that the platform has lost the session.
  */
 type Prove = () => Promise<(error: unknown) => boolean>;
 
@@ -74,7 +74,7 @@ async function provenStream(
   prove: Prove,
   next: (request: StreamRequest) => Promise<StreamResponse>,
 ): Promise<StreamResponse> {
-  // The requests of a client stream are not stored, so such a stream cannot be opened a second time.
+  // The requests of a client stream are not stored, so the interceptor cannot open such a stream a second time.
   const isRepeatable = request.method.methodKind === "server_streaming";
   const messages = isRepeatable ? await collected(request.message) : [];
   const open = () => next(isRepeatable ? { ...request, message: iterated(messages) } : request);

@@ -13,7 +13,7 @@ export class TaskError extends Error {
   readonly reason: string;
   /** The task's final status, for example `FAILED` or `CANCELLED`. */
   readonly status: keyof typeof TaskStatus;
-  /** Whether a new task might succeed. */
+  /** Whether a new task with the same work might succeed. */
   readonly retryable: boolean;
 
   constructor(

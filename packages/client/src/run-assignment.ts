@@ -42,7 +42,7 @@ const FIRST_BEAT_MS = 50;
 /** Maximum time in milliseconds that an open heartbeat may take after the work is done. */
 const LAST_BEAT_MS = 1_000;
 
-/** Maximum time in milliseconds for which the worker waits for work whose signal has aborted. */
+/** Maximum time in milliseconds for which the worker waits for work that continues after its signal has aborted. */
 const DEFAULT_ABANDON_MS = 10_000;
 
 /** Timeout in milliseconds of the call that returns a task to the queue. */
@@ -72,11 +72,11 @@ class Interrupted extends Error {
 export interface AssignmentDeps {
   readonly calls: Client<typeof WorkerService>;
   readonly work: Work;
-  /** Sends small results in batches. Without it each result is sent alone. */
+  /** Sends small results in batches. If absent, each result is sent alone. */
   readonly completions?: Completions;
   /**
-   * Maximum time in milliseconds for which the worker waits for work whose signal has aborted. Then it abandons the
-   * work: its assignment ends, its result is dropped, and its slot is free. Default: 10,000.
+   * Maximum time in milliseconds for which the worker waits for work that continues after its signal has aborted. Then
+   * the worker abandons the work: its assignment ends, its result is dropped, and its slot is free. Default: 10,000.
    */
   readonly abandonAfterMs?: number;
 }

@@ -40,7 +40,7 @@ export class TaskHandle {
   readonly #clients: DeputeClients;
   readonly #maxOutageMs: number;
 
-  /** @param maxOutageMs maximum outage that `events` waits for, in milliseconds */
+  /** @param maxOutageMs maximum duration in milliseconds of an outage that `events` waits for */
   constructor(id: string, clients: DeputeClients, maxOutageMs: number) {
     this.id = id;
     this.#clients = clients;
@@ -114,7 +114,7 @@ export class TaskHandle {
     await this.#clients.tasks.cancelTask({ taskId: this.id, reason, ...(graceMs > 0 && { grace }) });
   }
 
-  /** Asks the worker to save a checkpoint and to stop there. */
+  /** Asks the worker to save a checkpoint and then to stop its work on the task. */
   async suspend(reason = ""): Promise<void> {
     await this.#clients.tasks.suspendTask({ taskId: this.id, reason });
   }

@@ -79,7 +79,7 @@ export interface WorkResult {
   /** The output in one line of text. */
   minimal?: string;
   tokensUsed?: number;
-  /** The cost in microcents. 1 USD is 100,000,000 microcents. */
+  /** The cost of the work in microcents. 1 USD is 100,000,000 microcents. */
   costMicrocents?: number | bigint;
   /** Id of the worker's recorded attestation of the output. */
   attestationId?: string;

@@ -18,8 +18,8 @@ export interface WorkerOptions {
   /** Maximum number of concurrent tasks. Default: 1. */
   readonly capacity?: number;
   /**
-   * Maximum time in milliseconds for which the worker waits for work that does not end when its signal aborts.
-   * Default: 10,000. After it the worker drops the work's result and takes other work.
+   * Maximum time in milliseconds for which the worker waits for work that continues after its signal has aborted.
+   * Default: 10,000. After that time the worker drops the work's result and takes other work.
    */
   readonly abandonAfterMs?: number;
   /** Receives errors after which the worker tries again. */

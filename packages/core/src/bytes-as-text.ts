@@ -6,7 +6,7 @@ for (let i = 0; i < ALPHABET.length; i++) VALUES[ALPHABET.charCodeAt(i)] = i;
 
 const ascii = new TextDecoder();
 
-/** A shared buffer for short texts, so that each text does not allocate one. */
+/** A shared buffer for short texts, so that an encoding of a short text allocates no buffer. */
 const scratch = new Uint8Array(1024);
 
 /** Returns base64url (RFC 4648 section 5) of `bytes`, without padding. */

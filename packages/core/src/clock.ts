@@ -19,7 +19,7 @@ export interface Timers {
 
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
-// The longest delay of setTimeout, a signed 32-bit number. A longer delay would fire at once.
+// The longest delay of setTimeout, a signed 32-bit number. A longer delay would end at once.
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export const systemTimers: Timers = {

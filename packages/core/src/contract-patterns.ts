@@ -36,8 +36,8 @@ export function relaxedPattern(pattern: string): RegExp | undefined {
 }
 
 /**
- * The compiled patterns. The map cannot grow without bound, because the patterns are constants of the protobuf
- * contracts.
+ * The compiled patterns, by their texts. The map cannot grow without bound, because the patterns are constants of the
+ * protobuf contracts.
  */
 const regexes = new Map<string, RegExp>();
 

@@ -1,7 +1,6 @@
 /**
  * Returns the processor time that this thread has used, in milliseconds. Linux raises the count in steps of a few
- * milliseconds. Sums over many short sections are right nevertheless, because each step falls into a section as often as
- * the section uses the processor.
+ * milliseconds. Sums over many short sections are nevertheless correct on average.
  */
 export function threadCpuMs(): number {
   const { user, system } = process.threadCpuUsage();

@@ -52,7 +52,7 @@ export function estimateTokens(value: JsonValue): number {
 
 /**
  * Returns the result at the fullest level that fits the budget, starting at the requested level: full, compact,
- * minimal. A level that the worker did not deliver is replaced by the next fuller one.
+ * minimal. A level that the worker did not deliver is replaced by the next fuller level.
  *
  * @param budget `maxTokens` in tokens; an unknown `detailLevel` counts as `compact`
  * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the specification

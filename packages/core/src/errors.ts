@@ -25,10 +25,10 @@ export interface FieldViolation {
 }
 
 export interface DeputeErrorOptions {
-  /** Metadata under the keys that the reason's comment in `ErrorReason` names. */
+  /** The metadata of the refusal, under the keys that the comment of the reason in `ErrorReason` names. */
   metadata?: Record<string, string>;
   violations?: FieldViolation[];
-  /** The cause of the refusal, which is logged and never sent. */
+  /** The cause of the refusal. The process logs it, and never sends it. */
   cause?: unknown;
 }
 
@@ -56,8 +56,8 @@ export const MAX_VIOLATIONS = 20;
 const MAX_MESSAGE_CHARS = 1000;
 
 /**
- * A refusal of a request. No other error class refuses requests. The caller sees the message, so the message
- * contains no secret. The error keeps the first violations and counts the others.
+ * A refusal of a request. No other error class refuses requests. The caller sees the message, so the message contains
+ * no secret. The error contains the first violations, and counts the others.
  */
 export class DeputeError<Reason extends ErrorReason = ErrorReason> extends Error {
   readonly reason: ErrorReason;

@@ -1,20 +1,23 @@
 /** The part of an organization's records of one kind that a purge deletes. */
 export type PurgedPart = "all" | "some" | "none";
 
-/** What a purge of an organization does with one kind of records. A service has one rule for each of its tables. */
+/** The effect of an organization's purge on one kind of records. A service has one rule for each of its tables. */
 export interface PurgeRule {
-  /** The records in the plural; answers of a purge use the word. */
+  /** The name of the records, in the plural; responses to a purge contain this name. */
   readonly kind: string;
   /** The tables that hold the records. Each table of a service is in one rule. */
   readonly tables: readonly string[];
-  /** The records that belong to an organization; empty if the tables hold no record of an organization. */
+  /** The records that belong to an organization; empty if no record in the tables belongs to one. */
   readonly owned: string;
   readonly deletes: PurgedPart;
-  /** Why records remain, and until when; empty if all are deleted, or if none is an organization's. */
+  /**
+   * The reason why records remain, and the time until which they remain. Empty if the purge deletes all, or if no
+   * record belongs to an organization.
+   */
   readonly remains: string;
 }
 
-/** Records of an organization that a purge keeps. */
+/** Records of an organization that a purge does not delete. */
 export interface RemainingRecords {
   readonly kind: string;
   /** The number of records; undefined if the service does not count them by organization. */
@@ -23,9 +26,9 @@ export interface RemainingRecords {
 }
 
 /**
- * Returns the records that a purge keeps, in the order of the rules.
+ * Returns the records that a purge does not delete, in the order of the rules.
  *
- * @param counts the numbers of remaining records, by kind; a kind with the number 0 is left out
+ * @param counts the numbers of remaining records, by kind; the result omits a kind with the number 0
  */
 export function remainingRecords(
   rules: readonly PurgeRule[],

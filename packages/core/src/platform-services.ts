@@ -85,7 +85,7 @@ export const PLATFORM_SERVICES = {
     witness: WitnessService,
   },
   gateway: {
-    /** DelegateOS's exchange: delegate, complete, revoke. */
+    /** DelegateOS's requests: delegate, complete and revoke. */
     delegateos: DelegateosService,
   },
 } as const satisfies Record<string, Readonly<Record<string, DescService>>>;

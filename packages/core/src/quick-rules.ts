@@ -23,8 +23,8 @@ import { holdsCycle } from "./protovalidate-rules.ts";
 /**
  * Whether a message certainly satisfies the rules of its type. The check covers the common rules, without the
  * bookkeeping that protovalidate needs for its error messages. True means valid. False means that protovalidate must
- * decide: the message breaks a rule, or its type is recursive or has rules that are unknown here. The check saves 24 %
- * of the server's CPU time of CreateTask with limits, and 12 % of GetAgent's (`npm run bench -- parts`).
+ * decide: the message breaks a rule, or its type is recursive or has rules that this file does not implement. The check
+ * saves 24 % of the server's CPU time of CreateTask with limits, and 12 % of GetAgent's (`npm run bench -- parts`).
  */
 export function isSureToKeepRules(schema: DescMessage, message: Message): boolean {
   return message.$typeName === schema.typeName && (plan(schema)?.(message) ?? true);
@@ -262,7 +262,9 @@ const NUMBER_RULES: Readonly<Record<string, Maker>> = {
   finite: (on) => (on === true ? Number.isFinite : undefined),
 };
 
-/** Rules of durations from zero up. For negative durations the check fails, so that protovalidate decides. */
+/**
+ * Rules of durations that are zero or longer. For negative durations the check fails, so that protovalidate decides.
+ */
 const DURATION_RULES: Readonly<Record<string, Maker>> = {
   gt: byNanos((value, limit) => value > limit),
   gte: byNanos((value, limit) => value >= limit),
@@ -309,8 +311,8 @@ interface Range {
 }
 
 /**
- * Whether the limits form a range. If the upper limit is not above the lower one, protovalidate excludes the range
- * between them.
+ * Whether the limits form a range. If the upper limit is not above the lower limit, protovalidate excludes the values
+ * between the two limits.
  */
 function isRange({ greaterThan, lessThan }: Range): boolean {
   const [lower, upper] = [greaterThan?.value, lessThan?.value];
@@ -358,8 +360,8 @@ function all(checks: readonly (Check | undefined)[]): Check | undefined {
 }
 
 /**
- * Returns the check for a CEL expression about empty strings of a message: `this.a != ''`, several of those joined by
- * `||`, or `(this.a != '') != (this.b != '')`. Undefined for every other expression.
+ * Returns the check for a CEL expression about empty strings of a message. The accepted forms are `this.a != ''`,
+ * several such terms joined by `||`, and `(this.a != '') != (this.b != '')`. Undefined for every other expression.
  */
 export function readExpression(desc: DescMessage, expression: string): Check | undefined {
   const either = ONE_OF_TWO.exec(expression);

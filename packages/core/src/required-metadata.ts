@@ -97,8 +97,7 @@ export const REQUIRED_METADATA = {
 type Required = typeof REQUIRED_METADATA;
 
 /**
- * The metadata keys that a refusal with this reason must carry. For a union of reasons, the keys of all
- * reasons.
+ * The metadata keys that a refusal with this reason must carry. For a union of reasons, the keys of all these reasons.
  */
 export type RequiredKey<Reason extends ErrorReason> = Reason extends keyof Required
   ? Required[Reason] extends readonly (infer Key extends string)[]

@@ -27,8 +27,8 @@ export interface AttenuateParams {
 }
 
 /**
- * `subContract` says whether one contract is a recorded sub-contract of another. Without `subContract`, all blocks of a
- * chain must name one contract.
+ * Options of an attenuation. `subContract` says whether one contract is a recorded sub-contract of another. Without
+ * `subContract`, all blocks of a chain must name one contract.
  */
 export interface AttenuateOptions {
   subContract?: SubContractRule;
@@ -95,8 +95,8 @@ export function attachAttenuationSignature(
 }
 
 /**
- * Attenuates a token for the next delegatee, and signs the new block with the current delegatee's key
- * (DelegateOS 3.4). Throws TokenError.
+ * Attenuates a token for the next delegatee, and signs the new block with the key of the current delegatee (DelegateOS
+ * 3.4). Throws TokenError.
  */
 export function attenuateToken(
   engine: CryptoEngine,

@@ -103,7 +103,7 @@ export interface AuthorityBundle {
   readonly signer: string;
   /** The signer's Ed25519 signature over {@link authoritySigningDigest}, base64url. */
   readonly signature: string;
-  /** The serialized token, if the caller brought it. */
+  /** The serialized token; absent unless the caller presented a token. */
   readonly token?: string;
   readonly revocations: readonly RevocationEntry[];
   readonly attestation?: Record<string, unknown>;

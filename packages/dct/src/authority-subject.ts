@@ -1,6 +1,6 @@
 import type { AuthorityBundle } from "./authority-bundle.ts";
 
-/** One check of a bundle. */
+/** The result of one check of a bundle. */
 export interface BundleCheck {
   readonly name:
     | "form"
@@ -18,12 +18,12 @@ export interface BundleCheck {
   readonly detail: string;
 }
 
-/** Returns a check that passes without a fault. */
+/** Returns the result of a check. The check passes if `fault` is undefined. */
 export function check(name: BundleCheck["name"], fault: string | undefined, fine: string): BundleCheck {
   return { name, ok: fault === undefined, detail: fault ?? fine };
 }
 
-/** Checks that the subject of a statement is the one that its kind requires. */
+/** Checks that a statement has the subject that its kind requires. */
 export function subjectChecks(bundle: AuthorityBundle): BundleCheck[] {
   switch (bundle.statement.kind) {
     case "receipt":

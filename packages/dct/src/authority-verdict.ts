@@ -31,7 +31,7 @@ export interface BundleVerdict {
 
 /** The keys that the reader of a bundle trusts. */
 export interface TrustedKeys {
-  /** Principals whose statements and root blocks count. */
+  /** Principals whose statements and root blocks the check accepts. */
   readonly roots: ReadonlySet<string>;
   /** Principals of transparency logs. A log proof of another log fails. */
   readonly logs: ReadonlySet<string>;
@@ -165,7 +165,8 @@ function tokenFault(
     holder: "bearer",
     subContract: () => true,
   });
-  // The chain is checked before the budget. A chain with a budget of zero holds, although nothing may be spent under it.
+  // The chain is checked before the budget. A chain with a budget of zero is valid, although nothing may be spent under
+  // it.
   if (!result.ok && result.denial.type !== "budget_exceeded") return `token: ${result.denial.type}`;
   const ids = revocationIds(engine, parsed.token);
   const isSame =

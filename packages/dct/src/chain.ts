@@ -12,7 +12,7 @@ export interface WorkBudget {
   remainingSteps: number;
 }
 
-/** Returns a new budget for one token. */
+/** Returns a new budget for the checks of one token's patterns. */
 export function containmentBudget(): WorkBudget {
   return { remainingSteps: MAX_CONTAINMENT_WORK };
 }
@@ -40,7 +40,7 @@ function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean |
   const [outer, inner] = [parent.segments, child.segments];
   if (outer.length > MAX_SEGMENTS_AT_SIGHT || inner.length > MAX_SEGMENTS_AT_SIGHT) return undefined;
   if (!inner.some(isWildcard)) {
-    // The shortcut subtracts as many steps from the budget as the walk, so that both give the same result.
+    // The shortcut subtracts as many steps from the budget as the walk would. So both give the same result.
     budget.remainingSteps -= inner.length + 1;
     return budget.remainingSteps >= 0 && matches(parent, child);
   }
@@ -73,7 +73,7 @@ export function containsByWalk(parent: Pattern, child: Pattern, budget: WorkBudg
 const MAX_SEGMENTS_AT_SIGHT = 31;
 
 interface Step {
-  /** Number of the child's segments that are already matched. */
+  /** Number of the child's segments that the walk has passed. */
   readonly at: number;
   /** Bit i is set if the segments so far may match the parent's first i segments. */
   readonly states: bigint;
@@ -148,8 +148,8 @@ class ParentStates {
   }
 
   /**
-   * Adds the states that are reachable without a segment, because `**` may match none. One shift is enough, because
-   * adjacent `**` are merged.
+   * Adds the states that are reachable without a segment, because `**` may match no segment. One shift is enough,
+   * because adjacent `**` are merged.
    */
   #close(states: bigint): bigint {
     return states | ((states & this.#globstars) << 1n);
@@ -167,9 +167,9 @@ export interface Level {
   readonly maxBudgetMicrocents: number;
   /** The expiry, in milliseconds since 1970. */
   readonly expiresAt: number;
-  /** Number of delegations above this one; 0 at a root. */
+  /** Number of delegations above this block; 0 at a root. */
   readonly chainDepth: number;
-  /** Number of further delegations that are allowed below this one. */
+  /** Number of further delegations that are allowed below this block. */
   readonly remainingDepth: number;
 }
 
@@ -256,9 +256,9 @@ function narrow(parent: Level, block: Attenuation, index: number, walk: Walk): L
 }
 
 /**
- * Returns the number of further delegations after a block. DelegateOS 3.4, 8.2 and 10.1 count differently; this
- * count is Depute's choice. Each block reduces the number by one, even if the block states no number. A stated
- * number must be smaller than the number that remained before the block.
+ * Returns the number of further delegations that are allowed below a block. DelegateOS 3.4, 8.2 and 10.1 count
+ * differently; this count is Depute's choice. Each block reduces the number by one, even if the block states no number.
+ * A stated number must be smaller than the number that remained before the block.
  */
 function narrowDepth(parent: Level, block: Attenuation, path: string): number {
   if (parent.remainingDepth === 0) {
@@ -284,8 +284,8 @@ function assertNarrower(
 }
 
 /**
- * Whether a capability is contained in another (DelegateOS 10.2). Namespace and action are equal byte for
- * byte, and the resource pattern matches a subset. False for a malformed pattern.
+ * Whether one capability is contained in another (DelegateOS 10.2). Namespace and action must be equal byte for byte,
+ * and the parent's resource pattern must match every resource of the child's. False for a malformed pattern.
  */
 export function isSubset(
   child: Capability,

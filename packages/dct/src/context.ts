@@ -70,7 +70,7 @@ export interface VerificationContext {
   readonly subContract?: SubContractRule;
   /** Maximum lifetime from issuedAt to expiresAt, in milliseconds; 24 hours when absent. */
   readonly maxLifetimeMs?: number;
-  /** How far issuedAt may lie in the future, in milliseconds; 30 seconds when absent. */
+  /** Maximum time by which issuedAt may lie in the future, in milliseconds; 30 seconds when absent. */
   readonly clockSkewMs?: number;
   /** The verifier's own limit on the depth of chains, in addition to the token's. */
   readonly maxChainDepth?: number;

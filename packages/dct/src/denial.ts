@@ -27,8 +27,8 @@ export type DenialType = (typeof DENIAL_TYPES)[number];
 
 /**
  * A denial (DelegateOS 10.1, 11.2). `detail` is for programs: the location and the fault in this package's own words.
- * Only `requested` repeats the sender's text, a maximum of 64 characters per member. `granted` is set only for a holder
- * that proved possession. `max` and `actual` belong to chain_depth_exceeded, `level` (0: the authority) to
+ * Only `requested` repeats the sender's text, at most 64 characters per member. `granted` is set only for a holder that
+ * proved possession. `max` and `actual` belong to chain_depth_exceeded. `level` (0 for the authority) belongs to
  * budget_exceeded.
  */
 export interface DenialReason {

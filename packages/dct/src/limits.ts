@@ -31,7 +31,7 @@ export const SESSION_LIFETIME_MS = 900_000;
 /** Number of recent calls of a session that may arrive out of order. */
 export const SESSION_WINDOW = 1024;
 /**
- * Default maximum number of sessions that a verifier keeps, at about 1 KB each. MAX_SESSIONS_OF_ONE is the maximum for
+ * Default maximum number of sessions that a verifier stores, at about 1 KB each. MAX_SESSIONS_OF_ONE is the maximum for
  * one principal.
  */
 export const MAX_SESSIONS = 100_000;

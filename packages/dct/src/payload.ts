@@ -3,9 +3,9 @@ import type { CryptoEngine } from "./engine.ts";
 import type { Attenuation, Authority, SignedJSONToken } from "./types.ts";
 
 /**
- * A buffer for bytes that are used once. All callers share the buffer, because an allocation per call costs
- * more than the work. The bytes are valid until the next call. So callers must neither keep the bytes nor await
- * before they use them.
+ * A buffer for bytes that are used once. All callers share the buffer, because an allocation per call costs more than
+ * the work. The bytes are valid until the next call. So a caller must use the bytes before its next await, and must not
+ * store them.
  */
 const scratch = new Uint8Array(65_536);
 const utf8 = new TextEncoder();

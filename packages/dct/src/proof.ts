@@ -68,8 +68,8 @@ export interface ProofExpectation {
 }
 
 /**
- * A valid proof, which may be a replay. The caller must refuse the proof if its (principal, jti) is stored.
- * Otherwise the caller stores the pair until `expiresAt` (milliseconds since 1970). After that time, the check
+ * A valid proof, which may be a replay. The caller must refuse the proof if it has stored the pair of principal and jti
+ * before. Otherwise the caller stores the pair until `expiresAt` (milliseconds since 1970). After that time, the check
  * refuses the proof by its age.
  */
 export interface AcceptedProof {
@@ -97,9 +97,9 @@ const MAX_REMEMBERED_HEADER = 256;
 
 /**
  * Creates a holder proof in the form of RFC 9449 (DPoP): a JWS of type dpop+jwt, alg EdDSA (RFC 8037; checkProof also
- * accepts RFC 9864's Ed25519). Its claims are htm, htu, iat and jti; `ath` if there is a token, and `ard` if there are
- * arguments. The type distinguishes the proof from the key's other signatures. Throws CanonicalError for arguments that
- * are not JSON.
+ * accepts RFC 9864's Ed25519). Its claims are htm, htu, iat and jti. A token adds the claim `ath`, and arguments add
+ * the claim `ard`. The type distinguishes the proof from the key's other signatures. Throws CanonicalError for
+ * arguments that are not JSON.
  */
 export function createProof(engine: CryptoEngine, keypair: Keypair, claims: ProofClaims): string {
   const jwk = { crv: "Ed25519", kty: "OKP", x: keypair.principal.id };

@@ -2,7 +2,7 @@ import { decodeBase64Url } from "@depute/core";
 import type { RevocationView } from "./context.ts";
 import { type Place, secretPlaces } from "./secret-places.ts";
 
-/** Number of 32-bit words in an id. All 256 bits are kept, so that no two blocks collide. */
+/** Number of 32-bit words in an id. The set stores all 256 bits of an id, so that no two blocks collide. */
 const WORDS = 8;
 const SHARDS = 256;
 /** Length of 256 bits in base64url, in characters. */
@@ -48,8 +48,8 @@ export class RevocationSet implements RevocationView {
   }
 
   /**
-   * Adds an id; false if it was present. Throws RangeError for a malformed id: a revocation must not be lost
-   * silently.
+   * Adds an id. Returns false if the set already contained the id. Throws RangeError for a malformed id: a revocation
+   * must not be lost silently.
    */
   add(revocationId: string): boolean {
     const id = wordsOf(revocationId);
@@ -62,8 +62,8 @@ export class RevocationSet implements RevocationView {
   }
 
   /**
-   * Removes an id; false when the set did not contain the id. Call this method only for a block that has
-   * expired, clock skew included, because a revocation is never undone.
+   * Removes an id. Returns false if the set did not contain the id. Call this method only for a block that expired
+   * before the maximum clock skew, because a revocation is never undone.
    */
   delete(revocationId: string): boolean {
     const id = wordsOf(revocationId);
@@ -133,7 +133,7 @@ class Shard {
     let slot = this.#home(place);
     for (;;) {
       const word = words[slot * WORDS];
-      // Comparing the first word is usually enough, because most ids differ there.
+      // A comparison of the first word is usually enough, because most ids differ in the first word.
       if (word === first && this.#isAt(id, slot)) return slot;
       if (word === 0 && this.#isEmpty(slot)) return slot;
       slot = this.#next(slot);

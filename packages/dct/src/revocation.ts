@@ -61,8 +61,8 @@ export function mayRevoke(
 }
 
 /**
- * Revocations in memory (DelegateOS 4.2). Entries are never removed. They are stored by block and by revoker. So an
- * entry by a principal that is not a rightful revoker does not count. Nor does it block a later valid entry.
+ * Revocations in memory (DelegateOS 4.2). The list never removes an entry. It stores entries by block and by revoker.
+ * So an entry by a principal that is not a rightful revoker does not count, and does not replace a valid entry.
  */
 export class RevocationList implements RevocationView {
   readonly #engine: CryptoEngine;
@@ -92,9 +92,9 @@ export class RevocationList implements RevocationView {
   }
 
   /**
-   * Adds an entry with a valid signature. With the verified `blocks` of the block's chain, the method checks now whether
-   * the revoker is rightful. Without them, the entry counts once a presented chain proves it. A repeated entry changes
-   * nothing; of two scopes, the wider one stays.
+   * Adds an entry with a valid signature. With the verified `blocks` of the block's chain, the method requires a
+   * rightful revoker now. Without `blocks`, the entry counts only for a presented chain that shows a rightful revoker.
+   * A repeated entry changes nothing; of two scopes, the wider one stays.
    */
   add(
     entry: RevocationEntry,

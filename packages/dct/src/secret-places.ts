@@ -3,10 +3,10 @@ import { randomWords } from "@depute/core";
 export type Place = (key: Uint32Array) => number;
 
 /**
- * Returns a function that computes the slot of a key with this number of words. Outsiders cannot predict the slots;
- * otherwise they could choose keys that collide, and every search would be long. A shift precedes each multiplication
- * by a secret factor. Multiplication alone keeps a difference in the highest bit, and the next word could cancel that
- * difference.
+ * Returns a function that computes the slot of a key with this number of words. Outsiders cannot predict the slots.
+ * Otherwise they could choose keys that collide, and every search would be long. A shift precedes each multiplication
+ * by a secret factor. Multiplication alone preserves a difference in the highest bit, and the next word could cancel
+ * that difference.
  */
 export function secretPlaces(words: number): Place {
   const secret = randomWords(words);

@@ -11,8 +11,8 @@ import { type SerializedDCT, type SignedJSONToken, SJT_FORMAT } from "./types.ts
 export type TokenInput = SerializedDCT | string;
 
 /**
- * Returns the serialised form of a token (DelegateOS 3.2). Throws TokenError for an invalid token, token_too_large over
- * 16,000 characters.
+ * Returns the serialised form of a token (DelegateOS 3.2). Throws TokenError for an invalid token, with the type
+ * token_too_large for more than 16,000 characters.
  */
 export function serialiseToken(token: SignedJSONToken, rules: ShapeRules = DEFAULT_RULES): SerializedDCT {
   assertToken(token, rules);

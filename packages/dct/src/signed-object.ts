@@ -22,7 +22,7 @@ import {
 } from "./structure.ts";
 import type { Attestation, Keypair, RevocationEntry, TaskContract } from "./types.ts";
 
-/** Kinds of object that a principal signs as a whole: the signature covers all members but `signature`. */
+/** The kinds of object that a principal signs as a whole: the signature covers all members except `signature`. */
 export interface SignedObjects {
   contract: TaskContract;
   attestation: Attestation;
@@ -49,7 +49,7 @@ const version = oneOf("0.1");
 
 /**
  * The members of each kind of object. No object may fit two kinds, because its signature would be valid for two
- * different statements. All kinds share a key and a signature scheme, and DelegateOS defines no domain tags.
+ * different statements. All kinds use the same keys and signature scheme, and DelegateOS defines no domain tags.
  */
 const SHAPES: Record<ObjectKind, Shape> = {
   contract: object({
@@ -105,7 +105,7 @@ const SIGNER = { contract: "issuer", attestation: "principal", revocation: "revo
 
 /**
  * Returns the 32 bytes that the signature of an object covers (DelegateOS 4.1, 5.1, 7.2): BLAKE2b-256 of the canonical
- * JSON of all members but `signature`. Throws CanonicalError for a value that is not JSON.
+ * JSON of all members except `signature`. Throws CanonicalError for a value that is not JSON.
  */
 export function objectSigningInput(engine: CryptoEngine, value: object): Uint8Array {
   const { signature: _, ...body } = value as Record<string, unknown>;
@@ -113,8 +113,9 @@ export function objectSigningInput(engine: CryptoEngine, value: object): Uint8Ar
 }
 
 /**
- * Signs an object as its declared kind. The key must belong to the object's issuer, principal or revokedBy. Throws
- * TokenError (malformed_token with the invalid member) for an invalid object or another key.
+ * Signs an object of a kind. The key must belong to the principal in the kind's signer member (`SIGNER`). Throws
+ * TokenError: malformed_token for an invalid member, invalid_signature for another key. Throws CanonicalError for a
+ * value that is not JSON.
  */
 export function signObject<K extends ObjectKind>(
   engine: CryptoEngine,
@@ -128,7 +129,8 @@ export function signObject<K extends ObjectKind>(
 }
 
 /**
- * Returns the object with a signature over objectSigningInput that was made elsewhere. Throws TokenError as signObject.
+ * Returns the object with a signature over objectSigningInput that was made elsewhere. Throws TokenError:
+ * malformed_token for an invalid member, invalid_signature for a signature that the signer did not make.
  */
 export function attachObjectSignature<K extends ObjectKind>(
   engine: CryptoEngine,

@@ -112,7 +112,9 @@ function join(path: string, key: string): string {
   return path === "" ? key : `${path}.${key}`;
 }
 
-/** The rules if the caller passes none: strict ids, unless the operator set the process to relaxed ids. */
+/**
+ * The rules for callers that pass none. Ids are strict, unless the operator has configured relaxed ids for the process.
+ */
 export const DEFAULT_RULES: ShapeRules = {
   get ids() {
     return idRule();
@@ -179,7 +181,7 @@ export function assertAuthority(value: unknown, rules: ShapeRules): asserts valu
   assertAuthoritySense(value as Authority);
 }
 
-/** Throws TokenError unless `value` is an attenuation block (DelegateOS 3.1). */
+/** Throws TokenError unless `value` has the structure of an attenuation block (DelegateOS 3.1). */
 export function assertAttenuation(value: unknown, rules: ShapeRules): asserts value is Attenuation {
   attenuation(value, "attenuation", rules);
 }
@@ -194,7 +196,8 @@ export function assertToken(value: unknown, rules: ShapeRules): asserts value is
 }
 
 /**
- * Checks those rules of assertToken that concern several members together. Requires that each single member is valid.
+ * Checks the rules of assertToken that concern several members together. The caller must have checked each single
+ * member.
  */
 export function assertTokenSense({ authority, attenuations }: SignedJSONToken): void {
   assertAuthoritySense(authority);

@@ -5,7 +5,7 @@ import type { TokenSignature } from "./types.ts";
 /** Default maximum number of cached prefixes, at about 150 bytes each. */
 export const MAX_VERIFIED_PREFIXES = 16_384;
 
-/** Part of each key. Change this text when the meaning of an entry changes, so that older entries never match. */
+/** A part of each cache key. Change this text when the meaning of an entry changes, so that no older entry matches. */
 const VERSION = "delegateos-verified-prefix-v1";
 
 /**
@@ -19,7 +19,7 @@ const VERSION = "delegateos-verified-prefix-v1";
  */
 export class VerifiedPrefixes {
   readonly #max: number;
-  /** The keys, in the order of their last use. */
+  /** The cache keys, the least recently used first. */
   readonly #keys = new Set<string>();
 
   constructor(max: number = MAX_VERIFIED_PREFIXES) {
@@ -45,7 +45,7 @@ export class VerifiedPrefixes {
     return 0;
   }
 
-  /** Caches every prefix of a token whose signatures were just found valid. */
+  /** Caches every prefix of a token whose signatures the verifier has found valid. */
   add(engine: CryptoEngine, ids: readonly string[], signatures: readonly TokenSignature[]): void {
     for (let blocks = 1; blocks <= ids.length; blocks++) this.#keep(keyOf(engine, ids, signatures, blocks));
   }

@@ -36,7 +36,7 @@ export interface AuthorizedScope {
 
 /**
  * The result of a verification. `proof` is present if the context had a presentation. The caller must still refuse a
- * replay, or consume the call's number in its session.
+ * replayed proof. For a proof of a session, the caller must consume the call's number.
  */
 export type VerifyResult =
   | {
@@ -52,7 +52,7 @@ export type VerifyResult =
 export interface VerifyOptions {
   /** `fast` when absent. */
   readonly path?: ReadingPath;
-  /** A cache of signatures that were found valid; nothing is cached when absent. */
+  /** A cache of signatures that a verifier has found valid; without it, nothing is cached. */
   readonly verified?: VerifiedPrefixes;
 }
 
@@ -116,8 +116,8 @@ function verify(
 }
 
 /**
- * Step 2. As in the specification, the check of revocations comes before the check of signatures. The order is
- * safe: the check changes no state, and a forger learns only whether ids of its own choice are revoked.
+ * Step 2. As in the specification, the check of revocations comes before the check of signatures. The order is safe:
+ * the check changes no state, and a forger learns only whether ids that it chose are revoked.
  */
 function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: VerificationContext): void {
   for (const [i, id] of ids.entries()) {
@@ -195,9 +195,9 @@ function assertTimes(token: SignedJSONToken, last: Level, ctx: VerificationConte
 }
 
 /**
- * Step 6: the budget. If the context has one spent amount, only the last block's budget is compared with the
- * amount. If the context has an amount for each block, each block's budget is compared with its own amount.
- * Returns the least remaining budget.
+ * Step 6: the budget. If the context has one spent amount, only the last block's budget is compared with it. If the
+ * context has an amount for each block, each block's budget is compared with that block's amount. Returns the least
+ * remaining budget.
  */
 function remainingBudget(levels: readonly Level[], ids: readonly string[], ctx: VerificationContext): number {
   const { spentMicrocents } = ctx;

@@ -13,7 +13,7 @@ import * as grpc from "@grpc/grpc-js";
 
 export interface GrpcJsOptions {
   readonly interceptors?: Interceptor[];
-  /** Whether the connection is TLS, with the system's roots. */
+  /** Whether the connection uses TLS with the system's root certificates. */
   readonly isSecure?: boolean;
   /** Channel options of grpc-js, by their names. */
   readonly channel?: Readonly<Record<string, string | number>>;
@@ -164,7 +164,7 @@ function copy(metadata: grpc.Metadata, headers: Headers): void {
 }
 
 /**
- * Returns the error that Connect reads from the trailer, with its details. grpc-js has removed code and message
+ * Returns the error that Connect reads from the trailer, with its details. grpc-js has removed the code and the message
  * from the trailer, so this function adds both again.
  */
 function toError(error: grpc.ServiceError): Error {

@@ -9,7 +9,7 @@ export interface AnsweredOptions {
   readonly gate: GateOptions;
   readonly map: ToolMap;
   readonly presentation: Presentation | undefined;
-  /** The client's capabilities; undefined if they are unknown or were checked. */
+  /** The client's capabilities; undefined if they are unknown, or if the proxy has checked them before. */
   readonly declared: Declared | undefined;
 }
 

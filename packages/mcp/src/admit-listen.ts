@@ -7,9 +7,9 @@ import type { ToolMap } from "./rules/tool-map.ts";
 import type { ServerTasks } from "./server-tasks.ts";
 import type { FollowedTasks } from "./task-streams.ts";
 
-/** A request to listen that was admitted. */
+/** A request to listen that the gate has admitted. */
 export interface AdmittedListen {
-  /** The authority of the subscriptions, whose proof is used up; undefined without a token. */
+  /** The authority of the subscriptions. Its proof is used up, so only its token counts. Undefined without a token. */
   readonly presentation: Presentation | undefined;
   readonly tasks: FollowedTasks<Record<string, unknown>>;
 }

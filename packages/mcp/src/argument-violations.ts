@@ -13,10 +13,10 @@ const UNCHECKABLE: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns the places at which a call's arguments violate the tool's input schema. A plain schema is checked here in
- * counted steps, because most calls fit one; `schemaCheck` decides all other cases.
+ * Returns the places at which a call's arguments violate the tool's input schema. This function checks a plain schema
+ * itself, in counted steps, because most tools have a plain schema. `schemaCheck` decides all other cases.
  *
- * @param args the call's own arguments; undefined counts as an empty object
+ * @param args the arguments of the call; undefined counts as an empty object
  * @throws Refusal if the schema cannot be checked; DeputeError if the verifier is unavailable
  */
 export async function argumentViolations(

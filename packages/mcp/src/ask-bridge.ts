@@ -14,7 +14,7 @@ const MAX_HELD = 1000;
 
 type Result = Record<string, unknown>;
 
-/** Thrown for a `requestState` that names no call of this caller. No request was sent to the server. */
+/** Thrown for a `requestState` that names no call of this caller. The proxy has then sent no request to the server. */
 export class UnknownState extends Refusal {
   constructor() {
     const detail =
@@ -34,7 +34,10 @@ export function callOwner(caller: string, method: string, params: Readonly<Recor
   return JSON.stringify([caller, method, argumentsDigest(own)]);
 }
 
-/** A connection to the server that shows it one set of client capabilities. */
+/**
+ * A connection to the server for calls of clients with one set of capabilities. The proxy declares this set to the
+ * server.
+ */
 export interface BridgedConnection {
   send(method: string, params: Record<string, unknown>, options: CallOptions): Promise<Result>;
   close(): Promise<void>;
@@ -47,7 +50,10 @@ export interface AskBridgeOptions {
   /** Whether the tool map allows a request of the server. */
   isAllowed(method: string): boolean;
   connect(capabilities: Record<string, unknown>): BridgedConnection;
-  /** Whether each session has a connection of its own, which serves the session also without any capability. */
+  /**
+   * Whether each session has a connection of its own. Such a connection also serves a session that declares no
+   * capability.
+   */
   readonly isPerSession: boolean;
 }
 
@@ -60,12 +66,11 @@ interface OpenConnection {
 }
 
 /**
- * Lets a server of an earlier revision send requests to the clients that share the server. A request of the
- * server during a call becomes a result that requires input. The call stays open until the client repeats it
- * with the answers (MCP 2026-07-28, multi-round-trip requests). So clients of both revisions are served alike.
- *
- * The proxy connects to the server once for each set of client capabilities, because a session of an earlier
- * revision has one set.
+ * Lets a server of an earlier revision send requests to the clients that share the server. A request of the server
+ * during a call becomes a result that requires input. The call stays open until the client repeats the call with the
+ * answers (MCP 2026-07-28, multi-round-trip requests). So clients of both revisions are served alike. The proxy
+ * connects to the server once for each set of client capabilities, because a session of an earlier revision has one
+ * set.
  */
 export class AskBridge {
   readonly #options: AskBridgeOptions;
@@ -80,7 +85,7 @@ export class AskBridge {
   }
 
   /**
-   * Sends a call to the server, or continues one.
+   * Sends a new call to the server, or continues the call that `requestState` names.
    *
    * @param owner returns the identity of the call: see callOwner
    * @returns undefined if the caller declared no capability that the map allows
@@ -129,7 +134,7 @@ export class AskBridge {
     await Promise.all(open.map(({ connection }) => connection.close()));
   }
 
-  /** Counts a call of a connection that begins or ends. The connection of a session ends some time after its last call. */
+  /** Updates the number of running calls on a connection. A session's connection closes IDLE_MS after its last call. */
   #use(open: OpenConnection, calls: 1 | -1): void {
     open.running += calls;
     open.cancelIdle();

@@ -5,13 +5,13 @@ type Ask = NonNullable<CallOptions["ask"]>;
 
 /**
  * The running calls whose clients a server can ask. Over stdio, a server's question names no call. If one call runs,
- * the question reaches its client. If several calls run, the question reaches any of them, but only if all belong to
- * one session.
+ * its client gets the question. If several calls run, the client of any call gets the question, but only if all calls
+ * belong to one session.
  */
 export class AskedCalls {
   readonly #asks = new Set<Ask>();
   readonly #isOneClient: boolean;
-  /** Whether a call ended without an answer. The server may then still ask for that call. */
+  /** Whether a call ended while the server could still ask a question for that call. */
   #hasAbandoned = false;
 
   /** @param isOneClient whether all calls are those of one session */
@@ -26,7 +26,7 @@ export class AskedCalls {
   /**
    * Ends a call.
    *
-   * @param isOver whether the server can have no further question for the call
+   * @param isOver whether the server can ask no further question for the call
    */
   end(ask: Ask | undefined, isOver: boolean): void {
     if (ask === undefined) return;
@@ -43,7 +43,7 @@ export class AskedCalls {
   /**
    * Returns the function that asks the client of the running call; undefined if no call runs.
    *
-   * @throws Refusal if calls of several clients run, or may run
+   * @throws Refusal if calls of several clients run, or if the question may belong to a call that ended
    */
   only(): Ask | undefined {
     const [first] = this.#asks;

@@ -63,7 +63,7 @@ export async function decided<T>(
   return result;
 }
 
-/** Returns a report of denials alone, for requests that change nothing. */
+/** Returns a report function that passes on only denials. It serves requests that change nothing. */
 export function denialsOf(report: DecisionReport): DecisionReport {
   return (decision) => {
     if (!decision.isAllowed) report(decision);

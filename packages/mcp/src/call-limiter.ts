@@ -42,13 +42,16 @@ export interface CountedCall {
    * @throws Refusal LIMIT_EXCEEDED
    */
   spend(microcents: number): void;
-  /** Returns the part of the counted cost that was not charged, in microcents. */
+  /**
+   * Adds an unused amount to the principal's allowance: the part of the counted cost that was not charged, in
+   * microcents.
+   */
   refund(microcents: number): void;
   /** Ends the call. */
   end(): void;
 }
 
-/** Limits each principal's calls, in this process. */
+/** Enforces the limits of each principal's calls in this process. */
 export class CallLimiter {
   readonly #clock: Clock;
   readonly #counts = new Map<string, Count>();
@@ -60,7 +63,8 @@ export class CallLimiter {
   /**
    * Counts a call that begins. A refused call counts in no scope.
    *
-   * @param principal the holder of the call's token; empty for all callers without a token together
+   * @param principal the holder of the call's token; empty for a caller without a token, and all such callers share one
+   * count
    * @param argumentBytes returns the size of the call's arguments; called only if a scope limits the size
    * @throws Refusal LIMIT_EXCEEDED, with `retry_after_ms` if a wait helps
    */

@@ -1,13 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** The client's request that this code serves. Its id is that of every call to the platform for the request. */
+/** The client's request that this code serves. All calls to the platform for this request have its id. */
 export interface RequestOrigin {
   readonly requestId: string;
   /** The network address of the client, without a port; empty where it is unknown. */
   readonly address: string;
 }
 
-/** The member of a result's `_meta` that tells a client over stdio the id of its request. */
+/** The member of a result's `_meta` with the request's id, for clients over stdio. */
 export const REQUEST_ID_META = "depute.dev/requestId";
 
 const current = new AsyncLocalStorage<RequestOrigin>();

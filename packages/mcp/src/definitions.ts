@@ -13,7 +13,8 @@ const MAX_ENTRIES = 10_000;
  */
 const MAX_TRIES = 3;
 /**
- * Minimum number of milliseconds between two change notices to clients, for a list that changes without announcements.
+ * Minimum number of milliseconds between two change notices to clients. The limit matters for a list that changes often
+ * without announcements.
  */
 const NOTICE_MS = 10_000;
 
@@ -26,8 +27,8 @@ export interface DefinitionsOptions {
    */
   readonly ttlMs: number;
   /**
-   * Whether the proxy trusts the server's own statements: the `ttlMs` of the server's lists, and its
-   * announcements of changes.
+   * Whether the proxy relies on the server's own statements: the `ttlMs` of the server's lists, and its announcements
+   * of changes.
    */
   readonly trustsPromises: boolean;
   /** Whether a subscription is open through which the server announces changes of the list. */
@@ -46,7 +47,7 @@ interface DefinitionRecord {
 /** The definitions in one list of one server: their current digests, and which of them have changed. */
 export class Definitions {
   readonly #options: DefinitionsOptions;
-  /** All names that were ever listed, up to MAX_ENTRIES. */
+  /** All names that the server has listed since the start, up to MAX_ENTRIES. */
   readonly #seenDefinitions = new Map<string, DefinitionRecord>();
   /** The inputs that the listed tools declare, up to MAX_ENTRIES. */
   readonly #inputs = new ToolInputs(MAX_ENTRIES);
@@ -111,7 +112,7 @@ export class Definitions {
     this.#knownDigests = undefined;
   }
 
-  /** Returns a list that is read after this call began. Calls during a read share the read that follows. */
+  /** Returns a list whose read begins after this call. Calls that arrive during a read share the next read. */
   #fresh(): Promise<ReadonlyMap<string, string>> {
     if (this.#running === undefined) return this.#begin();
     this.#next ??= this.#running
@@ -164,7 +165,7 @@ export class Definitions {
     return { digests, ttlMs };
   }
 
-  /** Returns the name and the digest of an entry, and keeps the input that it declares. */
+  /** Returns the name and the digest of an entry, and stores the input that the entry declares. */
   #read(entry: unknown): [string, string][] {
     const named = namedDigest(entry);
     const { list } = this.#options;
@@ -203,8 +204,8 @@ export class Definitions {
   }
 
   /**
-   * Notifies clients of a change, but not too often. Clients list again after each notice, so a list that changes all
-   * the time would cause endless work.
+   * Notifies clients of a change, at most once in NOTICE_MS. Clients list again after each notice. So without this
+   * limit, a list that changes all the time would cause endless work.
    */
   #notice(): void {
     const nowMs = this.#options.clock.now();

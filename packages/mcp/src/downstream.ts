@@ -54,8 +54,8 @@ export interface DownstreamOptions {
   /** Receives faults that no response reports. */
   readonly onError: (error: Error) => void;
   /**
-   * Whether each request gets an id that the result, or the error, of a tool's call tells the client. Over HTTP a header
-   * of the response tells it.
+   * Whether each request gets an id, which the result or the error of a tool call contains. Over HTTP, a response
+   * header contains the id instead.
    */
   readonly tellsRequestIds?: boolean;
 }
@@ -121,8 +121,8 @@ export async function downstream({
     }
   };
   server.fallbackRequestHandler = answer;
-  // The SDK does not call its fallback for methods that have different meanings in the two eras. So these methods are
-  // registered separately.
+  // The SDK does not call its fallback handler for methods whose meaning differs between the two eras. So this loop
+  // registers these methods separately.
   for (const method of era === "modern" ? TASK_METHODS.modern : []) {
     server.setRequestHandler(method, { params: ANY_PARAMS }, (params, context) =>
       answer({ method, params }, context),
@@ -248,7 +248,7 @@ function askOf({ mcpReq: { send, signal } }: ServerContext): AskedClient["ask"] 
 /** The key under which the SDK stores the exchange beside the request. */
 const EXCHANGE = "depute.dev/exchange";
 
-/** The HTTP status of an error response, by the JSON-RPC error code. (MCP 2026-07-28, Streamable HTTP) */
+/** The HTTP status of an error response, by JSON-RPC error code. (MCP 2026-07-28, Streamable HTTP) */
 const STATUS: ReadonlyMap<number, number> = new Map([
   [METHOD_NOT_FOUND, 404],
   [HEADER_MISMATCH, 400],
@@ -270,7 +270,7 @@ export function withStatus(answer: Response, status: number | undefined): Respon
   return status === undefined || !isJson ? answer : new Response(body, { status, headers });
 }
 
-/** A request over HTTP, and the status that its error needs. */
+/** A request over HTTP, and the HTTP status that the request's error needs. */
 export interface Exchange {
   readonly presentation: Presentation | undefined;
   /** The principal of the request's login; absent or empty where the server needs no login. */

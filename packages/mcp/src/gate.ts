@@ -25,7 +25,7 @@ export interface Admitted {
   readonly rule: CallRule;
   /**
    * The permission that error messages about the call name. If the call needs several permissions, error messages name
-   * the first.
+   * only the first one.
    */
   readonly right: Right;
   /** All permissions that the call needs, at least one. */
@@ -46,14 +46,15 @@ export interface GateOptions {
   readonly authoriser: Authoriser;
   readonly requireToken: boolean;
   /**
-   * Returns a path with all links followed, for rules of the form `real-path`; undefined if links cannot be followed.
+   * Returns a path with all links followed, for rules of the form `real-path`; undefined if the system cannot follow a
+   * link.
    */
   realPath(path: string): Promise<string | undefined>;
 }
 
 /**
- * Admits a call, or throws a Refusal. The decision applies only to this call with exactly these arguments. No
- * part of the decision is cached.
+ * Admits a call, or throws a Refusal. The decision applies only to this call with exactly these arguments, and no later
+ * call uses it.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */
@@ -78,7 +79,8 @@ export interface NeededRights {
 }
 
 /**
- * Admits a request that needs these rights. If the list of rights is empty, refuses only a missing token.
+ * Admits a request that needs these rights. If the list of rights is empty, the function checks only whether a required
+ * token is present.
  *
  * @returns the holder of the token; undefined if the request needs no token and has none
  * @throws Refusal; DeputeError if the authoriser is unavailable
@@ -104,7 +106,7 @@ export async function admitRights(
 
 /**
  * Admits a request that the server sends to the client during an admitted call. The call's proof has already identified
- * the holder, and cannot be used twice. So the function reads only the token's grants again.
+ * the holder, and is valid only once. So the function only reads the token's grants again.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */

@@ -1,9 +1,8 @@
 import type { Timers } from "@depute/core";
 
 /**
- * Maximum time in milliseconds for which the proxy holds back the headers of a stream. A refusal of the
- * credentials arrives within this time, so the refusal can still set the status. The call itself may take
- * longer.
+ * Maximum time in milliseconds for which the proxy delays the headers of a stream. A refusal of the credentials arrives
+ * within this time, so the refusal can still set the status. The call itself may take longer.
  */
 export const HOLD_MS = 500;
 

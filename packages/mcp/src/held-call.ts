@@ -25,13 +25,13 @@ export interface HeldCallOptions {
   readonly timers: Timers;
   /** Maximum time in milliseconds in which the server works on the call between two questions. */
   readonly timeoutMs: number;
-  /** Sends the call. */
+  /** Sends the call to the server. */
   readonly send: (options: Required<Pick<CallOptions, "signal" | "ask" | "timeoutMs">>) => Promise<Result>;
-  /** Called when the call has ended, or has waited for too long. */
+  /** Called when the call has ended, or has waited for HELD_MS. */
   readonly onEnd: () => void;
 }
 
-/** A call of a server of an earlier revision, which stays open while its client answers the server's requests. */
+/** A call of a server of an earlier revision. The call stays open while its client answers the server's requests. */
 export class HeldCall {
   readonly #options: HeldCallOptions;
   readonly #controller = new AbortController();
@@ -121,12 +121,12 @@ export class HeldCall {
     return promise;
   }
 
-  /** Limits the time of the server's own work. */
+  /** Starts the timer for the server's work. */
   #work(): void {
     this.#limit(this.#options.timeoutMs);
   }
 
-  /** Limits the time that the call waits for the client's answers. */
+  /** Starts the timer for the client's answers. */
   #wait(): void {
     this.#limit(HELD_MS);
   }

@@ -87,7 +87,7 @@ export class HttpFace {
   ): Promise<Response> {
     const exchange: Exchange = { presentation, login };
     const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withExchange(exchange) };
-    // Checks first that the server is reachable, because the SDK's error would not state the reason.
+    // Checks first that the server is reachable, because the SDK's error would not contain the reason.
     await this.#options.proxy.upstream.description();
     const session = request.headers.get("mcp-session-id");
     // Only older revisions have sessions. For a request without a session, the SDK detects the revision.

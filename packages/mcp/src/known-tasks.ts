@@ -1,7 +1,7 @@
 import type { Presentation } from "./presentation.ts";
 import type { Right } from "./rules/visible.ts";
 
-/** Maximum number of stored tasks. A further task displaces the oldest. */
+/** Maximum number of stored tasks. At the maximum, a new task replaces the oldest task. */
 const MAX_TASKS = 10_000;
 
 /** A task of a server, as this process knows it. */
@@ -16,11 +16,11 @@ export interface KnownTask {
   readonly notify?: (task: Record<string, unknown>) => void;
 }
 
-/** The tasks that clients of this process began. A restart loses this list, but the tasks' ids stay valid. */
+/** The tasks that clients of this process began. A restart loses this list, but the ids of the tasks stay valid. */
 export class KnownTasks {
   readonly #tasks = new Map<string, KnownTask>();
 
-  /** @param connection the connection to the server that knows the task, since each may number its own tasks */
+  /** @param connection the connection to the server that knows the task; two connections may use the same task id */
   add(connection: string, taskId: string, task: KnownTask): void {
     const key = keyOf(connection, taskId);
     this.#tasks.delete(key);

@@ -2,8 +2,8 @@ import type { Clock } from "@depute/core";
 import type { Pinned, Used } from "./rules/definition.ts";
 
 /**
- * MAX_CALLERS is the maximum number of callers whose lists are stored; MAX_DEFINITIONS is the maximum number of
- * definitions over all callers. The caller with the oldest list is evicted first.
+ * Maximum number of callers whose lists are stored. MAX_DEFINITIONS is the maximum number of definitions of all callers
+ * together. At a maximum, the caller with the oldest list is dropped first.
  */
 const MAX_CALLERS = 10_000;
 const MAX_DEFINITIONS = 200_000;
@@ -40,7 +40,7 @@ export class Listed {
     }
   }
 
-  /** Returns the digest of the definition that the caller was shown; undefined if the caller was shown none. */
+  /** Returns the digest of the definition that the proxy has shown to the caller; undefined if it has shown none. */
   of(caller: string, { list, name }: Used): string | undefined {
     const listed = this.#callers.get(caller);
     return listed === undefined || listed.until < this.#clock.now()

@@ -13,7 +13,7 @@ type Json = Record<string, unknown>;
 
 /** A task to which a client listens. */
 export interface ListenedTask {
-  /** The id of the task towards the client. */
+  /** The id under which the client knows the task. */
   readonly id: string;
   readonly handle: TaskHandle;
 }
@@ -78,7 +78,10 @@ export async function followTasks(
 
 export const NO_TASKS: FollowedTasks<Json> = { taskIds: [], follow: async () => {} };
 
-/** Returns a state without the server's questions, if the client may not get them. `tasks/get` says the reason. */
+/**
+ * Returns a state without the server's questions if the client may not get them. For such a state, `tasks/get` returns
+ * the refusal.
+ */
 async function withoutForbiddenAsks(
   state: Json,
   { gate, config: { map }, presentation, declared }: ListenedTasksOptions,

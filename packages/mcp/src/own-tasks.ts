@@ -20,13 +20,16 @@ import {
 } from "./rules/task-form.ts";
 import type { FollowedTasks } from "./task-streams.ts";
 
-/** The tasks that this process itself serves. All functions return undefined for a task that the caller may not see. */
+/**
+ * The tasks that this process itself serves. The functions for one task return undefined if the caller may not see the
+ * task.
+ */
 export interface OwnTasks<Call> {
   get(taskId: string, call: Call): Promise<McpTask | undefined>;
   /** Lists the tasks of the caller, the newest first. */
   list(cursor: string, call: Call): Promise<{ tasks: McpTask[]; nextCursor: string }>;
   /**
-   * Answers the open question of a task. Answers with other keys are ignored.
+   * Answers the open question of a task. Answers under keys of other questions are ignored.
    *
    * @param responses the results of elicitations, by the keys of their questions
    */
@@ -38,8 +41,8 @@ export interface OwnTasks<Call> {
   /** Cancels a task. A task that has already ended is not changed. */
   cancel(taskId: string, call: Call): Promise<McpTask | undefined>;
   /**
-   * Returns the tasks of a list that the caller may follow. A holder proof is valid only once: it reads the first task.
-   * The other tasks are compared with the principal of the proof.
+   * Returns the tasks of a list that the caller may follow. A holder proof is valid only once, so it reads the first
+   * task alone. Each other task must have the principal of the proof as its delegator.
    */
   listen(taskIds: readonly string[], call: Call): Promise<FollowedTasks<McpTask>>;
   /** Waits for the end of a task, or for the end of the call. */
@@ -93,7 +96,7 @@ function declaresTasks(server: Server): boolean {
   return server.getClientCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
 }
 
-/** Returns the response to `tools/call` that contains a task. The task is durable. */
+/** Returns the response to `tools/call` that contains a task. The task is already stored. */
 export function createdTask(era: Era, task: McpTask): JsonObject {
   return era === "legacy"
     ? { task: earlierTask(task) }
@@ -182,7 +185,11 @@ function answersForms({ elicitation }: ClientCapabilities = {}): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
-/** @throws Refusal for a task that does not exist, has expired, or is another caller's */
+/**
+ * Returns a task that exists.
+ *
+ * @throws Refusal for a task that does not exist, has expired, or belongs to another caller
+ */
 function found(task: McpTask | undefined): McpTask {
   if (task === undefined) throw new Refusal(INVALID_PARAMS, "no such task: check its id", {});
   return task;

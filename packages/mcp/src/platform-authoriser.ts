@@ -140,7 +140,7 @@ export class PlatformAuthoriser implements Authoriser {
     });
   }
 
-  /** Returns the denial that an error contains, or undefined if the error is not about the token itself. */
+  /** Returns the denial that an error contains; undefined if the error is not about the token. */
   #denialIn(thrown: unknown) {
     const { reason, metadata } = this.#options.refusalIn(thrown);
     const type = DENIALS.get(reasonName(reason));
@@ -152,7 +152,7 @@ export class PlatformAuthoriser implements Authoriser {
   }
 }
 
-/** Denial types for the error reasons with which some calls refuse a token. */
+/** The denial type for each error reason with which some calls refuse a token. */
 const DENIALS: ReadonlyMap<string, DenialType> = new Map([
   ["BUDGET_EXCEEDED", DenialType.BUDGET_EXCEEDED],
   ["TOKEN_MALFORMED", DenialType.MALFORMED_TOKEN],

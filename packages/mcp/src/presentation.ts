@@ -10,13 +10,14 @@ export interface Presentation {
   /** The id of the contract under which the call is made; empty for none. */
   readonly contractId: string;
   /**
-   * Returns a proof for one call with these arguments. Undefined if there is no proof, or if the only proof was used.
+   * Returns a proof for one call with these arguments. Undefined if the presenter has no proof, or if its only proof is
+   * used up.
    */
   prove(args: unknown): Promise<Proof | undefined>;
 }
 
 /**
- * Reads the token in a `_delegateos` member (DelegateOS 11.1). The member's proof can be used once.
+ * Reads the token in a `_delegateos` member (DelegateOS 11.1). The proof in the member is valid only once.
  *
  * @param audience the target that the proof must name; the proof's method is `MCP`
  * @throws Refusal malformed_token

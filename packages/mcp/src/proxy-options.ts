@@ -14,7 +14,7 @@ export interface ProxyOptions {
   readonly schemaCheck: SchemaCheck;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Seals the ids of the server's tasks, so that every process with the same key knows them. */
+  /** Seals the ids of the server's tasks, so that every process with the same key can open these ids. */
   readonly seal: Seal;
   /** The target that a proof in `_delegateos` must name. */
   readonly audience: () => string;

@@ -5,7 +5,7 @@ import type { AskedClient } from "./rounds.ts";
 import type { Era } from "./rules/task-form.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
-/** A client's request, and the authority that was presented outside of the request's `_delegateos`. */
+/** A client's request, and the authority that came with it outside of `_delegateos`. */
 export interface ProxyRequest extends CallOptions {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;

@@ -41,8 +41,8 @@ import type { Upstream } from "./upstream.ts";
 import { UpstreamError } from "./upstream-fault.ts";
 
 /**
- * Proxies one MCP server, and forwards only requests that their tokens allow (DelegateOS 11). Requests share no state
- * except the definitions that each caller has listed.
+ * Proxies one MCP server, and forwards only requests that their tokens allow (DelegateOS 11). Apart from limits, tasks
+ * and the definitions that each caller has listed, requests share no state.
  */
 export class McpProxy {
   readonly #options: ProxyOptions;
@@ -111,7 +111,7 @@ export class McpProxy {
     }
   }
 
-  /** Notifies the client of a task. A server of an earlier revision has announced the task's new state. */
+  /** Notifies the client of a task whose new state a server of an earlier revision has announced. */
   taskChanged(task: Readonly<Record<string, unknown>>, connection: string): void {
     this.#background(this.#tasks.changed(task, connection));
   }
@@ -168,8 +168,8 @@ export class McpProxy {
     const { config, authoriser, upstream } = this.#options;
     if (presentation === undefined && config.requireToken) return { [list.member]: [] };
     const grants = presentation === undefined ? undefined : await authoriser.grants(presentation.token);
-    // If the token grants nothing, for example because it has expired, the list is empty. The reason is given when the
-    // token is used for a call.
+    // If the token grants nothing, for example because it has expired, the list is empty. A call with the token then
+    // returns the reason.
     if (grants?.ok === false) return { [list.member]: [] };
     const { capabilities } = await upstream.description();
     const family = request.method.split("/", 1)[0] as "tools" | "resources" | "prompts";
@@ -191,7 +191,7 @@ export class McpProxy {
     return { ...withPrivateCache(result), [list.member]: visibleEntries };
   }
 
-  /** Reports the denial of a request that reads. */
+  /** Runs a request that only reads, and reports its denial. */
   #audited<T>(method: string, run: () => Promise<T>): Promise<T> {
     const { onDecision } = this.#options;
     return decided({ method }, onDecision && denialsOf(onDecision), run);
@@ -251,7 +251,7 @@ export class McpProxy {
       request.method === TOOLS_CALL
         ? await this.#tasks.ofCall(request, wanted, admitted, admitted.name)
         : undefined;
-    // A server that runs no tasks for this client must not see that the client wants one.
+    // A server that runs no tasks for this client must not learn that the client accepts one.
     const isPlain = request.method === TOOLS_CALL && taskCall?.era !== "legacy";
     const params = isPlain ? plainParams : wanted;
     const used = usedBy(request.method, params);
@@ -312,8 +312,8 @@ export class McpProxy {
   }
 
   /**
-   * Refuses the request unless the server's definition equals the listed definition and the definition that the tool
-   * map pins.
+   * Refuses the request unless the server's definition equals both the listed definition and the definition that the
+   * tool map pins.
    */
   async #assertAsShown(used: Used, admitted: Admitted, caller: string): Promise<void> {
     const definitions = this.#options.upstream.definitions[used.list];
@@ -342,7 +342,10 @@ export class McpProxy {
     return { reservationId, cost: rule.cost, onUncharged: (microcents) => counted.refund(microcents) };
   }
 
-  /** Admits the requests to the client that a result contains. If one is refused, cancels the call and throws Refusal. */
+  /**
+   * Admits the requests to the client that a result contains. If one request is refused, this method cancels the call
+   * and throws Refusal.
+   */
   async #assertAnswered(
     result: Record<string, unknown>,
     presentation: Presentation | undefined,
@@ -366,7 +369,7 @@ export class McpProxy {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
     const isUnsent = fault?.kind === "unsent" || thrown instanceof UnknownState;
     const budget = await this.#settle(held, { kind: isUnsent ? "unsent" : "unknown" });
-    // A refusal between two rounds of a call: requests of the server were not admitted, or could not be answered.
+    // A refusal between two rounds of a call: the client may not get, or cannot answer, the server's requests.
     if (thrown instanceof Refusal) {
       const { code, message, data } = thrown;
       return new Refusal(code, message, budget.state === "none" ? data : { ...data, budget: { ...budget } });
@@ -388,7 +391,7 @@ export class McpProxy {
     if (thrown instanceof Refusal) return thrown;
     if (thrown instanceof UpstreamError) return toldOf(thrown, NOTHING);
     this.#options.onFault("cannot decide", thrown);
-    // Without a decision of the tokens service the call is not forwarded.
+    // The proxy does not forward a call on which the tokens service has not decided.
     const reason = thrown instanceof DeputeError ? thrown.reason : ErrorReason.DEPENDENCY_UNAVAILABLE;
     return new Refusal(INTERNAL_ERROR, "Internal error", { reason: reasonName(reason) });
   }

@@ -1,8 +1,8 @@
 import type { Clock } from "@depute/core";
 
 /**
- * A cache of results with a limited lifetime. Errors are not cached. The least recently requested entry is evicted
- * first.
+ * A cache of results with a limited lifetime. Errors are not cached. At the maximum size, the least recently requested
+ * entry is dropped.
  */
 export class Recent<Value> {
   readonly #max: number;

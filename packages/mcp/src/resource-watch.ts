@@ -9,8 +9,8 @@ const AGAIN_MS = 1000;
 
 /**
  * Subscribes to a server's resources for as long as at least one client watches them. On a modern server, one
- * subscription covers all resources, and a change of the resources replaces the subscription. On an earlier
- * server, each resource has a subscription.
+ * subscription covers all resources. It is replaced when the set of resources changes. On an earlier server, each
+ * resource has its own subscription.
  */
 export class ResourceWatch {
   readonly #client: () => Promise<Client>;
@@ -18,7 +18,7 @@ export class ResourceWatch {
   /** The number of clients that watch each resource, by its address. */
   readonly #watchers = new Map<string, number>();
   #standing: McpSubscription | undefined;
-  /** The change of the subscription that was started last. Changes are made one after another. */
+  /** The latest change of the subscription. Each change waits for the change before. */
   #changing: Promise<void> = Promise.resolve();
   #cancelWait: () => void = () => {};
 
@@ -49,7 +49,7 @@ export class ResourceWatch {
   }
 
   /**
-   * Ends the watch of one client. The request to the server is not awaited, because the client does not need
+   * Ends the watch of one client. The method does not await the request to the server, because the client does not need
    * its result.
    */
   remove(uri: string): void {
@@ -72,7 +72,7 @@ export class ResourceWatch {
     void this.#standing?.close().catch(() => {});
   }
 
-  /** Returns whether no client watches the resource any more. */
+  /** Removes one watcher of a resource. Returns whether no client watches the resource any more. */
   #drop(uri: string): boolean {
     const watchers = this.#watchers.get(uri) ?? 0;
     if (watchers > 1) this.#watchers.set(uri, watchers - 1);

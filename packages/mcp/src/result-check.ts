@@ -2,7 +2,10 @@ import type { StandardSchemaV1 } from "@modelcontextprotocol/client";
 
 const KNOWN = /^(tools|resources|prompts|completion|logging)\/|^ping$/;
 
-/** Whether the SDK checks the results of a method. Configuration can allow other methods, whose results pass unchecked. */
+/**
+ * Whether the SDK checks the results of a method. The configuration can allow further methods, whose results pass
+ * unchecked.
+ */
 export function isKnownMethod(method: string): boolean {
   return KNOWN.test(method);
 }

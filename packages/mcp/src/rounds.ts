@@ -74,7 +74,7 @@ async function answerOf({ capabilities, ask }: AskedClient, request: unknown): P
     throw new Refusal(INTERNAL_ERROR, "the MCP server requests input that the client cannot give", data);
   }
   const members = isObject(params) ? params : {};
-  // Revision 2025-11-25 requires an id for an elicitation by address, which later revisions do not have.
+  // Revision 2025-11-25 requires an id for an elicitation by address. Later revisions have no such id.
   return ask(name, members.mode === "url" ? { ...members, elicitationId: randomUuid() } : members);
 }
 

@@ -66,7 +66,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     try {
       opened = { ...fromMember(member, audience()), prove: async () => undefined };
     } catch (thrown) {
-      // An invalid token is ignored, so the calls of the session are denied.
+      // The function ignores an invalid token, so later calls of the session are denied.
       onError(thrown as Error);
     }
   };
@@ -137,7 +137,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
 interface Observer {
   /** Takes each message of the client. `next` passes a message to the SDK. */
   receive(message: JSONRPCMessage, next: (message: JSONRPCMessage) => void): void;
-  /** Returns the message that the client gets in place of the SDK's message. */
+  /** Returns the message that the client gets instead of the SDK's message. */
   sent(message: JSONRPCMessage): JSONRPCMessage;
   /** Called when the transport has ended. */
   onEnd(): void;

@@ -1,7 +1,7 @@
 import type { Clock } from "@depute/core";
 import { restartDelayMs, STABLE_MS } from "./rules/restarts.ts";
 
-/** Whether a server can be used: the server started, crashed, or could not be started. */
+/** The state of a server: `up` after a start, `failed` after a crash or a failed start. */
 export type ServerState =
   | { readonly kind: "up" }
   /** `failures` counts crashes and failed starts in a row; `retryAfterMs` is the time until the next possible start. */

@@ -91,9 +91,9 @@ export class ServerTasks {
     this.#handles = new TaskHandles(options.seal, options.config.name);
   }
 
-  /** Returns the era of the request's client if the server has tasks for it; otherwise undefined. */
+  /** Returns the era of the request's client if the server offers tasks to this client; otherwise undefined. */
   async eraOf({ era }: Pick<ProxyRequest, "era">): Promise<Era | undefined> {
-    // Each process numbers its own tasks, so the tasks of several processes cannot be told apart.
+    // Each process numbers its own tasks, so two processes may use the same task id.
     if (era === undefined || this.#options.upstream.isPerSession) return undefined;
     const { capabilities, era: own } = await this.#options.upstream.description();
     return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;
@@ -123,7 +123,8 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the error of a call for its caller. A tool that runs only as a task cannot serve a client of another era.
+   * Returns the error of a call for its caller. For a tool that runs only as a task, a client of another era gets its
+   * own error.
    */
   explained(thrown: unknown, request: ProxyRequest): unknown {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
@@ -132,7 +133,7 @@ export class ServerTasks {
   }
 
   /**
-   * Refuses the call of a tool that runs only as a task, if the caller cannot have one.
+   * Refuses the call of a tool that runs only as a task, if the caller cannot have tasks.
    *
    * @throws Refusal
    */
@@ -141,7 +142,7 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the server's response to a call. If the response is a task, it gets the id that the client uses.
+   * Returns the server's response to a call. If the response is a task, its id is replaced by an id for the client.
    *
    * @param call undefined if the call must not become a task
    * @throws UpstreamError for a task that was not requested, or that has no usable id
@@ -393,7 +394,7 @@ export class ServerTasks {
         ({ kind: "tool_tasks", name, limits: taskLimits(config.map.tools.get(name)?.limits ?? {}) }) as const,
     );
     const { concurrentCalls, ...rates } = config.limits;
-    // A client can always cancel, also while its other requests wait.
+    // A client can always cancel, even while its other requests wait.
     const limits = method === "tasks/cancel" || concurrentCalls === undefined ? rates : config.limits;
     const counted = limiter.begin([...ofTools, { kind: "server", name: "", limits }], holder, () =>
       Buffer.byteLength(JSON.stringify(params.inputResponses ?? {})),
@@ -433,7 +434,7 @@ export class ServerTasks {
   }
 }
 
-/** Returns the caller whose list shows a task. Callers without a principal are distinguished by their sessions. */
+/** Returns the caller whose list shows a task. Callers without a principal are told apart by their sessions. */
 function ownerOf({ session = "" }: ProxyRequest, caller: TaskHandle["caller"]): string {
   return JSON.stringify(caller.every((principal) => principal === "") ? ["session", session] : caller);
 }

@@ -79,7 +79,7 @@ export class Sessions {
     return session.transport.handleRequest(request, context);
   }
 
-  /** Iterates over the servers of all sessions, so that each can notify its client. */
+  /** Iterates over the servers of all sessions, so that the caller can notify each session's client. */
   *servers(): Iterable<Server> {
     for (const { server } of this.#sessions.values()) yield server;
   }

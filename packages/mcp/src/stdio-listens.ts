@@ -32,7 +32,7 @@ interface Requested {
 /** An open request `subscriptions/listen`. */
 interface Open {
   readonly stop: AbortController;
-  /** Absent until the request is admitted. */
+  /** Absent until `#admit` has admitted the request. */
   admitted?: {
     readonly uris: readonly string[];
     readonly watched: WatchedResources;
@@ -63,7 +63,7 @@ export class StdioListens {
     this.#options = options;
   }
 
-  /** Takes a message of the client, and passes to the SDK what the SDK serves. */
+  /** Takes a message of the client, and passes to the SDK the parts that the SDK serves. */
   receive(message: JSONRPCMessage): void {
     const { method, id, params } = message as Json;
     if (method === "notifications/cancelled" && isObject(params)) this.#end(params.requestId);
@@ -86,7 +86,7 @@ export class StdioListens {
     this.#open.set(id, open);
     this.#admit(open, id, request).then(
       () => {
-        // The SDK serves the rest of the request, and acknowledges it.
+        // The SDK serves the rest of the request, and acknowledges the request.
         if (this.#open.get(id) === open) this.#options.deliver(withoutResources(message));
       },
       (thrown: unknown) => {
@@ -149,7 +149,11 @@ export class StdioListens {
     open.admitted = { uris, watched, tasks };
   }
 
-  /** @param endsWithTasks whether the request listens to nothing else, so that it ends with its tasks */
+  /**
+   * Passes the states of tasks to the client until the request ends.
+   *
+   * @param endsWithTasks whether the request listens to nothing else; then it ends when its tasks show no further state
+   */
   #follow(id: unknown, { stop }: Open, tasks: FollowedTasks<Json>, endsWithTasks: boolean): void {
     const onTask = (_: string, task: Json) =>
       void this.#send(taskNotification(id, task)).catch(this.#options.onError);

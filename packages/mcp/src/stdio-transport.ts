@@ -31,7 +31,7 @@ export class NotWritten extends Error {
 
 /** The state of a request that `follow` tracks. */
 export interface Sent {
-  /** Whether any byte of the request may have reached the server. */
+  /** Whether a byte of the request may have reached the server. */
   readonly isWritten: boolean;
 }
 

@@ -30,7 +30,7 @@ export function needsTaskDeclaration(code: number, data: unknown): boolean {
   return declaresTasks(data.requiredCapabilities);
 }
 
-/** The error for a tool that the caller cannot call, because it runs only as a task. */
+/** The error for a tool that the caller cannot call, because the tool runs only as a task. */
 export function onlyTasks(): Refusal {
   const detail =
     "the tool runs only as a task, and tasks reach only clients of the server's own era of MCP: use a client of that era";

@@ -42,14 +42,14 @@ export class TaskHandles {
     this.#context = { mcpTaskOf: server };
   }
 
-  /** Whether a call with these facts can have a task: otherwise the id of the task would be too long. */
+  /** Whether a call with these facts can have a task. If not, the sealed id of the task would be too long. */
   fits(facts: Omit<TaskHandle, "taskId">): boolean {
     return bytesOf({ ...facts, taskId: "" }).length <= MAX_BYTES - MAX_TASK_ID;
   }
 
   /**
-   * Returns the id of a task; undefined if the server's own id is no text of 1 to 512 characters, or too long in
-   * UTF-8.
+   * Returns the client's id of a task. Undefined if the server's own id is not a text of 1 to 512 characters, or is too
+   * long in UTF-8.
    */
   seal(facts: Omit<TaskHandle, "taskId">, taskId: unknown): string | undefined {
     if (typeof taskId !== "string" || taskId === "" || taskId.length > MAX_TASK_ID) return undefined;
@@ -63,7 +63,7 @@ export class TaskHandles {
     const bytes = this.#seal.open(id, this.#context);
     if (bytes === undefined) return undefined;
     const handle: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    // Only this class seals with this context, so the members are as TaskHandle says.
+    // Only this class seals with this context, so the members have the types of TaskHandle.
     const facts = isObject(handle) ? (handle as unknown as TaskHandle) : undefined;
     return facts?.caller.every((principal, i) => principal === caller[i]) === true ? facts : undefined;
   }

@@ -27,7 +27,7 @@ export interface FollowedTasks<Task> {
 export class TaskStreams {
   readonly #timers: Timers;
   readonly #onError: (error: Error) => void;
-  /** Ends each stream that shows nothing else, because the SDK has ended its part of such a stream. */
+  /** Functions that end each stream that shows only tasks. The SDK has already ended its part of such a stream. */
   readonly #ends = new Set<() => void>();
   #open = 0;
 
@@ -76,7 +76,7 @@ export class TaskStreams {
     return new Response(shown, { status, headers });
   }
 
-  /** Ends the streams that show nothing else. The SDK ends the others. */
+  /** Ends the streams that show only tasks. The SDK ends all other streams. */
   close(): void {
     for (const end of this.#ends) end();
   }
@@ -100,7 +100,7 @@ export class TaskStreams {
       followed.begin(this.#onError);
       if (isOnly) {
         this.#ends.add(end);
-        // The SDK ends a stream that listens to nothing that the SDK knows.
+        // The SDK ends a stream at once if the stream listens only to tasks, which the SDK does not know.
         const lastFrame = await sdk.next();
         yield* this.#alone(followed, id);
         if (!leaving.aborted) yield lastFrame ?? frameOf(endOfListen(id));
@@ -116,7 +116,7 @@ export class TaskStreams {
     }
   }
 
-  /** Shows tasks on a stream that shows nothing else. */
+  /** Shows tasks on a stream that has no events of the SDK. */
   async *#alone(followed: Followed, id: unknown): AsyncGenerator<string, undefined> {
     while (!followed.hasEnded) {
       const { promise: silence, resolve } = Promise.withResolvers<"silence">();
@@ -129,7 +129,7 @@ export class TaskStreams {
   }
 }
 
-/** Shows tasks beside the events of the SDK's stream, which has comments of its own. */
+/** Shows tasks beside the events of the SDK's stream. The SDK's stream sends its own comments. */
 async function* beside(sdk: EventFrames, followed: Followed, id: unknown): AsyncGenerator<string, undefined> {
   let next = sdk.next();
   while (!followed.hasEnded) {
@@ -171,12 +171,12 @@ class Followed {
       .finally(() => this.end());
   }
 
-  /** Resolves when a state waits, or at the end. */
+  /** Resolves when a state waits, or when the following ends. */
   changed(): Promise<undefined> {
     return this.#wake.promise;
   }
 
-  /** Returns the states that wait. */
+  /** Removes and returns the waiting states. */
   take(): Json[] {
     const states = [...this.#unsent.values()];
     this.#unsent.clear();
@@ -190,7 +190,7 @@ class Followed {
   }
 }
 
-/** Ends the following of tasks that no stream shows. */
+/** Stops following tasks that no stream shows. */
 export function abandon(tasks: FollowedTasks<Json>): void {
   tasks.follow(() => {}, AbortSignal.abort()).catch(() => {});
 }

@@ -2,7 +2,7 @@ import { type QuickSchema, readQuickSchema } from "@depute/wire/json-schema";
 import { type ParamHeader, paramHeadersOf } from "./rules/param-headers.ts";
 import { runsOnlyAsTask } from "./rules/server-task.ts";
 
-/** Maximum total length of the kept schemas, in UTF-16 code units of JSON. */
+/** Maximum total length of the stored schemas, in UTF-16 code units of JSON. */
 const MAX_SCHEMA_CHARS = 16 * 1024 * 1024;
 
 /** The arguments that a tool's definition declares. */

@@ -38,11 +38,14 @@ export interface OwnTool<Call> {
   /** Whether the tool only reads. */
   readonly isReadOnly: boolean;
   run(args: Readonly<Record<string, unknown>>, call: Call): Promise<JsonObject>;
-  /** Begins the tool's work as a task, which is durable when this function returns. Absent for other tools. */
+  /**
+   * Begins the tool's work as a task. The task is stored when this function returns. Absent for a tool that never runs
+   * as a task.
+   */
   begin?(args: Readonly<Record<string, unknown>>, call: Call): Promise<McpTask>;
   /**
-   * Answers a call in place of `run`, with a result in MCP's own form, such as an image. The context sends the client
-   * progress and log messages.
+   * Answers a call instead of `run`, with a result in MCP's own form, such as an image. The context sends progress and
+   * log messages to the client.
    */
   respond?(args: Readonly<Record<string, unknown>>, context: ServerContext): Promise<JsonObject>;
 }
@@ -117,7 +120,7 @@ const CALL = "depute.dev/call";
 interface Exchange<Call> {
   readonly call: Call;
   refusal?: Response;
-  /** The HTTP status of the request's error; absent for 200. */
+  /** The HTTP status of the request's error; absent for status 200. */
   status?: number;
 }
 
@@ -256,7 +259,7 @@ async function callTool<Call>(
   }
 }
 
-/** Returns the result of a tool that answers itself. Throws Refusal for questions that the client cannot answer. */
+/** Returns the result of a tool that uses `respond`. Throws Refusal for questions that the client cannot answer. */
 function responded(result: JsonObject, server: Server, era: Era): JsonObject {
   if (result.resultType !== "input_required") return result;
   if (era === "legacy")

@@ -6,7 +6,7 @@ import { NotWritten, type Sent } from "./stdio-transport.ts";
 export type UpstreamFault =
   /** The call never reached the server. */
   | { readonly kind: "unsent"; readonly detail: string }
-  /** The call may have been carried out. */
+  /** The server may have carried out the call. */
   | {
       readonly kind: "lost" | "timeout" | "malformed" | "cancelled";
       readonly detail: string;

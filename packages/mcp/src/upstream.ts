@@ -40,7 +40,7 @@ const MODES = { auto: "auto", modern: { pin: "2026-07-28" }, legacy: "legacy" } 
 /** Maximum time in milliseconds for a server to start and to complete the handshake. */
 const CONNECT_MS = 30_000;
 
-/** The receivers of one call. */
+/** The functions that receive the server's messages during one call. */
 interface Receivers {
   readonly onLog: ((message: LogMessage) => void) | undefined;
   readonly ask: CallOptions["ask"];
@@ -107,7 +107,7 @@ export class Upstream {
     const { client } = await this.#connected();
     const instructions = client.getInstructions();
     return {
-      // A server of revision 2026-07-28 need not name itself.
+      // A server of revision 2026-07-28 need not state its name.
       info: client.getServerVersion() ?? { name: this.name, version: "0" },
       capabilities: client.getServerCapabilities() ?? {},
       era: eraOf(client),
@@ -155,7 +155,10 @@ export class Upstream {
     this.#bridge.endSession(session);
   }
 
-  /** Returns the capabilities of the connection that serves a client's calls, as JSON: `{}` for the shared one. */
+  /**
+   * Returns the capabilities of the connection that serves a client's calls, as JSON; `{}` for the connection that all
+   * clients share.
+   */
   connectionOf(declared: Declared | undefined): string {
     const isModern = this.#live !== undefined && eraOf(this.#live) === "modern";
     const isShared = isModern || !this.#bridges;
@@ -242,7 +245,7 @@ export class Upstream {
     await connection?.client.close();
   }
 
-  /** Declares to the server the capabilities and the log level of the calling client alone. */
+  /** Adds the capabilities and the log level of the calling client to the parameters. */
   #withEnvelope(
     params: Record<string, unknown>,
     { clientCapabilities, takesTasks, logs }: CallOptions,
@@ -256,7 +259,10 @@ export class Upstream {
     return { ...params, _meta: { ...(params._meta as object), ...envelope } };
   }
 
-  /** Asks a server of an earlier revision for the progress of a task that the call begins. */
+  /**
+   * Adds a progress token to a call that begins a task. A server of an earlier revision then reports the task's
+   * progress.
+   */
   #withProgress(
     params: Record<string, unknown>,
     onProgress: CallOptions["onProgress"],
@@ -384,15 +390,16 @@ export class Upstream {
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) this.#changed(list);
     };
-    // The next call starts the server again. A newer connection may already exist; the close of an older client
-    // must not discard the newer one.
+    // The next call starts the server again. A newer connection may already exist, and the close of an older client
+    // must not discard it.
     client.onclose = () => {
       if (this.#live !== client) return;
       this.#forget();
       if (!this.#closed) this.#starts.crashed();
     };
     const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
-    // This receiver is set before the SDK's client connects, so the client calls it before its own.
+    // This receiver is set before the SDK's client connects. The client therefore calls this receiver before its own
+    // receiver.
     transport.onmessage = (message) => {
       this.#taskProgress.receive(message);
       this.#taskListens.receive(message);

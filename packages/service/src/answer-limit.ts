@@ -31,7 +31,7 @@ export class AnswerRoom {
   #remainingBytes: number;
   #isEmpty = true;
 
-  /** @param maxBytes bytes for all elements together */
+  /** @param maxBytes maximum bytes of all elements together */
   constructor(maxBytes: number = MAX_ANSWER_BYTES - BESIDE_BYTES) {
     this.#remainingBytes = maxBytes;
   }

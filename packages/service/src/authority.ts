@@ -49,7 +49,7 @@ export interface Binding {
   requiredCapabilities?: readonly string[];
 }
 
-/** A caller with accepted credentials that may make the call. */
+/** A caller that may make the call, because the platform has accepted its credentials. */
 export interface Authorised extends Identity {
   /** The scope that the caller's token grants; absent for a caller without a token. */
   scope?: AuthorizedScope;

@@ -20,8 +20,8 @@ export interface BatchedWritesOptions<Item> {
 }
 
 /**
- * Writes items soon after they were added, many in one write, and in order. Nothing waits for the write. The items of a
- * failed write stay, and are written again.
+ * Writes items soon after they were added, many in one write, and in order. No caller of `add` waits for the write. The
+ * items of a failed write stay, and are written again.
  */
 export class BatchedWrites<Item> {
   readonly #options: BatchedWritesOptions<Item>;

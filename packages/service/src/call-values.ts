@@ -15,14 +15,17 @@ export const deadlineKey: ContextKey<number | undefined> = createContextKey<numb
 });
 
 /**
- * Requires the roles of the method from a caller, as soon as its principal is proven. Undefined where no check is due. It
- * throws DeputeError CALLER_NOT_ALLOWED.
+ * A function that requires a role of the method from the caller, called as soon as the caller's principal is proven. It
+ * throws DeputeError CALLER_NOT_ALLOWED. Undefined if the call needs no check of roles.
  */
 export const roleCheckKey: ContextKey<((principal: string) => void) | undefined> = createContextKey<
   ((principal: string) => void) | undefined
 >(undefined, { description: "role check" });
 
-/** True for a call that another process may refuse for its roles. Its request is validated there, after the roles. */
+/**
+ * True for a call whose roles only another process can check. This process then does not validate the request; the
+ * other process validates it after its check of roles.
+ */
 export const rolesOpenKey: ContextKey<boolean> = createContextKey(false, { description: "roles open" });
 
 /** True for a call that did not cross a socket. Only the direct transport sets this value. */
@@ -54,7 +57,7 @@ export const quotasKey: ContextKey<Quotas | undefined> = createContextKey<Quotas
   description: "quotas",
 });
 
-/** Processor time of verification in the call that no principal has paid yet, in milliseconds. */
+/** Milliseconds of processor time that the call has spent on verification and that no quota has counted yet. */
 export const cpuTallyKey: ContextKey<number> = createContextKey(0, { description: "cpu tally" });
 
 /** The sizes of a call's messages, in bytes as they cross the socket, before compression and without headers. */

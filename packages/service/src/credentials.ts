@@ -105,7 +105,11 @@ export function parseCredentials(json: string): Credentials {
   };
 }
 
-/** @throws Error that names the field */
+/**
+ * Reads a list of roles; undefined if the value is absent.
+ *
+ * @throws Error that names the field
+ */
 function readRoles(value: unknown, field: string): readonly RoleName[] | undefined {
   if (value === undefined) return undefined;
   const isRole = (each: unknown): each is RoleName => (ROLES as readonly unknown[]).includes(each);

@@ -29,7 +29,7 @@ export class DeadlineLoop {
   readonly #options: DeadlineLoopOptions;
   readonly #closing = new AbortController();
   #cancel: () => void = () => {};
-  /** The time of the next run, epoch milliseconds. */
+  /** The time of the next run, in epoch milliseconds. */
   #wakeMs = Number.POSITIVE_INFINITY;
   /** The earliest deadline that was noticed during the current run, epoch milliseconds. */
   #noticedMs = Number.POSITIVE_INFINITY;
@@ -52,7 +52,9 @@ export class DeadlineLoop {
     else this.#sleepUntil(this.#options.clock.now() + afterMs);
   }
 
-  /** Starts a run now, at the replica that does the work. If a run is active there, one more follows it. */
+  /**
+   * Starts a run now, at the replica that holds the lease. If a run is active at that replica, another run follows it.
+   */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();

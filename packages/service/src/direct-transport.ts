@@ -51,7 +51,7 @@ export interface DirectTransportOptions {
   /** The clock and the timers that limit the time of calls and streams. */
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Registers the implementations, as a server does. */
+  /** Registers the implementations of the services. */
   routes: (router: ConnectRouter) => void;
   /** Interceptors on the server's side, outermost first: the same as over a socket. */
   interceptors?: Interceptor[];

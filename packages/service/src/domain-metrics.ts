@@ -15,9 +15,9 @@ export interface MetricEntry {
 const STATES = "the states of a task (`TaskStatus`)";
 
 /**
- * The metrics of what the platform does. The table is their only definition: services register them by name, and
- * docs/metrics.md lists them. Names and units follow OpenTelemetry's rules in their Prometheus form. No label holds a
- * name of a principal or an organization.
+ * The metrics of the platform's work, such as the number of queued tasks. The table is their only definition: services
+ * register them by name, and docs/metrics.md lists them. Names and units follow OpenTelemetry's rules in their
+ * Prometheus form. No label holds a name of a principal or an organization.
  */
 export const DOMAIN_METRICS = {
   depute_tasks_queued: {
@@ -153,7 +153,7 @@ type Labels<Name extends keyof Table> = Readonly<Record<keyof Table[Name]["label
 /** One value of a gauge, with its labels. */
 export type Reading<Name extends NameOf<"gauge">> = readonly [labels: Labels<Name>, value: number];
 
-/** Milliseconds for which a gauge keeps values that it read from a store. */
+/** Milliseconds for which a gauge caches the values that it read from a store. */
 const KEPT_MS = 10_000;
 /** Bounds in seconds of the histogram of commits, from a commit in memory to one on a slow disk. */
 const COMMIT_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];

@@ -36,7 +36,10 @@ export interface DoorOptions {
    * `example.org`.
    */
   readonly allowedHosts: () => readonly string[];
-  /** Allowed origins of pages, in addition to those of the public URL and of loopback names with its port. */
+  /**
+   * Allowed origins of pages. Also allowed are the public URL's origin, and origins of loopback names with the public
+   * URL's port.
+   */
   readonly allowedOrigins: readonly string[];
   /** Whether the server accepts calls without credentials. */
   readonly isOpen: boolean;
@@ -45,7 +48,7 @@ export interface DoorOptions {
 /** The parts of a request that arrive before the request's body. */
 export interface RequestHead {
   readonly headers: IncomingHttpHeaders;
-  /** Header names and values in turn, as received. */
+  /** Header names and values alternately, as received. */
   readonly rawHeaders: readonly string[];
   readonly httpVersion: 1 | 2;
 }

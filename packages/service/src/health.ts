@@ -25,15 +25,15 @@ export class HealthParts {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls the listener after each change. */
+  /** Calls the listener after each change of a status. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
 }
 
-/** Whether this process serves, as a whole and service by service. */
+/** The health of this process: the status of each service, and whether all services serve. */
 export interface HealthState {
-  /** Sets the status of the services with these full names; without names, of all services. */
+  /** Sets the status of the named services (full names). Without names, sets the status of all services. */
   set(serving: boolean, ...services: string[]): void;
   /** Whether all services serve. */
   readonly serving: boolean;

@@ -400,8 +400,7 @@ function countedBy({ audit }: ServiceModule, quotas: Quotas): { quotas?: Quotas 
 }
 
 /**
- * Starts to send traces, if an address is configured. The exporter makes up a seventh of all loaded modules, so
- * the process loads it on demand.
+ * Starts to send traces, if an address is configured. The exporter has many modules, so the process loads it on demand.
  */
 /**
  * Returns the HTTP URL for a listener's URL: `http://localhost` for a UNIX socket, because clients need some host name;

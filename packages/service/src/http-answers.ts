@@ -52,7 +52,7 @@ export function sendBytes(
   endAnswer(response, bytes);
 }
 
-// Writes the head of a response. HTTP/1.1 and HTTP/2 need separate calls, because the types of their overloads differ.
+// Writes the head of a response. The cast is needed, because the overloads of HTTP/1.1 and HTTP/2 have different types.
 function writeHead(response: HttpResponse, status: number, headers: Record<string, string>): void {
   (response as ServerResponse).writeHead(status, headers);
 }

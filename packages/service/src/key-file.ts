@@ -27,7 +27,7 @@ export interface KeyFile {
   readonly dataDir: string;
   /** Name of the key's file in the data folder. A missing file is created. */
   readonly name: string;
-  /** Path of a file elsewhere; absent or empty for the file in the data folder. */
+  /** Path of a configured file outside the data folder; absent or empty for the file in the data folder. */
   readonly configured?: string;
   /** The danger that an error or warning states when other users can read the file. */
   readonly danger: string;
@@ -39,8 +39,8 @@ export interface KeyFile {
 }
 
 /**
- * Reads a key file that only its owner may read (mode 0600), or creates the default one. A configured file is never
- * created: a mistyped path would start a service with a new identity.
+ * Reads a key file that only its owner may read (mode 0600). Creates the file if it is the default file and is missing.
+ * A configured file is never created: a mistyped path would start a service with a new identity.
  *
  * @param make returns the text of a new key
  * @throws SettingsError when the file is missing, cannot be read or written, or can be read by other users

@@ -4,7 +4,7 @@ import type { Registry } from "./metrics.ts";
 import { operationsRoutes, type ServedMetrics } from "./operations.ts";
 import { type Server, type ServerOptions, startServer } from "./server.ts";
 
-/** Maximum number of connections to the port of the metrics, and of requests at once on each. */
+/** Maximum number of connections to the metrics port, and maximum number of concurrent requests on each connection. */
 const MAX_CONNECTIONS = 32;
 
 type Health = Pick<HealthState, "serving" | "services" | "parts">;

@@ -14,7 +14,7 @@ const MISNAMED = [
   "nodejs_active_resources_total",
 ] as const;
 
-/** Creates a registry that also has the process's own figures: memory, event loop and garbage collection. */
+/** Creates a registry that also has the metrics of the process: memory, event loop and garbage collection. */
 export function createMetrics(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

@@ -82,8 +82,8 @@ export interface ServiceDeps {
   /** Whether other processes may run the service on the same database at the same time. */
   readonly isReplicated: boolean;
   /**
-   * Opens memory that all processes of the platform share, apart from that of other namespaces. Undefined without Redis.
-   * The caller closes it.
+   * Opens memory that all processes of the platform share. Each namespace has a separate memory. Undefined without
+   * Redis. The caller closes the memory.
    */
   readonly sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
   /** The replicas of all services. */
@@ -91,14 +91,14 @@ export interface ServiceDeps {
   /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
   readonly audit: Pick<AuditTrail, "assertRoom" | "add"> | undefined;
   /**
-   * Returns the place outside the data folder for the head of a log; undefined if none is configured.
+   * Returns the place outside the data folder for the head of a log; undefined if the settings name no place.
    *
-   * @param log what another Depute as witness needs of the log
+   * @param log the proofs of the log, for a witness that is another Depute
    * @throws SettingsError for a place that cannot be used
    */
   witnessFor(name: LogName, log: WitnessedLog): WitnessPlace | undefined;
   readonly metrics: Registry;
-  /** Registers the metrics of what the service does. */
+  /** Registers the service's metrics of DOMAIN_METRICS. */
   readonly domainMetrics: DomainMetrics;
   /** Whether the service is healthy and takes calls; false before it listens. */
   readonly isServing: () => boolean;
@@ -121,7 +121,7 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   readonly settings: Table;
   /**
    * Whether several processes may run the module on the same database. While `isReplicated` is true, such a module
-   * caches no rows, or compares cached rows with the store before each decision. Default false.
+   * caches no rows, or compares cached rows with the store before each decision. Default: false.
    */
   readonly isReplicable?: boolean;
   /** The migrations of the module's own stores, by the names that `storeAt` gets. */
@@ -167,7 +167,7 @@ export interface ServiceInstance {
   readonly rolesBySettings?: RolesBySettings;
   /** Records a call that is refused for its roles; absent for a module with an audit trail. */
   readonly onRoleDenied?: OnRoleDenied;
-  /** Additional ports, each with services of its own. */
+  /** Additional ports; each port serves only some RPCs of the module. */
   readonly ports?: readonly OwnPort[];
   /** Virtual hosts that clients may name, in the form of DEPUTE_ALLOWED_HOSTS. */
   readonly hosts?: () => readonly string[];

@@ -1,12 +1,9 @@
-/**
- * The open parts of a service. Its end and a failed start close the same parts in the same way: the last one that was added
- * first.
- */
+/** The open parts of a service. The service's end and a failed start both close the parts, the newest part first. */
 export class OpenParts {
   readonly #closes: (() => unknown)[] = [];
   readonly #onError: (error: unknown) => void;
 
-  /** @param onError receives the error of a part whose close fails; the other parts are closed nevertheless */
+  /** @param onError receives the error of a part that fails to close; the other parts are closed nevertheless */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }
@@ -16,7 +13,7 @@ export class OpenParts {
     this.#closes.push(close);
   }
 
-  /** Returns the result of a start. Closes all parts if the start fails, and throws its error. */
+  /** Returns the result of a start. If the start fails, closes all parts and throws the error of the start. */
   async orClose<T>(start: () => Promise<T>): Promise<T> {
     try {
       return await start();

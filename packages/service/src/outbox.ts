@@ -6,11 +6,17 @@ import { pause } from "./stream-follower.ts";
 /** Maximum number of rows in one read. */
 const BATCH = 50;
 
-/** Milliseconds until a failed delivery is retried. The wait doubles each time, up to LONGEST_WAIT_MS. */
+/**
+ * Milliseconds until a failed delivery is retried. After each further failure, the wait is twice as long, up to
+ * LONGEST_WAIT_MS.
+ */
 const FIRST_WAIT_MS = 250;
 /** Maximum wait after a failed delivery, and maximum time between two reads of the rows, in milliseconds. */
 const LONGEST_WAIT_MS = 30_000;
-/** The longest time between two reads of rows that other replicas write, because their wake-ups may be lost. */
+/**
+ * The longest time in milliseconds between two reads of rows that other replicas write. The replicas' wake-ups may be
+ * lost.
+ */
 const LONGEST_SHARED_WAIT_MS = 2_000;
 
 export interface OutboxOptions<Row> {
@@ -20,7 +26,7 @@ export interface OutboxOptions<Row> {
   readonly failureMessage: string;
   /** Reads up to `limit` undelivered rows, oldest first. */
   readonly first: (limit: number) => Promise<Row[]>;
-  /** Delivers one row. A thrown error means that a retry may succeed. */
+  /** Delivers one row. If the function throws an error, the row is delivered again later. */
   readonly tell: (row: Row, signal: AbortSignal) => Promise<void>;
   /** Deletes a delivered row. */
   readonly drop: (row: Row) => Promise<void>;
@@ -103,7 +109,7 @@ export class Outbox<Row> {
   /**
    * Delivers the next rows.
    *
-   * @returns whether there may be more
+   * @returns whether more rows may wait
    */
   async #tellBatch(onTold: () => void): Promise<boolean> {
     const { first, tell, drop } = this.#options;

@@ -40,8 +40,8 @@ export function withReasons(
 }
 
 /**
- * Returns an error with a reason for a wrong HTTP method or media type. Connect itself answers these two faults
- * with a status and no reason.
+ * Returns an error with a reason for a wrong HTTP method or media type. Connect itself answers these two faults with an
+ * HTTP status but no reason.
  */
 function bareRefusal(
   status: number,
@@ -180,7 +180,7 @@ function parse(bytes: Uint8Array): ConnectError | undefined {
 }
 
 /**
- * Creates the error anew as an error of this server. Otherwise an error that was parsed from a response would count as
+ * Creates the error again as an error of this server. Otherwise an error that was parsed from a response would count as
  * an error of another server.
  */
 function reasoned({ code, rawMessage }: ConnectError): ConnectError {

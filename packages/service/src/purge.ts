@@ -20,10 +20,10 @@ import { hasRole, type Identity } from "./authority.ts";
 
 /** Number of records that a call without `max_count` deletes. */
 const DEFAULT_COUNT = 100;
-/** Maximum number of remaining records that a service counts of one kind. */
+/** Maximum number of remaining records of one kind that a service counts. */
 export const MAX_COUNTED_REMAINING = 1_000;
 
-/** The request of a purge, the same in each service. */
+/** The request of a purge. It has the same members in each service. */
 export interface PurgeRequest {
   readonly requestId: string;
   readonly organization: string;
@@ -66,19 +66,19 @@ export class PurgeTally {
     this.#left -= number;
   }
 
-  /** Counts changes that delete no record, so that a call stays short. */
+  /** Counts changes that delete no record against the limit, so that a call stays short. */
   use(number: number): void {
     this.#left -= number;
   }
 
-  /** Counts one step that prepares the deletion by a later call. */
+  /** Counts a step after which a later call must delete the record. */
   postpone(): void {
     this.#isUnfinished = true;
     this.#left -= 1;
   }
 }
 
-/** What {@link purgeOrganization} needs of a service. */
+/** The dependencies of {@link purgeOrganization} on a service. */
 export interface PurgeOptions<Answer extends DescMessage> {
   readonly store: Store;
   readonly clock: Clock;

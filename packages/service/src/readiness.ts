@@ -31,7 +31,7 @@ export class Readiness {
     return !this.#failing.has(name) && this.#peers.get(name) !== false;
   }
 
-  /** Calls the listener after each change. */
+  /** Calls the listener after each change of the readiness. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }

@@ -27,7 +27,7 @@ interface Index {
   extensions: Map<string, Map<number, DescFile>>;
 }
 
-/** Registers gRPC server reflection, in the present version and in the older one (v1alpha) that old tools use. */
+/** Registers gRPC server reflection in version v1, and in v1alpha for old tools. */
 export function registerReflection(router: ConnectRouter, services: readonly DescService[]): void {
   const listedServices = [...services, ServerReflection, ServerReflectionAlpha];
   const implementation = reflectionService(listedServices, ERRORS);

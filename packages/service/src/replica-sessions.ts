@@ -7,10 +7,10 @@ import type { Timers } from "@depute/core";
 const CONNECT_LIMIT_MS = 1_000;
 /** Milliseconds between two checks whether a failed replica is ready, and before the first check. */
 const PROBE_INTERVAL_MS = 250;
-/** Milliseconds in which a replica must answer the question. */
+/** Milliseconds in which a replica must answer whether it is ready. */
 const PROBE_LIMIT_MS = 1_000;
 
-/** The library's interface of a connection. */
+/** The methods with which a Connect transport uses a connection. */
 export type Sessions = Pick<Http2SessionManager, "authority" | "request" | "notifyResponseByteRead">;
 
 interface Replica {
@@ -84,7 +84,7 @@ export class ReplicaSessions implements Sessions {
     for (const { sessions } of this.#replicas) sessions.abort();
   }
 
-  /** Returns the replicas from the next one on, and after them those that have failed. */
+  /** Returns the ready replicas, beginning with the next one in turn, then the failed replicas. */
   #inTurn(): readonly Replica[] {
     const count = this.#replicas.length;
     const first = this.#next++ % count;
@@ -125,7 +125,10 @@ export class ReplicaSessions implements Sessions {
     });
   }
 
-  /** Settles as `work` does, or rejects after `ms` milliseconds. Then the signal aborts, and a late stream ends. */
+  /**
+   * Settles as `work` does, or rejects after `ms` milliseconds. In the latter case the signal aborts, and a stream that
+   * opens later is closed.
+   */
   #within<T>(ms: number, work: (ended: AbortSignal) => Promise<T>): Promise<T> {
     const ending = new AbortController();
     return new Promise<T>((resolve, reject) => {

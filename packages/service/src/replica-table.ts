@@ -6,11 +6,11 @@ import { storeAt } from "./store-place.ts";
 
 /** Milliseconds between two reports of a replica. */
 const REPORT_INTERVAL_MS = 2_000;
-/** Milliseconds after its last report at which a replica counts as lost. */
+/** A replica counts as lost this many milliseconds after its last report. */
 const LOST_MS = 10_000;
-/** Milliseconds after its last report at which a lost replica is forgotten. */
+/** The table forgets a lost replica this many milliseconds after its last report. */
 const FORGET_MS = 3_600_000;
-/** Maximum number of replicas that are listed. */
+/** Maximum number of replicas in a list. */
 const MAX_LISTED = 1_000;
 
 /** The table of the replicas, in the schema `PREFIX_cluster`. */
@@ -62,7 +62,7 @@ export interface ReportedReplica {
   readonly reportMs: number;
 }
 
-/** What a service of this process reports. */
+/** The facts that a service of this process reports about itself. */
 export interface ReplicaSource {
   readonly service: string;
   readonly address: string;

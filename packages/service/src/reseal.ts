@@ -39,8 +39,9 @@ export class UnopenedSecretError extends Error {
 }
 
 /**
- * Seals the secrets of a store with another master key. The store first records the new key, so that no service opens
- * it with the old one. A run after an interruption continues: it leaves secrets alone that the new key opens.
+ * Seals the secrets of a store with another master key. The store records the new key before the first secret changes.
+ * From then on no service opens the store with the old key. After an interruption, run it again: secrets that the new
+ * key opens stay unchanged.
  *
  * @returns the number of sealed secrets
  * @throws StoreKeyError for a store that neither of the two master keys has sealed
@@ -51,7 +52,7 @@ export async function resealStore(options: ResealOptions): Promise<number> {
   const fingerprints = { old: fingerprintOf(from), new: fingerprintOf(to) };
   const open = (master: string, replaced: readonly string[]) =>
     openStore({ ...place, migrations, onError, keys: { fingerprints: { master }, replaced } });
-  // A store that another key sealed must not record the new one.
+  // A store that a third key sealed must not record the new key.
   await open(fingerprints.old, []).then(
     (store) => store.close(),
     async (error) => {

@@ -15,7 +15,7 @@ import { StreamFollower } from "./stream-follower.ts";
 /** Timeout of a call to the verifier, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** Errors that a retry would get again. */
+/** The reasons of errors that a retry would meet again. */
 const FINAL: ReadonlySet<ErrorReason | undefined> = new Set([
   ErrorReason.REVIEW_CLOSED,
   ErrorReason.REVIEW_NOT_FOUND,
@@ -36,7 +36,7 @@ export interface FollowedReviews {
     read(tx: ReadTx): Promise<number>;
     advance(tx: WriteTx, position: number): Promise<void>;
   };
-  /** The lease of the work on the stream; undefined without replicas. */
+  /** The lease of the work on the stream; undefined for a service without replicas. */
   readonly lease: WorkLease | undefined;
   /** The name of the stream in log lines. */
   readonly streamName: string;
@@ -68,7 +68,7 @@ export class ReviewQueue {
           await followed.apply(review, advance).catch((error: unknown) => {
             if (signal.aborted || error instanceof DeputeError) throw error;
             // A fault in one review must not delay the other reviews. The subject of the failed review waits until its
-            // own time limit.
+            // time limit.
             const { id, subject } = review;
             log.error({ err: error, subject, review: id }, "a change of a review could not be applied");
             return store.write(advance);
@@ -89,7 +89,7 @@ export class ReviewQueue {
 
 export type ReviewQueueDeps = Pick<ServiceDeps, "log" | "timers" | "connect">;
 
-/** Returns the options of a call that the platform makes in its own name. */
+/** Returns the options of a call that the platform makes on behalf of no caller. */
 export function reviewCallOptions(signal: AbortSignal): CallOptions {
   return { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
 }

@@ -5,7 +5,7 @@ const ALGORITHM = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The facts that a sealed secret is bound to. The secret opens only with the same facts. */
+/** The facts to which a sealed secret is bound. The secret opens only with the same facts. */
 export type SecretContext = Readonly<Record<string, string>>;
 
 /**

@@ -32,7 +32,10 @@ export function valueInFile(setting: Setting, given: unknown): unknown {
   return parseSetting(setting, String(given));
 }
 
-/** Whether a text can be an element of a list in a variable, too. Processes of a cluster get their lists there. */
+/**
+ * Whether a text can also be an element of a list in an environment variable. Processes of a cluster get their lists in
+ * such variables.
+ */
 function isWord(text: string): boolean {
   return text !== "" && !text.includes(",") && text.trim() === text;
 }
@@ -41,7 +44,7 @@ function wrongForm({ type }: Setting): Error {
   return new Error(`write ${FORMS[type]}`);
 }
 
-/** Returns the name in a file of settings under which a secret's own file stands. */
+/** Returns the name that a file of settings uses for the path of a secret's file. */
 export function secretFileName(name: string): string {
   return `${name}File`;
 }
@@ -70,7 +73,7 @@ export function secretInFile(setting: Setting, path: unknown): unknown {
   return readSecret(path, setting);
 }
 
-/** Returns the JSON Schema of a file of settings, draft 2020-12. */
+/** Returns the JSON Schema (draft 2020-12) of a file of settings. */
 export function settingsSchema(table: SettingsTable): Record<string, unknown> {
   const secrets = Object.keys(table).filter((name) => table[name]?.isSecret === true);
   return {

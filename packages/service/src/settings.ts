@@ -219,7 +219,7 @@ function optionOf(name: string, setting: Setting, fileValue: unknown): Option {
       throw new InvalidArgumentError((error as Error).message);
     }
   });
-  // The choices are set again for --help, because argParser removes them.
+  // argParser removes the choices, but --help needs them.
   if (setting.type === "string" && setting.choices !== undefined) option.argChoices = [...setting.choices];
   return option;
 }

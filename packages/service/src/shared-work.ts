@@ -24,7 +24,10 @@ export interface SharedWorkOptions {
   readonly log: Logger;
 }
 
-/** The background work of one service. Replicas share it by leases. A process without replicas does all of it. */
+/**
+ * The background work of one service. Of several replicas, the one with the lease does the work. A process without
+ * replicas does all the work.
+ */
 export class SharedWork {
   readonly #service: string;
   readonly #bus: Bus;

@@ -73,8 +73,8 @@ export class StreamFollower {
           waitMs = FIRST_WAIT_MS / 2;
           continue;
         }
-        // A draining process ends its streams, so SHUTTING_DOWN is no reason for a warning. If the process does not
-        // come back, the next attempt logs a warning.
+        // A draining process ends its streams, so SHUTTING_DOWN causes no warning. If that process does not start
+        // again, the next attempt logs a warning.
         const level = reasonOf(error) === ErrorReason.SHUTTING_DOWN ? "debug" : "warn";
         log[level]({ err: error, waitMs }, `${streamName} cannot be followed; trying again`);
       }

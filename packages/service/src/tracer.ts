@@ -15,7 +15,7 @@ export function inService(parent: Context, service: string): Context {
   return parent.setValue(SERVICE, service);
 }
 
-/** Returns the tracer of the service whose code runs; that of the process if no service's code runs. */
+/** Returns the tracer of the service whose code runs. If no service's code runs, returns the tracer of the process. */
 export function currentTracer(): Tracer {
   const service = context.active().getValue(SERVICE);
   return typeof service === "string" ? tracerOf(service) : trace.getTracer(PROCESS_SCOPE);

@@ -24,7 +24,10 @@ export interface ServiceTransportOptions {
   tracing?: boolean;
   /** Milliseconds that a unary call may take when the caller names no limit. Streams have no limit. */
   defaultTimeoutMs?: number;
-  /** Returns the context of a new connection to an https address; the system's authorities when absent. */
+  /**
+   * Returns the TLS context of a new connection to an https address. If this function is absent, the connection trusts
+   * the system's authorities.
+   */
   secureContext?: () => SecureClientSessionOptions["secureContext"];
 }
 
@@ -37,7 +40,7 @@ export interface ServiceTransport extends Transport {
 const DEFAULT_TIMEOUT_MS = 15_000;
 // Pings while calls are open detect a peer that vanished without closing its connection.
 const PINGS = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000, idleConnectionTimeoutMs: 15 * 60_000 };
-// Another replica can answer, so a replica that stopped is detected sooner.
+// Another replica can answer. So calls to replicas detect a stopped peer sooner.
 const PINGS_OF_REPLICAS = { ...PINGS, pingIntervalMs: 1_000, pingTimeoutMs: 2_000 };
 
 /** Calls another of Depute's processes: the Connect protocol in binary over HTTP/2, with TLS for https addresses. */
@@ -97,7 +100,7 @@ function transportOver(
     acceptCompression: [],
   });
   return {
-    // The default timeout is applied here, because the library's own one would also end streams.
+    // The default timeout is applied here, because the library's default timeout would also end streams.
     unary: (method, signal, timeoutMs, header, input, values) =>
       transport.unary(method, signal, timeoutMs ?? defaultTimeoutMs, header, input, values),
     stream: (method, signal, timeoutMs, header, input, values) =>
@@ -165,7 +168,7 @@ function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
   return stream;
 }
 
-/** Returns a transport to each replica, which it adds to `opened`; undefined for a single address. */
+/** Returns a transport to each replica, and adds these transports to `opened`. Undefined for a single address. */
 export function transportsTo(
   urls: readonly string[],
   call: ServiceTransportOptions,

@@ -8,7 +8,7 @@ import type { Logger } from "./log.ts";
 
 /** An address where HTTP/1.1 connections become WebSockets (RFC 6455). */
 export interface UpgradeRoute {
-  /** An exact path, or one with placeholders, as in HttpRoute. */
+  /** An exact path, or a path with placeholders, as in HttpRoute. */
   readonly path: string;
   /**
    * Takes over the connection, or refuses it by `refuseUpgrade`. The route then owns the connection until its end, and

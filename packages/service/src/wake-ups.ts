@@ -47,12 +47,12 @@ export class WakeUps {
 
 function wake(waiting: Waiting | undefined): void {
   if (waiting === undefined) return;
-  // The wake-up is counted before the listeners run, so that their reads see the new version.
+  // The version increases before the listeners run, so that their reads see the new version.
   waiting.version++;
   for (const listener of waiting.listeners) listener();
 }
 
-/** Milliseconds before a call's own deadline that are reserved for its response. */
+/** Milliseconds before a call's deadline that are reserved for the response. */
 const ANSWER_MS = 500;
 
 export interface WaitOptions {

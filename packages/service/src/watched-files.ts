@@ -6,9 +6,9 @@ import { Certificates } from "./tls/certificates.ts";
 import { WatchedCredentials } from "./watched-credentials.ts";
 
 /**
- * Opens the files that are read again when they change.
+ * Opens the files that the process reads again when they change.
  *
- * @throws SettingsError when one is malformed; then none stays open
+ * @throws SettingsError when one file is malformed; then no file is watched
  */
 export function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path" | "credentials">) {
   const { timers, log } = deps;

@@ -7,8 +7,8 @@ export const MAX_REPEATS = 5;
 export const FIRST_WAIT_MS = 5;
 
 /**
- * Runs `write`, and retries `write` after a conflict with another transaction. The wait before a retry is
- * random, so that the two transactions do not collide again.
+ * Runs `write`, and runs it again after a conflict with another transaction. The wait before a retry is random, so that
+ * the two transactions do not collide again.
  *
  * @param write undoes its changes when it rejects
  * @throws ConflictError when the last run conflicts, too; every other error of `write`

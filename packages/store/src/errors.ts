@@ -13,7 +13,10 @@ export class ConstraintError extends Error {
   }
 }
 
-/** Whether an insert failed because the key exists. Idempotent calls use this function to detect a repetition. */
+/**
+ * Whether an insert failed because a row with the same key exists. Idempotent calls use this function to detect a
+ * repeated call.
+ */
 export function isUniqueViolation(error: unknown): error is ConstraintError {
   return error instanceof ConstraintError && error.kind === "unique";
 }

@@ -5,10 +5,12 @@ interface Line<Item> {
   taken: number;
 }
 
-/** Number of taken items after which a line's array is shortened. */
+/** Number of taken items after which the taken items are removed from a line's array. */
 const SHORTEN_AT = 256;
 
-/** A queue that gives items of its callers in turn, one of each. The items of one caller keep their order. */
+/**
+ * A queue whose callers take turns: each turn gives one item of one caller. The items of one caller keep their order.
+ */
 export class FairQueue<Item> {
   /** The callers with items, the next one first. */
   readonly #lines = new Map<string, Line<Item>>();

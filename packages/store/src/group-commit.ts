@@ -30,10 +30,10 @@ export interface BatchOptions {
 }
 
 /**
- * Runs the functions of one database transaction, one after the other. A function that throws undoes only its
- * own changes, by a savepoint. Repeatable functions share one savepoint, because each savepoint makes the
- * database copy every page that changes later. If a function throws after a change, which is rare, the batch
- * undoes all functions of the shared savepoint. Then each function runs again with a savepoint of its own.
+ * Runs the functions of one database transaction, one after the other. A savepoint lets the batch undo the changes of a
+ * function that throws, and no other changes. Repeatable functions share one savepoint, because each savepoint makes
+ * the database copy every page that changes later. If a function throws after a change, which is rare, the batch undoes
+ * all functions of the shared savepoint. Then each function runs again with a savepoint of its own.
  */
 export class Batch {
   readonly #options: BatchOptions;
@@ -145,18 +145,21 @@ export interface GroupCommitOptions {
   readonly timers: Timers;
   /** Source of the jitter between the runs of a function that conflicts. */
   readonly random: Random;
-  /** Returns the caller on whose behalf the current code writes; absent for one common queue. */
+  /**
+   * Returns the caller on whose behalf the current code writes. If this option is absent, all callers share one queue.
+   */
   readonly callerOf?: (() => string) | undefined;
 }
 
 /**
- * Commits many writes together. Each group takes the waiting functions of all callers in turn. Functions run one after the other in one database transaction ({@link Batch}),
- * which has a single commit and a single flush to disk. No caller gets an answer before that commit. Even a
- * caller whose function failed waits: another function's change may have caused the failure, and a failed
- * commit undoes that change. While one batch is flushed, the next one runs. After a failed flush, the data on
- * disk is unknown. Therefore nothing is read or written until the database is opened again. If a connection
- * breaks during a commit, the callers are refused at once. Their hooks wait until the database reports whether
- * the batch committed, because memory must agree with the tables. No other batch runs before that report.
+ * Commits many writes together. Each group takes the waiting functions of all callers in turn. Functions run one after
+ * the other in one database transaction ({@link Batch}), which has a single commit and a single flush to disk. No
+ * caller gets an answer before that commit. Even a caller whose function failed waits: another function's change may
+ * have caused the failure, and a failed commit undoes that change. While one batch is flushed, the next batch runs.
+ * After a failed flush, the data on disk is unknown. Therefore the store refuses every call until the database is
+ * opened again. If a connection breaks during a commit, the callers are refused at once. Their hooks wait until the
+ * database reports whether the batch committed, because memory must agree with the tables. No other batch runs before
+ * that report.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
@@ -284,7 +287,11 @@ export class GroupCommit {
     for (const { undoHooks } of ran) for (const hook of undoHooks) this.#call(hook);
   }
 
-  /** @param beginMs the begin of the batch; undefined if its duration is not known */
+  /**
+   * Settles the calls of a batch.
+   *
+   * @param beginMs the time at which the batch began; undefined if its duration is unknown
+   */
   #settle(ran: readonly Ran[], beginMs: number | undefined): void {
     if (beginMs !== undefined) this.#options.onCommit?.((this.#options.clock.monotonic() - beginMs) / 1000);
     for (const { settle, hooks } of ran) {
@@ -318,14 +325,14 @@ export interface LaneOptions<Job> {
   readonly limit: string;
   readonly max: number;
   /**
-   * Whether the first job waits until the end of the event loop's turn. Later jobs of the turn can then join its batch.
+   * Whether the first job waits until the end of the event loop's turn, so that later jobs of the turn join its batch.
    */
   readonly gather: boolean;
   /** Does at least one of the jobs that `next` returns. The promise never rejects. */
   readonly serve: (next: () => Job | undefined) => Promise<void>;
 }
 
-/** A bounded queue for a resource that one job uses at a time. Callers take turns. */
+/** A bounded queue for a resource that serves one job at a time. Callers take turns. */
 export class Lane<Job> {
   readonly #options: LaneOptions<Job>;
   readonly #queue = new FairQueue<Job>();

@@ -4,7 +4,7 @@ import { row, text } from "./row.ts";
 export interface StoreKeys {
   /** Fingerprints by key name. A fingerprint distinguishes keys and reveals nothing of the key. */
   readonly fingerprints: Readonly<Record<string, string>>;
-  /** Names of the keys that may replace the keys in the store's record. */
+  /** Names of the keys that may differ from the store's record. The store then records the new key. */
   readonly replaced: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export const READ_KEYS = "SELECT name, fingerprint FROM store_keys";
 export const KEYS_TABLE =
   "CREATE TABLE IF NOT EXISTS store_keys (name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL)";
 
-/** Records one key: name, fingerprint. */
+/** Records one key. The parameters are its name and its fingerprint. */
 export const INSERT_KEY =
   "INSERT INTO store_keys (name, fingerprint) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET fingerprint = excluded.fingerprint";
 

@@ -11,12 +11,12 @@ CREATE TABLE IF NOT EXISTS store_leases (
   expire_ms BIGINT NOT NULL -- milliseconds since the Unix epoch, by the database's clock
 )`;
 
-/** Milliseconds after its last renewal at which a lease expires. */
+/** A lease expires this many milliseconds after its last renewal. */
 const LEASE_MS = 2_000;
 /** Number of renewals, and of checks for expired leases, during the time of one lease. */
 const RENEWALS = 5;
 
-/** The database's time. The clocks of the processes may differ. */
+/** The database's time is used, because the clocks of the processes may differ. */
 const NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
 const LEASE_ROW = row({ name: text, epoch: integer });
 const NAME_ROW = row({ name: text });
@@ -28,13 +28,13 @@ export class LeaseLostError extends Error {
 
 /** The right of one process at a time to do some work. */
 export interface Lease {
-  /** Whether this process holds the lease. Check it before each piece of the work. */
+  /** Whether this process holds the lease. The work must check this member before each of its pieces. */
   readonly isHeld: boolean;
-  /** The number of changes of the holder. Note it at the beginning of a piece of work. */
+  /** The number of changes of the holder. The work must store this number when a piece begins; see `requireHeld`. */
   readonly epoch: number;
   /**
-   * Requires that no other process has taken the lease. Call it in a transaction that records an effect of the work. The
-   * transaction then fails if this process lost the lease without noticing.
+   * Requires that no other process has taken the lease. Call this method in each transaction that records an effect of
+   * the work. The transaction then fails if this process lost the lease without noticing.
    *
    * @param epoch the lease's epoch at the beginning of the work
    * @throws LeaseLostError
@@ -51,14 +51,14 @@ export interface LeasesOptions {
   readonly clock: Pick<Clock, "monotonic">;
   readonly timers: Timers;
   readonly onError: (error: unknown, message: string) => void;
-  /** Milliseconds after its last renewal at which a lease expires. Default 2 000. */
+  /** A lease expires this many milliseconds after its last renewal. Default 2 000. */
   readonly leaseMs?: number;
 }
 
 /**
- * Named leases of a schema that processes share. A process that renews a lease keeps it. The lease of a process that has
- * ended expires after `leaseMs`, and another process takes it. Each change of the holder raises the lease's
- * epoch. A store of one process holds all its leases forever, without any statement.
+ * Named leases of a schema that processes share. A process that renews a lease in time keeps the lease. The lease of a
+ * process that has ended expires after `leaseMs`, and another process takes it. Each change of the holder raises the
+ * lease's epoch. A store of one process holds all its leases forever, without any statement.
  */
 export class Leases {
   readonly #options: LeasesOptions;
@@ -113,7 +113,7 @@ export class Leases {
       });
   }
 
-  /** Renews the leases of this process, and takes expired ones. */
+  /** Renews the leases of this process, and takes expired leases of other processes. */
   async #takeAll(): Promise<void> {
     const { store, clock } = this.#options;
     const names = await store.read((tx) => this.#worth(tx));
@@ -133,7 +133,10 @@ export class Leases {
     }
   }
 
-  /** Returns the names of leases that this process may renew or take. A read costs the other processes no turn. */
+  /**
+   * Returns the names of leases that this process may renew or take. This method only reads, so it does not take a turn
+   * from other processes.
+   */
   async #worth(tx: ReadTx): Promise<string[]> {
     const names = [...this.#leases.keys()];
     const others = await tx.all(

@@ -17,9 +17,9 @@ export interface Migration {
 }
 
 /**
- * The migrations of a database: one list, or one list for each module with tables in it. Each module has its own
- * migration numbers and checksums. Modules migrate in the order of the properties. A single list has the empty module
- * name.
+ * The migrations of a database: one list, or one list for each module that has tables in the database. Each module has
+ * its own migration numbers and checksums. Modules migrate in the order of the properties. A single list has the empty
+ * module name.
  */
 export type Migrations = readonly Migration[] | Readonly<Record<string, readonly Migration[]>>;
 
@@ -71,9 +71,9 @@ export function checksum({ sql, postgres = "" }: Migration): string {
  * Returns the migrations that a database still needs, module by module, in order.
  *
  * @param applied the recorded migrations, by ascending id
- * @throws MigrationError when a list is out of order, when an applied migration differs from its list or is
- * missing there, or when an earlier migration was never applied; also when the database is newer than a list or
- * has a module that the program lacks
+ * @throws MigrationError when a list is out of order, or when an applied migration differs from its list or is not in
+ * the list. Also when a migration before an applied one was never applied, when the database is newer than a list, or
+ * when the program lacks a module of the database.
  */
 export function pendingMigrations(
   migrations: Migrations,

@@ -9,15 +9,14 @@ const TRANSACTION_LIMIT_MS = 5_000;
 const READ_CACHE_MIB = 16;
 
 /**
- * Opens the database and applies pending migrations. Only one process at a time may use a SQLite file, because
- * two processes would block each other's event loops. A lock on the file `FILE-lock` beside the database
- * ensures that. Only one process at a time may use a Postgres schema that is not shared, because services cache their
- * tables. A lock in the database ensures that.
+ * Opens the database and applies pending migrations. Only one process at a time may use a SQLite file, because two
+ * processes would block each other's event loops. A lock on the file `FILE-lock` beside the database excludes other
+ * processes. Only one process at a time may use a Postgres schema that is not shared, because services cache their
+ * tables. A lock in the database excludes other processes.
  *
  * @throws StoreKeyError when the store was created with other keys; the store is then unchanged
  * @throws MigrationError when database and program have different schemas
- * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file or the database is unusable, or another process uses
- * it
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file or the database is unusable, or another process uses it
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const settings: OpenSettings = {
@@ -44,7 +43,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 async function open(options: StoreOptions, settings: OpenSettings): Promise<Store> {
   if (options.postgres !== undefined) {
-    // Processes with SQLite need no driver of Postgres.
+    // A process with SQLite does not load the driver of Postgres.
     const { openPostgres } = await import("./postgres/store.ts");
     return openPostgres(options.postgres, options.schema, options.migrations, settings);
   }

@@ -5,8 +5,8 @@ import type { Store } from "./store.ts";
 import type { StoreState } from "./watch.ts";
 
 /**
- * Where the data is. A SQLite file is created with its folder when missing. A schema of a Postgres database is created
- * when missing. Memory is for tests.
+ * The place of the data. A missing SQLite file is created with its folder, and a missing schema of a Postgres database
+ * is created. Memory is for tests.
  */
 export type StoreLocation =
   | { readonly file: string; readonly memory?: false; readonly postgres?: undefined }
@@ -14,13 +14,13 @@ export type StoreLocation =
   | { readonly memory: true; readonly file?: undefined; readonly postgres?: undefined };
 
 export interface StoreSettings {
-  /** The steps of the tables, or the steps of each module that has tables here. */
+  /** The migrations of the store's tables: one list, or one list for each module. */
   readonly migrations: Migrations;
   /** Receives each exception of an `afterCommit` hook, with a description of the hook's purpose. */
   readonly onError: (error: unknown, message: string) => void;
   /**
-   * Called at each change of the store's state; a store is ready when it opens. Without this listener an idle store is not
-   * watched. Not called for a store in memory.
+   * Called at each change of the store's state; a store is ready when it opens. Without this listener, the store does
+   * not check itself while it is idle. Never called for a store in memory.
    */
   readonly onState?: (state: StoreState) => void;
   /** Called once the store is open, and before the caller gets it. */
@@ -41,19 +41,20 @@ export interface StoreSettings {
   /** The timers for `transactionLimitMs`; the system's timers when absent. */
   readonly timers?: Timers;
   /**
-   * Returns the caller on whose behalf the current code writes; empty for none. The waiting writes of callers take turns.
-   * One common queue when absent.
+   * Returns the caller on whose behalf the current code writes; empty for none. The waiting writes of different callers
+   * take turns. If this option is absent, all writes share one queue.
    */
   readonly callerOf?: () => string;
-  /** Source of the jitter between the runs of a function that conflicts; the system's when absent. */
+  /** Source of the jitter between the runs of a function that conflicts; the system's source when absent. */
   readonly random?: Random;
   /** The clock for the dates of applied migrations; the system's clock when absent. */
   readonly clock?: Clock;
   /** Size of the read cache of a SQLite file, in MiB. Default 16. */
   readonly readCacheMib?: number;
   /**
-   * Whether other processes may use the schema at the same time, if they share it too. Their writes run one after the
-   * other. A program that shares a schema clears copies of rows in memory by `Store.sharing`. Postgres only. Default false.
+   * Whether other processes may use the schema at the same time, if they also set this option. The writes of all
+   * processes run one after the other. A program that shares a schema clears copies of rows in memory by
+   * `Store.sharing`. Postgres only. Default false.
    */
   readonly isShared?: boolean;
 }

@@ -3,8 +3,8 @@ import { FOUND } from "./row.ts";
 import type { ReadTx, WriteTx } from "./store.ts";
 
 /**
- * Returns the SQL that creates the table of purged ids. It holds digests alone, so that an id stays taken although its
- * record and the id itself are gone.
+ * Returns the SQL that creates the table of purged ids. The table holds only digests of ids. Therefore an id stays
+ * taken, although the platform no longer has the id.
  */
 export function purgedTableSql(): string {
   return `

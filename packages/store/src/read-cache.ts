@@ -1,8 +1,8 @@
 import type { WriteTx } from "./store.ts";
 
 /**
- * Caches values that were read from a store, until their key is written. Repeated reads then cost no statement.
- * A value is never older than the data that was durable at the call. Two conditions apply: only one process
+ * Caches values that a program has read from a store, until their key is written. Repeated reads then cost no
+ * statement. A value is never older than the data that was durable at the call. Two conditions apply: only one process
  * owns the tables, and that process reports each write.
  */
 export class ReadCache<T> {
@@ -10,10 +10,10 @@ export class ReadCache<T> {
   readonly #entries = new Map<string, T>();
   /** For each key, the number of its writes that are neither durable nor rolled back yet. */
   readonly #pending = new Map<string, number>();
-  /** Counts events that may make a read in progress stale. */
+  /** Number of events that may make a read in progress stale. */
   #generation = 0;
 
-  /** @param max maximum number of values; a new value removes the oldest one */
+  /** @param max maximum number of values; at the maximum, a new value removes the oldest value */
   constructor(max: number) {
     this.#max = max;
   }

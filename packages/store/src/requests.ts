@@ -2,7 +2,7 @@ import { requestIdReused } from "@depute/core";
 import { bytes, row, text } from "./row.ts";
 import type { ReadTx, WriteTx } from "./store.ts";
 
-/** Milliseconds for which the response of a mutating call is stored. A replay of the request id gets this response. */
+/** Milliseconds for which the response of a mutating call is stored. A replay gets this response. */
 export const REQUEST_RETENTION_MS = 24 * 60 * 60 * 1000;
 
 /**
@@ -17,7 +17,7 @@ const REMEMBERED_ROW = row({ digest: text, answer: bytes });
 export interface RequestKey {
   readonly caller: string;
   readonly requestId: string;
-  /** The digest of the whole call. */
+  /** The digest of the call's whole content. */
   readonly digest: string;
 }
 
@@ -66,12 +66,15 @@ export class RequestMemory {
     throw requestIdReused(requestId);
   }
 
-  /** Stores a response at the time `now`, in epoch milliseconds. Also deletes a few responses whose retention is over. */
+  /**
+   * Stores a response at the time `now`, in epoch milliseconds. Also deletes up to DELETED_AT_ONCE responses whose
+   * retention has ended.
+   */
   async remember(tx: WriteTx, key: RequestKey, answer: Uint8Array, now: number): Promise<void> {
     await tx.run(this.#insert, [key.caller, key.requestId, key.digest, answer, now]);
     await tx.run(this.#expire, [now - REQUEST_RETENTION_MS, DELETED_AT_ONCE]);
   }
-  /** Deletes responses to a caller, at most `limit`; returns their number. */
+  /** Deletes at most `limit` responses to a caller, and returns the number of deleted responses. */
   async forget(tx: WriteTx, caller: string, limit: number): Promise<number> {
     return (await tx.run(this.#forget, [caller, limit])).changes;
   }

@@ -21,9 +21,9 @@ export interface Column<T> {
   readonly description: string;
   /** The allowed kinds, as bits of {@link Kind}. */
   readonly kinds: number;
-  /** The allowed values of those kinds; absent when all are allowed. */
+  /** The allowed values of these kinds; absent when every value is allowed. */
   readonly values?: ReadonlySet<unknown>;
-  /** Never set. This member makes columns with different sets of words incompatible types. */
+  /** Never set. This member makes columns of different sets of words incompatible with each other for TypeScript. */
   readonly type?: (value: T) => T;
 }
 
@@ -35,7 +35,7 @@ export interface Row<T> {
   /**
    * Checks each column, and returns the same object with its type.
    *
-   * @throws TypeError when a column is missing or has another type: program and tables do not match
+   * @throws TypeError when a column is missing or has another type, because program and tables then do not match
    */
   check(row: Cells): T;
 }

@@ -50,8 +50,8 @@ export interface WriteOptions {
 
 /**
  * SQL over SQLite and Postgres through one interface; statements use the common subset of both. The function passed to
- * `read` or `write` may await only calls of its `tx`. Other functions wait for that function. Network calls and timers
- * are forbidden; a nested transaction is refused. A function that exceeds the store's time limit fails.
+ * `read` or `write` may await only calls of its `tx`, because other functions wait for its end. Network calls and
+ * timers are forbidden; a nested transaction is refused. A function that exceeds the store's time limit fails.
  */
 export interface Store {
   /** Runs `fn` on a consistent state that includes every earlier commit. */
@@ -66,11 +66,11 @@ export interface Store {
   write<T>(fn: (tx: WriteTx) => Promise<T>, options?: WriteOptions): Promise<T>;
   /** The other processes that use the schema. Undefined for a store of one process. */
   readonly sharing?: Sharing | undefined;
-  /** Finishes waiting calls, then closes the database. Idempotent. */
+  /** Waits for the calls in progress and the waiting calls, then closes the database. Idempotent. */
   close(): Promise<void>;
 }
 
-/** What a process can know about the commits of other processes to a shared schema. */
+/** What a process can learn about the commits of other processes to a shared schema. */
 export interface Sharing {
   /**
    * Returns a number that grows with each commit that changes rows. Equal numbers before and after a read show that no

@@ -27,11 +27,11 @@ export interface WriteConnection extends Executor {
   rollback(): Promise<void>;
   /** Sets a savepoint before the next function. */
   savepoint(): Promise<void>;
-  /** Keeps the changes since the savepoint, and removes it. */
+  /** Removes the savepoint. The changes since the savepoint stay. */
   release(): Promise<void>;
   /** Undoes the changes since the savepoint, and removes it. */
   rollbackToSavepoint(): Promise<void>;
-  /** False after the database has aborted the whole transaction, as SQLite does on a full disk. */
+  /** False after the database has aborted the whole transaction, as SQLite does when the disk is full. */
   readonly isInTransaction: boolean;
 }
 
@@ -140,7 +140,8 @@ export class Transaction implements WriteTx {
 const current = new AsyncLocalStorage<Transaction>();
 
 /**
- * Binds `fn` to the caller's async context. The queue runs `fn` later, and traces and request ids must be the caller's.
+ * Binds `fn` to the caller's async context. The queue runs `fn` later, but traces and request ids must still be those
+ * of the caller.
  *
  * @throws Error within a transaction, which would wait for itself
  */
@@ -153,8 +154,8 @@ export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transactio
 }
 
 /**
- * Calls `fn`; rejects with its error. When it exceeds `limitMs`, rejects with DeputeError: DEPENDENCY_UNAVAILABLE if a
- * statement waits for the database, INTERNAL if `fn` waits for anything else.
+ * Calls `fn`, and rejects with its error. If `fn` exceeds `limitMs`, rejects with DeputeError: DEPENDENCY_UNAVAILABLE
+ * if a statement waits for the database, INTERNAL if `fn` waits for anything else.
  */
 export async function runWithin<T>(
   fn: (tx: Transaction) => Promise<T>,

@@ -32,7 +32,7 @@ const PROBE =
   "INSERT INTO store_probe (one, filler) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET filler = excluded.filler";
 
 export interface StoreWatchOptions {
-  /** Receives each change. Without it the store is not watched. */
+  /** Receives each change of the state. Without this listener, the watch does not check an idle store. */
   readonly onState?: ((state: StoreState) => void) | undefined;
   readonly timers: Timers;
 }
@@ -47,8 +47,8 @@ export interface StoreChecks {
 }
 
 /**
- * Tracks whether a store is usable. A failure of any read or write makes the store unavailable at once. The
- * store recovers when a probe write of some size and a read succeed. An idle store is checked as well.
+ * Tracks whether a store is usable. A failure of any read or write makes the store unavailable at once. The store
+ * recovers when a read and a probe write of PROBE_BYTES succeed. The watch also checks an idle store.
  */
 export class StoreWatch {
   readonly #onState: ((state: StoreState) => void) | undefined;

@@ -33,10 +33,10 @@ export function withArticle(kind: JsonKind | undefined): string {
  * nesting.
  */
 export interface Place {
-  /** The object that is read or written; undefined at the top and within a list or map. */
+  /** The JSON object that is read or written; undefined at the top level, and within a list or map. */
   readonly object: Readonly<Record<string, unknown>> | undefined;
   readonly outer: Place | undefined;
-  /** Number of nesting levels of objects and arrays that are still allowed here. */
+  /** Number of nesting levels of objects and arrays that are still allowed at this position. */
   readonly depth: number;
 }
 

@@ -22,7 +22,7 @@ export interface Slot {
   readonly byKind: ReadonlyMap<JsonKind, Member>;
   /** Whether the member must be present in a document. */
   readonly required: boolean;
-  /** Whether a value in protobuf-es is written as an absent member. */
+  /** Whether an encoder leaves out the member for this value in protobuf-es. */
   readonly isAbsent: (local: unknown) => boolean;
 }
 

@@ -13,7 +13,7 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 
-/** Maximum number of tools whose headers are remembered. */
+/** Maximum number of tools whose declared headers are stored. */
 const MAX_TOOLS = 10_000;
 
 function members(value: unknown): Readonly<Record<string, unknown>> {
@@ -33,7 +33,7 @@ export function revisionIn({ params }: Message): string | undefined {
 export class RepeatedHeaders {
   readonly #tools = new Map<string, readonly ParamHeader[]>();
 
-  /** Remembers the headers that the tools of a list declare. */
+  /** Stores the headers that the tools of a list declare. */
   note({ result }: Message): void {
     const { tools } = members(result);
     for (const tool of Array.isArray(tools) ? tools : []) {

@@ -1,7 +1,7 @@
 import { type Answer, type ExchangeOptions, exchange, type Message } from "./exchange.ts";
 import { RepeatedHeaders, revisionIn } from "./headers.ts";
 
-/** Maximum number of requests that run at one time. */
+/** Maximum number of concurrent requests. */
 const MAX_RUNNING = 256;
 /** The JSON-RPC error code of headers that disagree with the body. (MCP 2026-07-28) */
 const HEADER_MISMATCH = -32020;
@@ -21,17 +21,20 @@ export interface RelayOptions extends Pick<ExchangeOptions, "url" | "tls"> {
 }
 
 /**
- * Relays the messages of one client over stdio to an MCP server over HTTP, in all revisions. A session of an earlier
- * revision that the server has lost is opened again, because the client cannot do that.
+ * Relays the messages of one client over stdio to an MCP server over HTTP, in all revisions. If the server has lost a
+ * session of an earlier revision, the relay begins a new session, because the client cannot.
  */
 export class StdioRelay {
   readonly #options: RelayOptions;
   readonly #headers = new RepeatedHeaders();
   readonly #running = new Map<unknown, AbortController>();
-  /** The requests that end by themselves, unlike streams of `subscriptions/listen`. */
+  /** The requests that end without an action of the client, unlike streams of `subscriptions/listen`. */
   readonly #answers = new Set<Promise<void>>();
   readonly #closing = new AbortController();
-  /** Messages that the server must have received before the next one: notifications, answers, and the handshake. */
+  /**
+   * Settles when the server has received the messages that must precede the next one: notifications, answers, and the
+   * handshake.
+   */
   #before: Promise<unknown> = Promise.resolve();
   #session: string | undefined;
   #revision: string | undefined;
@@ -58,9 +61,9 @@ export class StdioRelay {
   }
 
   /**
-   * Ends the session, and requests that still run after a wait.
+   * Ends the session. Requests that still run after `drainMs` are aborted.
    *
-   * @param drainMs longest wait in milliseconds
+   * @param drainMs maximum wait for running requests, in milliseconds
    */
   async close(drainMs: number): Promise<void> {
     const { promise: waited, resolve } = Promise.withResolvers<void>();
@@ -153,7 +156,10 @@ export class StdioRelay {
     this.#handshake = message;
   }
 
-  /** Opens a session again that the server has lost, for example because its configuration changed. */
+  /**
+   * Begins a new session with the client's handshake. A server loses its sessions, for example, when its configuration
+   * changes.
+   */
   async #reopen(signal: AbortSignal): Promise<void> {
     const message = this.#handshake;
     if (message === undefined) return;
@@ -165,7 +171,7 @@ export class StdioRelay {
     this.#listen();
   }
 
-  /** Reads the tools again, because a tool declares other headers than were known. */
+  /** Reads the server's tools again, because a call's headers disagreed with its tool's declaration. */
   async #readTools({ params }: Message, signal: AbortSignal): Promise<void> {
     const { _meta } = (params ?? {}) as { _meta?: unknown };
     const list = { jsonrpc: "2.0", id: "depute-headers", method: "tools/list", params: { _meta } };
@@ -173,7 +179,10 @@ export class StdioRelay {
     for await (const received of answer.hasMessages ? answer.messages() : []) this.#headers.note(received);
   }
 
-  /** Opens the stream of messages that belong to no request, which only sessions have. */
+  /**
+   * Opens the session's stream of messages that belong to no request. A connection without a session has no such
+   * stream.
+   */
   #listen(): void {
     if (this.#session === undefined) return;
     this.#stream?.abort();

@@ -15,8 +15,8 @@ const SERVER = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DRAIN_MS = 5_000;
 
 /**
- * `depute mcp [SERVER]`: serves the MCP server of a running platform, or a server behind it, over standard input and
- * output. Ends with its input, or at SIGINT or SIGTERM.
+ * `depute mcp [SERVER]`: serves the MCP server of a running platform, or a server behind its proxy, over standard input
+ * and output. The command ends when its input ends, or at SIGINT or SIGTERM.
  */
 export async function serveMcp(invocation: Invocation): Promise<void> {
   const target = targetOf(invocation);
@@ -48,8 +48,8 @@ export async function serveMcp(invocation: Invocation): Promise<void> {
 }
 
 /**
- * Returns the function that makes the credentials of each request. Files are read for each request, because tokens are
- * renewed.
+ * Returns the function that creates the credentials of each request. The function reads the files again for each
+ * request, because another program may have renewed the token.
  *
  * @param htu the address that a proof names
  * @param coversArguments whether a proof covers the arguments: for servers behind the proxy
@@ -79,7 +79,7 @@ async function credentialsFor(
   };
 }
 
-/** The values that a proof covers: the arguments of a tool, or the parameters of any other request. */
+/** Returns the values that a proof covers: the arguments of a tool, or the parameters of any other request. */
 function provedOf({ method, params }: Message): unknown {
   const { _meta, _delegateos, arguments: args = {}, ...rest } = (params ?? {}) as Record<string, unknown>;
   if (method === "tools/call") return args;

@@ -18,7 +18,7 @@ import { Offers } from "./offers.tsx";
 import { Trust } from "./trust.tsx";
 import { Versions } from "./versions.tsx";
 
-/** One agent, live. */
+/** Shows one agent, and updates when the agent changes. */
 export function AgentPage({ id }: { readonly id: string }) {
   const transport = useTransport();
   const client = useMemo(() => createClient(AgentService, transport), [transport]);

@@ -9,7 +9,7 @@ const TONES: Readonly<Partial<Record<AgentHealth, Tone>>> = {
   [AgentHealth.LOST]: "bad",
 };
 
-/** The health of an agent, or its status where it is not active. */
+/** Shows the health of an active agent, or the status of any other agent. */
 export function Health({ agent: { health, status } }: { readonly agent: Agent }) {
   if (status !== AgentStatus.ACTIVE) {
     return (

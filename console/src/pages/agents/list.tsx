@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<Agent>[] = [
   { title: "Heartbeat", grow: 1, align: "end", cell: ({ heartbeatTime }) => <Time value={heartbeatTime} /> },
 ];
 
-/** The agents that the caller may see, live. */
+/** Lists the agents that the caller may see, and updates when they change. */
 export function AgentList() {
   const transport = useTransport();
   const client = useMemo(() => createClient(AgentService, transport), [transport]);

@@ -9,7 +9,7 @@ import { Empty, Loading, Refused } from "../../parts/states.tsx";
 import { Id, Text } from "../../parts/text.tsx";
 import { minorUnits } from "../../rules/money.ts";
 
-/** The offers of a seller. */
+/** Lists the offers of a seller. */
 export function Offers({ agentId }: { readonly agentId: string }) {
   const query = useQuery(OfferService.method.listOffers, { sellerAgentId: agentId, pageSize: 200 });
   if (query.isPending) return <Loading what="offers" />;

@@ -8,7 +8,7 @@ import { Card, Time } from "../../parts/facts.tsx";
 import { Empty, Loading, Refused } from "../../parts/states.tsx";
 import { Text } from "../../parts/text.tsx";
 
-/** The versions of an agent's registration, and the changes between two of them. */
+/** Shows the versions of an agent's registration, and the changes between two versions. */
 export function Versions({ agentId }: { readonly agentId: string }) {
   const query = useQuery(AgentService.method.listAgentVersions, { agentId, pageSize: 100 });
   const versions = [...(query.data?.versions ?? [])].sort(

@@ -98,7 +98,7 @@ export function ExecutionPage({ requestId }: { readonly requestId: string }) {
   );
 }
 
-/** The receipts of an execution as they are issued. */
+/** Returns the receipts of an execution, and adds each new receipt when it is issued. */
 function useReceipts(requestId: string, onReceipt: () => void) {
   const transport = useTransport();
   const client = useMemo(() => createClient(ExecutionService, transport), [transport]);

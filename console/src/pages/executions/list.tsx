@@ -47,7 +47,7 @@ const COLUMNS: readonly Column<ExecutionReceipt>[] = [
   { title: "Issued", grow: 1, align: "end", cell: ({ issuedAt }) => <TimeText value={issuedAt} /> },
 ];
 
-/** Lists the executions of a buyer or a seller, each by its newest receipt. */
+/** Lists the executions of a buyer or a seller, each with its newest receipt. */
 export function ExecutionList({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const { buyer = "", seller = "" } = query;
   const party =

@@ -15,7 +15,7 @@ import { readPause, useWake } from "../../rpc/wake.ts";
 import { reviewKind, reviewState } from "../../rules/review-words.ts";
 import { hashOf } from "../../rules/route.ts";
 
-/** Pause between two reads for callers without the stream of changes, in milliseconds. */
+/** Milliseconds between two reads for callers that may not open the stream of changes. */
 const READ_MS = 2_000;
 
 const COLUMNS: readonly Column<Review>[] = [
@@ -44,7 +44,7 @@ const COLUMNS: readonly Column<Review>[] = [
   { title: "Deadline", grow: 1, align: "end", cell: ({ deadlineTime }) => <Time value={deadlineTime} /> },
 ];
 
-/** The reviews that the caller may decide. */
+/** Lists the reviews that the caller may decide. */
 export function Inbox({ query }: { readonly query: Readonly<Record<string, string>> }) {
   const state = query.state === "all" ? ReviewState.UNSPECIFIED : ReviewState.PENDING;
   const transport = useTransport();

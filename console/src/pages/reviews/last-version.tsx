@@ -6,7 +6,7 @@ import { Differences } from "../../parts/differences.tsx";
 import { Card } from "../../parts/facts.tsx";
 import { Text } from "../../parts/text.tsx";
 
-/** Shows the changes since the previous review of the same subject, with the reason of that review's decision. */
+/** Shows the changes since the previous review of the same subject, and the reason of that review's decision. */
 export function LastVersion({ review }: { readonly review: Review }) {
   const { kind, subject } = review;
   const query = useQuery(ReviewService.method.listReviews, { kind, pageSize: 1_000 });

@@ -26,10 +26,10 @@ import { hashOf } from "../../rules/route.ts";
 import { Decide } from "./decide.tsx";
 import { LastVersion } from "./last-version.tsx";
 
-/** Pause between two reads of a pending review for callers without the stream of changes, in milliseconds. */
+/** Milliseconds between two reads of a pending review for callers that may not open the stream of changes. */
 const READ_MS = 2_000;
 
-/** One review: the result beside its contract, and the decision. */
+/** Shows one review: the result beside its contract, and the decision. */
 export function ReviewPage({ id }: { readonly id: string }) {
   const transport = useTransport();
   const client = useMemo(() => createClient(ReviewService, transport), [transport]);

@@ -39,7 +39,7 @@ const COLUMNS: readonly Column<Session>[] = [
   { title: "Created", grow: 1, align: "end", cell: ({ createdAt }) => <TimeText value={createdAt} /> },
 ];
 
-/** The sessions of the caller. No RPC streams the list, so it is read again and again. */
+/** Lists the sessions of the caller. The page reads the list at intervals, because no RPC streams it. */
 export function SessionList({ agentId }: { readonly agentId: string }) {
   const isNamed = agentId !== "";
   const query = useInfiniteQuery(

@@ -18,13 +18,13 @@ import { StateDiagram } from "./state-diagram.tsx";
 import { SessionTasks } from "./tasks.tsx";
 import { VerifyInBrowser } from "./verify.tsx";
 
-/** Maximum number of messages that the page keeps. It drops the oldest ones. */
+/** Maximum number of messages that the page holds. Above it, the page drops the oldest messages. */
 const MAX_MESSAGES = 2_000;
 
 /** Minimum milliseconds between two reads of the session that follow new messages. */
 const READ_MS = 200;
 
-/** One session, live: its parties, its state, and its messages with their hashes. */
+/** Shows one session, and updates with each message: its parties, its state, and its messages with their hashes. */
 export function SessionPage({ id }: { readonly id: string }) {
   const query = useQuery(SessionService.method.getSession, { sessionId: id });
   const read = useSoon(() => void query.refetch(), READ_MS);
@@ -65,7 +65,7 @@ export function SessionPage({ id }: { readonly id: string }) {
   );
 }
 
-/** Follows the messages of a session, and the session's state after each. */
+/** Follows the messages of a session, and the session's state after each message. */
 function useMessages(sessionId: string, onChange: () => void) {
   const transport = useTransport();
   const client = useMemo(() => createClient(SessionService, transport), [transport]);
@@ -84,7 +84,7 @@ function useMessages(sessionId: string, onChange: () => void) {
       if (session !== undefined || (entry !== undefined && sequence <= cursor.current)) return false;
       const step = { state, ordinal: entry?.ordinal ?? 0, sender: entry?.envelope?.sender?.agentId ?? "" };
       setSteps((before) => [...before.slice(-MAX_MESSAGES + 1), step]);
-      // A response without a message means that the session has ended because its time has run out.
+      // A response without a message means that the session has ended at a deadline.
       if (entry === undefined) return true;
       cursor.current = sequence;
       setEntries((before) => [...before.slice(-MAX_MESSAGES + 1), entry]);

@@ -25,7 +25,7 @@ interface StateDiagramProps {
   readonly steps: readonly SessionStep[];
 }
 
-/** The states of the protocol, with the transitions that this session made. */
+/** Shows the states of the protocol, and the transitions that this session made. */
 export function StateDiagram({ state, steps }: StateDiagramProps) {
   const moves = sessionMoves(steps);
   const madeMoves = new Set(moves.map((move) => `${move.from} ${move.state}`));

@@ -7,13 +7,13 @@ import { unlessRefused } from "../../rpc/refusal.ts";
 import { hashOf } from "../../rules/route.ts";
 import { statusFacts } from "../../rules/task-status.ts";
 
-/** Pause between two reads, in milliseconds. No RPC streams lists of tasks. */
+/** Milliseconds between two reads, because no RPC streams lists of tasks by session. */
 const READ_MS = 3_000;
 
 /** Maximum number of tasks that the card lists. The card lists the newest tasks. */
 const MAX_TASKS = 20;
 
-/** The caller's tasks that belong to a session; nothing if there are none. */
+/** Lists the caller's tasks that belong to a session; shows nothing if no such task exists. */
 export function SessionTasks({ sessionId }: { readonly sessionId: string }) {
   const query = useQuery(
     TaskService.method.listTasks,

@@ -19,7 +19,7 @@ interface ActionProps {
   readonly onDone: () => void;
 }
 
-/** The actions that the task's status allows, each with a dialog. */
+/** Shows the actions that the task's status allows. Each action opens a dialog. */
 export function TaskActionsRow({ task, onDone }: ActionProps) {
   const [askedAction, setAsked] = useState<Action>();
   const possible = actionsOf(task.status);

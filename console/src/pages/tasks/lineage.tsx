@@ -13,10 +13,7 @@ import { enumWord } from "../../rules/enum-word.ts";
 import { causesOf } from "../../rules/lineage.ts";
 import { hashOf } from "../../rules/route.ts";
 
-/**
- * Pause between two reads of the messages, in milliseconds. If CAP has no messages for the task, the page reads only
- * once.
- */
+/** Milliseconds between two reads of the messages. If CAP has no messages for the task, the page reads only once. */
 const READ_MS = 3_000;
 
 /** Maximum number of messages that the card lists. The card lists the newest messages. */
@@ -108,7 +105,7 @@ function Messages({ messages }: { readonly messages: readonly LineageMessage[] }
   );
 }
 
-/** The messages of one task in a lineage; none if the lineage lacks the task. */
+/** Returns the messages of one task in a lineage; none if the lineage does not contain the task. */
 function messagesOf(root: LineageTask | undefined, taskId: string): readonly LineageMessage[] {
   const open = root === undefined ? [] : [root];
   for (let each = open.pop(); each !== undefined; each = open.pop()) {

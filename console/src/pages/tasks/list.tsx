@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<Task>[] = [
 
 type Query = Readonly<Record<string, string>>;
 
-/** The caller's tasks with filters. */
+/** Lists the caller's tasks that match the filters. */
 export function TaskList({ query }: { readonly query: Query }) {
   const filter = useMemo(() => filterOf(query), [query]);
   const { rows, watched, pages } = useTaskRows(filter);

@@ -8,7 +8,7 @@ import { useSoon } from "../../rpc/soon.ts";
 import { useWatchedTasks } from "../../rpc/watched-tasks.ts";
 import { mergedRows } from "../../rules/merged-rows.ts";
 
-/** Tasks on one page of the list. */
+/** Number of tasks on one page of the list. */
 const PAGE = 200;
 
 /**
@@ -33,7 +33,7 @@ export function useTaskRows(filter: TaskFilter) {
   const queries = useQueryClient();
   const readPages = useSoon(() => void queries.invalidateQueries(), READ_MS);
   const watched = useWatchedTasks(request, ({ removedTaskIds }) => {
-    // An earlier read of a page may still contain the removed tasks.
+    // The pages are read again, because an earlier read may still contain the removed tasks.
     if (removedTaskIds.length > 0) readPages();
   });
   const pages = useInfiniteQuery(

@@ -24,7 +24,7 @@ const Tree = lazy(() => import("./tree.tsx"));
 /** Minimum milliseconds between two reads of a task. Such a read follows each event of the task. */
 const READ_MS = 200;
 
-/** One task, live. */
+/** Shows one task, and updates with each of its events. */
 export function TaskPage({ id }: { readonly id: string }) {
   const reread = useReread(id);
   const { events, connection } = useTaskEvents(id, reread);

@@ -8,7 +8,7 @@ import { eventLine } from "../../rules/task-events.ts";
 /** Maximum number of events that the page renders. */
 const MAX_SHOWN = 300;
 
-/** The events of a task, newest first. */
+/** Lists the events of a task, newest first. */
 export function Timeline({ events }: { readonly events: readonly TaskEvent[] }) {
   if (events.length === 0) return <Empty title="No events yet" />;
   const shownEvents = events.slice(-MAX_SHOWN).reverse();

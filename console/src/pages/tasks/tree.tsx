@@ -22,7 +22,7 @@ import "@xyflow/react/dist/base.css";
 import "../../styles/tree.css";
 import { Bar } from "./list.tsx";
 
-/** Pause between two reads of the tree, in milliseconds. */
+/** Milliseconds between two reads of the tree. */
 const READ_MS = 1_000;
 
 /** Maximum number of tasks that the graph shows. */
@@ -30,7 +30,7 @@ const MAX_PARTS = 300;
 
 type TaskNode = Node<{ task: Task; isShown: boolean }, "task">;
 
-/** Shows all tasks below the same root as a graph that updates live. */
+/** Shows all tasks below the same root as a graph, and reads them again at intervals. */
 export default function Tree({ task }: { readonly task: Task }) {
   const rootTaskId = task.rootTaskId || task.id;
   const root = useQuery(TaskService.method.getTask, { taskId: rootTaskId }, { refetchInterval: READ_MS });

@@ -6,12 +6,12 @@ import { useMemo, useRef, useState } from "react";
 import { type Connection, useFollow } from "../../rpc/follow.ts";
 import { statusFacts } from "../../rules/task-status.ts";
 
-/** Maximum number of events that a page keeps. It drops the oldest ones. */
+/** Maximum number of events that a page holds. Above it, the page drops the oldest events. */
 const MAX_EVENTS = 2_000;
 
 /**
- * Follows the events of a task from the first event on. If the stream breaks, it continues after the last event
- * received.
+ * Follows the events of a task from the first event on. If the stream breaks, a new stream continues after the last
+ * received event.
  */
 export function useTaskEvents(taskId: string, onEvent: (event: TaskEvent) => void) {
   const transport = useTransport();

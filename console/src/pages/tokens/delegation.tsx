@@ -25,7 +25,7 @@ interface DelegationPageProps {
   readonly revocationId: string;
 }
 
-/** One block of a token: its chain, the blocks below it, and its revocation. */
+/** Shows one block of a token: its chain, the blocks below it, and its revocation. */
 export function DelegationPage({ delegationId, revocationId }: DelegationPageProps) {
   const [isAsking, setAsking] = useState(false);
   const connection = useRevocationWake();

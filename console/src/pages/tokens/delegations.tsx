@@ -44,10 +44,10 @@ const COLUMNS: readonly Column<DelegationRecord>[] = [
   { title: "Expires", grow: 1, align: "end", cell: ({ expireTime }) => <Time value={expireTime} /> },
 ];
 
-/** Pause between two reads, in milliseconds. A stream reports revocations, but no RPC streams new delegations. */
+/** Milliseconds between two reads. A stream reports revocations, but no RPC streams new delegations. */
 const READ_MS = 5_000;
 
-/** The delegations of the caller, newest first. */
+/** Lists the delegations of the caller, newest first. */
 export function Delegations() {
   useRevocationWake();
   const query = useInfiniteQuery(

@@ -8,7 +8,7 @@ import { type Column, Table } from "../../parts/table.tsx";
 import { Id } from "../../parts/text.tsx";
 import { useFollow } from "../../rpc/follow.ts";
 
-/** Maximum number of revocations that the page keeps. */
+/** Maximum number of revocations that the page holds. */
 const MAX_ROWS = 20_000;
 
 const COLUMNS: readonly Column<Revocation>[] = [
@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<Revocation>[] = [
   { title: "Recorded", grow: 1, align: "end", cell: ({ recordTime }) => <Time value={recordTime} /> },
 ];
 
-/** All revocations, newest first, as they are recorded. */
+/** Lists all revocations, newest first, and adds each new revocation when it is recorded. */
 export function RevocationLog() {
   const transport = useTransport();
   const client = useMemo(() => createClient(RevocationService, transport), [transport]);

@@ -10,15 +10,15 @@ import { readCredentials } from "../../rpc/credentials.ts";
 
 interface RevokeProps {
   readonly block: DelegationRecord;
-  /** The consequences. */
+  /** The content of the dialog: the consequences of the revocation. */
   readonly children: ReactNode;
   readonly onDone: () => void;
   readonly onClose: () => void;
 }
 
 /**
- * Revokes a block. The platform signs for a block that it signed itself. For another block the caller's own key signs,
- * in the browser.
+ * Revokes a block. If the platform signed the block, the platform also signs the revocation. Otherwise the caller's key
+ * signs the revocation in the browser.
  */
 export function Revoke({ block, children, onDone, onClose }: RevokeProps) {
   const transport = useTransport();

@@ -33,9 +33,9 @@ export async function redisForTests(): Promise<TestRedis | undefined> {
 }
 
 /**
- * Starts a server without persistence on a loopback port. It ends with this process.
+ * Starts a server without persistence on a loopback port. The server ends with this process.
  *
- * @param fixedPort the port of a server that has ended; a free one when absent
+ * @param fixedPort the port of a server that has ended; any free port when absent
  */
 export async function startRedis(fixedPort?: number): Promise<TestRedis> {
   const folder = await mkdtemp(join(tmpdir(), "depute-redis-"));

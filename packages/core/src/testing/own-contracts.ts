@@ -3,7 +3,7 @@ import { createRegistry, type DescFile, type DescMessage } from "@bufbuild/proto
 
 const GEN = new URL("../../../contracts/gen/", import.meta.url);
 
-/** Returns every message type of the contracts, without protobuf's own types. */
+/** Returns every message type of the contracts, except protobuf's own types. */
 export async function ownContracts(): Promise<DescMessage[]> {
   const paths = readdirSync(GEN, { recursive: true, encoding: "utf8" });
   const modules = await Promise.all(

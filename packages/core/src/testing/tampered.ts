@@ -8,9 +8,7 @@ export interface Tampered {
   readonly text: string;
 }
 
-/**
- * Returns a document with each of its lines changed, one at a time: a value replaced, and a member or an element removed.
- */
+/** Returns one changed document for each change of the text: a replaced value, or a removed member or element. */
 export function tampered(text: string): Tampered[] {
   const changes: Tampered[] = [];
   const at = (steps: readonly string[]) => {

@@ -1,4 +1,4 @@
-/** KEY_BYTES is the length of a public key and of a seed; SIGNATURE_BYTES is the length of a signature. */
+/** Length of a public key and of a seed, in bytes. SIGNATURE_BYTES is the length of a signature. */
 export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
@@ -27,11 +27,14 @@ const SMALL_ORDER = [
 /** The group order L, little-endian. */
 const GROUP_ORDER = fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
 
-/** The first bytes of the encodings in SMALL_ORDER. One look-up therefore rejects most other encodings. */
+/**
+ * For each value of a first byte, 1 if an encoding in SMALL_ORDER begins with that byte. One look-up therefore rejects
+ * most other encodings.
+ */
 const MAY_BE_SMALL = new Uint8Array(256);
 for (const [first] of SMALL_ORDER) MAY_BE_SMALL[first as number] = 1;
 
-/** Whether 32 bytes are one of the fourteen encodings of a point of small order. */
+/** Whether 32 bytes are one of the encodings in SMALL_ORDER. */
 export function isSmallOrder(encoding: Uint8Array): boolean {
   if (MAY_BE_SMALL[encoding[0] ?? 0] === 0) return false;
   return SMALL_ORDER.some((bad) => bad.every((byte, i) => byte === encoding[i]));

@@ -30,7 +30,7 @@ export class Memo<V> {
   }
 }
 
-/** Returns a copy of a text. A slice of a long text would keep the whole text in memory. */
+/** Returns a copy of a text. A slice of a long text would hold the whole text in memory. */
 export function detached(text: string): string {
   const copy = ` ${text}`;
   // Reading a character makes V8 join the two parts into one text. The result is then cut from that text.

@@ -26,8 +26,8 @@ export function rememberedKey(id: string): Uint8Array | undefined {
 }
 
 /**
- * Parses like parsePattern, with a cache of well-formed patterns. Undefined for a malformed pattern, and for a text
- * that is not ASCII.
+ * Parses like parsePattern, with a cache of well-formed patterns. Returns undefined for a malformed pattern, and for a
+ * text that is not ASCII.
  */
 export function rememberedPattern(text: string, namespace: string): Pattern | undefined {
   // A namespace affects parsing only by whether a text may begin with an origin, so two caches are enough.

@@ -32,7 +32,7 @@ export function writeCallProof(engine: CryptoEngine, key: Uint8Array, call: Sess
   return `${call.id}.${call.counter}.${call.time}.${encodeBase64Url(callCode(engine, key, call))}`;
 }
 
-/** Parses a call's proof; undefined for a malformed one. Each part has only one valid spelling. */
+/** Parses the proof of a call; undefined for a malformed proof. Each part has only one valid spelling. */
 export function readCallProof(text: unknown): ReadCallProof | undefined {
   if (typeof text !== "string" || text.length > MAX_CHARS) return undefined;
   const [, id = "", counter, time, code = ""] = FORM.exec(text) ?? [];

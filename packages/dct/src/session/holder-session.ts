@@ -20,9 +20,9 @@ export class HolderSession {
   readonly #window = new ReplayWindow();
 
   /**
-   * Called by openSession, and by a verifier that stored the terms and the key of an open session.
+   * Creates a session for openSession, or for a verifier that stored the terms and the key of an open session.
    *
-   * @param key the session's key; the session keeps it
+   * @param key the session's key; the session uses this array itself, and `close` overwrites it
    */
   constructor(engine: CryptoEngine, terms: SessionTerms, key: Uint8Array) {
     this.terms = terms;
@@ -74,8 +74,8 @@ export class HolderSession {
   }
 
   /**
-   * Consumes the number of an accepted call; false when the number was already used. Call this method before
-   * the call is carried out.
+   * Consumes the number of an accepted call. Returns false if the number was already used. Call this method before the
+   * call is carried out.
    */
   use(counter: number): boolean {
     return this.#window.use(counter);

@@ -11,14 +11,14 @@ export class ReplayWindow {
   readonly #used = new Uint32Array(SESSION_WINDOW / BITS);
   #highest = 0;
 
-  /** Whether a number is still unused. Numbers are integers from 1. */
+  /** Whether a number may still be used: it is unused, and not below the window. Numbers are integers from 1. */
   isFresh(number: number): boolean {
     if (!Number.isSafeInteger(number) || number < 1) return false;
     if (number > this.#highest) return true;
     return this.#highest - number < SESSION_WINDOW && !this.#isUsed(number);
   }
 
-  /** Consumes a number; false when it was used or is too old. */
+  /** Consumes a number. Returns false if the number was used or is below the window. */
   use(number: number): boolean {
     if (!this.isFresh(number)) return false;
     if (number > this.#highest) this.#advance(number);

@@ -25,7 +25,7 @@ export class HolderSessions {
     return this.#sessions.size;
   }
 
-  /** Stores a session; false at the limit. `now` is milliseconds since 1970. */
+  /** Stores a session. Returns false if a limit is reached. `now` is milliseconds since 1970. */
   add(session: HolderSession, now: number): boolean {
     const { id, principal } = session.terms;
     if ((this.#byPrincipal.get(principal)?.size ?? 0) >= this.#maxOfOne)

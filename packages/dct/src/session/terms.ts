@@ -2,7 +2,7 @@ import { canonicalBytes } from "@depute/core";
 import type { CryptoEngine } from "../engine.ts";
 import { parsePrincipal } from "../principal.ts";
 
-/** The terms of a session. The session's key and the verifier's signature cover all of them. */
+/** The terms of a session. The key derivation and the verifier's signature cover all of them. */
 export interface SessionTerms {
   /** The session's id: 22 characters of base64url. */
   readonly id: string;
@@ -10,7 +10,7 @@ export interface SessionTerms {
   readonly principal: string;
   /** The tokenDigest of the session's token; absent if the session only identifies the caller. */
   readonly ath?: string;
-  /** The address for which the session is valid. The htu of every call is this address or one below it. */
+  /** The address for which the session is valid. The htu of every call is this address or an address below it. */
   readonly audience: string;
   /** When the session ends, in milliseconds since 1970. No call is accepted afterwards. */
   readonly expiresAt: number;
@@ -34,7 +34,7 @@ export function termsBytes(terms: SessionTerms): Uint8Array {
 
 /**
  * Returns the 32-byte key of a session: the shared secret of both sides' ephemeral keys, mixed with the terms.
- * Therefore other terms give another key. undefined if `otherKey` is not of prime order.
+ * Therefore other terms give another key. Returns undefined if `otherKey` is not of prime order.
  */
 export function sessionKey(
   engine: CryptoEngine,

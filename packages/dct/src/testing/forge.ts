@@ -29,7 +29,7 @@ export const { authority } = honest;
 export const { signature } = honest.signatures[0] as TokenSignature;
 export const text = serialiseToken(honest).token;
 export const read = { namespace: "docs", action: "read", resource: "/project/a" };
-/** A signature whose R is the identity. */
+/** A signature whose point R is the curve's identity element. */
 export const SMALL_R = `AQ${"A".repeat(84)}`;
 
 /** Returns attenuation `n` of a chain whose holders are alice, bob, carol and mallory, in this order. */

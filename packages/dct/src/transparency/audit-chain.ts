@@ -3,11 +3,13 @@ import { type AuditSeal, nextAuditHead } from "./audit-seal.ts";
 
 /** The verdict on one sealed day of an exported audit log. */
 export type AuditDayVerdict =
-  /** Every record of the day is there and unchanged. */
+  /** The export has every record of the day, and no record is changed. */
   | { readonly kind: "valid"; readonly seal: AuditSeal }
-  /** The export has no record of the day, or begins within the day. Other records were deleted or not exported. */
+  /**
+   * The export has no record of the day, or begins within the day. The missing records were deleted or not exported.
+   */
   | { readonly kind: "incomplete"; readonly seal: AuditSeal }
-  /** A record is missing or changed, or the seal does not follow the seal before. */
+  /** A record is missing or changed, or the seal does not continue from the seal of the day before. */
   | { readonly kind: "altered"; readonly seal: AuditSeal; readonly fault: string };
 
 type Sha256 = (data: Uint8Array) => Uint8Array;

@@ -15,10 +15,7 @@ export interface LogHead {
   time: number;
 }
 
-/**
- * Distinguishes heads from everything else that a principal signs, because no object of DelegateOS begins with these
- * bytes.
- */
+/** Precedes the signed bytes of a head. No other object that a principal signs begins with these bytes. */
 const TAG = new TextEncoder().encode("delegateos-log-head-v1\0");
 
 /** Returns the bytes that a head's signature covers: a tag, and the canonical JSON of its members. */

@@ -19,7 +19,7 @@ export function leafHash(sha256: Sha256, data: Uint8Array): Uint8Array {
   return sha256(input);
 }
 
-/** Returns SHA-256 of 0x01 and the two hashes below. */
+/** Returns SHA-256 of 0x01, the left child's hash and the right child's hash. */
 export function nodeHash(sha256: Sha256, left: Uint8Array, right: Uint8Array): Uint8Array {
   const input = new Uint8Array(1 + left.length + right.length);
   input[0] = NODE;
@@ -28,7 +28,7 @@ export function nodeHash(sha256: Sha256, left: Uint8Array, right: Uint8Array): U
   return sha256(input);
 }
 
-/** A node over 2^level leaves, beginning at leaf index * 2^level. A node never changes. */
+/** A node that covers 2^level leaves, beginning at leaf index * 2^level. A node never changes. */
 export interface TreeNode {
   level: number;
   index: number;

@@ -4,8 +4,8 @@ import { parsePrincipal } from "../principal.ts";
 import type { Keypair } from "../types.ts";
 
 /**
- * Kinds of statement that DelegateOS does not define. Each has a tag, so that a signature of one kind is invalid for
- * another.
+ * Kinds of statement that DelegateOS does not define. Each kind has a tag, so a signature of one kind is invalid for
+ * another kind.
  */
 export type TaggedKind = "checkpoint" | "keyrevocation" | "logentry" | "loghead";
 

@@ -1,18 +1,18 @@
 /** Limits of one principal's calls, of one tool or of a whole server. An absent member means no limit. */
 export interface CallLimits {
-  /** Maximum average number of calls a minute. A principal may make one minute's calls at once. */
+  /** Maximum average number of calls per minute. A principal may make the calls of one minute at once. */
   readonly callsPerMinute?: number;
   /** Maximum number of calls at the same time. */
   readonly concurrentCalls?: number;
   /** Maximum size of a call's arguments as JSON, in bytes of UTF-8. */
   readonly argumentBytes?: number;
-  /** Maximum average number of requests a minute on tasks that calls of the tool began. Only for a tool. */
+  /** Maximum average number of requests per minute on tasks that calls of the tool began. Only for a tool. */
   readonly taskRequestsPerMinute?: number;
-  /** Maximum average cost an hour, in microcents. A principal may spend one hour's cost at once. */
+  /** Maximum average cost per hour, in microcents. A principal may spend the cost of one hour at once. */
   readonly microcentsPerHour?: number;
 }
 
-/** Returns the limits of requests on a tool's tasks, with the members of limits of calls. */
+/** Converts a tool's limits to the limits for requests on the tool's tasks. */
 export function taskLimits({ taskRequestsPerMinute, argumentBytes }: CallLimits): CallLimits {
   return {
     ...(taskRequestsPerMinute !== undefined && { callsPerMinute: taskRequestsPerMinute }),
@@ -44,7 +44,7 @@ export type Withdrawal =
 /**
  * Takes an amount from an allowance.
  *
- * @param allowance undefined for a full one
+ * @param allowance undefined for a full allowance
  */
 export function withdraw(
   rate: AllowanceRate,

@@ -39,7 +39,7 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Returns the same as {@link shownCapabilities} in a reduced form that has only a few dozen different values. So
+ * Returns the same as {@link shownCapabilities} in a reduced form, which has only a few dozen different values. So
  * callers cannot cause an unlimited number of connections.
  */
 export function bridgedCapabilities(

@@ -18,8 +18,8 @@ export type Settlement =
   | { readonly kind: "release" };
 
 /**
- * Decides how a call's reservation is settled. The full amount is charged unless a lower cost is known. A call is free
- * only if it certainly was not carried out.
+ * Decides how a call's reservation is settled. The whole reservation is charged unless a lower cost is known. A call is
+ * free only if it certainly did not reach the server.
  */
 export function settlementOf({ most, reported }: CostRule, outcome: CallOutcome): Settlement {
   if (outcome.kind === "unsent") return { kind: "release" };

@@ -1,6 +1,6 @@
 /**
- * Lists whose entries run code or instruct a model. A caller may use an entry only with the definition that the
- * caller was shown.
+ * Lists whose entries run code or instruct a model. A caller may use an entry only with the definition that the proxy
+ * has shown to the caller.
  */
 export const PINNED = ["tools", "prompts"] as const;
 export type Pinned = (typeof PINNED)[number];
@@ -17,7 +17,10 @@ export interface DefinitionFacts {
   readonly currentDigest: string | undefined;
   /** Digest that the tool map requires; undefined if it requires none. */
   readonly pinned: string | undefined;
-  /** Digest of the definition that was last shown to the caller; undefined if the caller has not listed the entry. */
+  /**
+   * Digest of the definition that the proxy last showed to the caller; undefined if the caller has not listed the
+   * entry.
+   */
   readonly listedDigest: string | undefined;
   /** Whether the server has listed another definition under the name since this proxy began. */
   readonly hasChanged: boolean;

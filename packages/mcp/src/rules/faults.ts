@@ -1,4 +1,4 @@
-/** Collects all faults of a document with their locations, so that one error reports all faults. */
+/** Collects all faults of a document with their locations, so that one error reports them all. */
 export class Faults {
   readonly found: string[] = [];
 

@@ -18,7 +18,7 @@ const REFUSAL_KEY = "depute.dev/refusal";
  * Returns the result of a call whose arguments violate the tool's schema.
  *
  * @param revision the client's MCP revision; undefined if it is unknown
- * @throws Refusal -32602 for a revision in which invalid arguments are an error, and for an unknown one
+ * @throws Refusal -32602 if the revision is unknown, or reports invalid arguments as an error
  */
 export function invalidArguments(
   violations: readonly SchemaViolation[],

@@ -12,7 +12,7 @@ export const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
  *
  * @param message the acknowledgement of the SDK, which knows no tasks
  * @param added the members to add to `notifications`
- * @returns the acknowledgement, and whether the SDK itself acknowledges nothing
+ * @returns the acknowledgement, and whether the SDK acknowledged nothing itself
  */
 export function acknowledged(
   message: Json,

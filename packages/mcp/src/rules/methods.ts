@@ -1,9 +1,9 @@
 import { isTaskMethod } from "./server-task.ts";
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
-/** How the proxy treats a client's request. */
+/** The proxy's treatment of a client's request. */
 export type Treatment =
-  /** The request is allowed without a check, because it concerns only the connection, and no resource. */
+  /** The request is allowed without a check, because it concerns only the connection. */
   | { readonly kind: "plain" }
   /** The request lists entries. Entries that the token does not grant are left out of the response. */
   | { readonly kind: "list"; readonly list: List }
@@ -13,7 +13,7 @@ export type Treatment =
   | { readonly kind: "subscription"; readonly isBegin: boolean }
   /** The request concerns a task of the server. It needs the capabilities of the call that began the task. */
   | { readonly kind: "task" }
-  /** The request is allowed without a check, because configuration allows it. */
+  /** The request is allowed without a check, because the configuration allows its method. */
   | { readonly kind: "passed" }
   | { readonly kind: "refused" };
 
@@ -58,7 +58,7 @@ export function treatmentOf(method: string, { methods, passed }: ToolMap): Treat
   return passed.has(method) ? { kind: "passed" } : { kind: "refused" };
 }
 
-/** The rule of a request, and the name and values that the rule and the proof refer to. */
+/** A request, the rule for it, and the values to which rule and proof refer. */
 export interface GatedRequest {
   readonly rule: CallRule | undefined;
   /** The tool's arguments, or all parameters of any other request. */

@@ -22,8 +22,8 @@ const MAX_HEADERS = 64;
 const MAX_DEPTH = 32;
 
 /**
- * Returns the headers that a tool's inputSchema declares. Only properties and their nested properties count,
- * and no array items.
+ * Returns the headers that a tool's inputSchema declares. Only properties and nested properties can declare headers;
+ * items of arrays cannot.
  */
 export function paramHeadersOf(inputSchema: unknown): readonly ParamHeader[] {
   const found: ParamHeader[] = [];
@@ -43,7 +43,7 @@ function collect(schema: unknown, path: readonly string[], found: ParamHeader[])
   }
 }
 
-/** Returns the headers of a call with these arguments, by their names. An absent argument has none. */
+/** Returns the headers of a call with these arguments, by their names. An absent argument has no header. */
 export function headersFor(declared: readonly ParamHeader[], args: unknown): Record<string, string> {
   return Object.fromEntries(
     declared.flatMap(({ header, path }) => {

@@ -11,7 +11,7 @@ export type UpstreamAddress =
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, string>>;
       readonly cwd?: string;
-      /** Present if each session has a server process of its own; absent if clients share one. */
+      /** Present if each session has its own server process; absent if all clients share one process. */
       readonly process?: "session";
     }
   | { readonly kind: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
@@ -36,8 +36,8 @@ export interface UpstreamConfig {
   /** Maximum duration of one call, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * The generation of MCP revisions that the server speaks. `auto` tries the modern one first, so a legacy server takes
-   * longer to start.
+   * The generation of MCP revisions that the server supports. With `auto` the proxy tries the modern generation first,
+   * so a legacy server takes longer to start.
    */
   readonly revision: (typeof REVISIONS)[number];
   /** Maximum size of a message from the server, in bytes. */
@@ -85,7 +85,7 @@ const MEMBERS = [
   "serverId",
   "revision",
 ];
-/** Generations of MCP revisions. `modern` means 2026-07-28 and later, `legacy` all earlier revisions. */
+/** Generations of MCP revisions. `modern` means 2026-07-28 and later; `legacy` means all earlier revisions. */
 const REVISIONS = ["auto", "modern", "legacy"] as const;
 /** The clients of one server process over stdio: all clients, or those of one session. */
 const PROCESSES = ["shared", "session"] as const;
@@ -95,8 +95,8 @@ const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_TTL_MS = 3_600_000;
 const DEFAULT_ANSWER_BYTES = 10_485_760;
 /**
- * The bounds of `maxAnswerBytes`. A server's own description needs the minimum; the maximum is below the length
- * of the longest JavaScript string.
+ * The bounds of `maxAnswerBytes`. A smaller limit would refuse a server's own description. A larger limit would exceed
+ * the longest JavaScript string.
  */
 const LEAST_ANSWER_BYTES = 65_536;
 const MOST_ANSWER_BYTES = 268_435_456;

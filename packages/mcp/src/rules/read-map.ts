@@ -85,7 +85,7 @@ function readRule(value: unknown, path: string, faults: Faults): CallRule {
   return { ...read, definition };
 }
 
-/** Reads limits of calls: `{"callsPerMinute": 60, "concurrentCalls": 2}`. Each is at least 1. */
+/** Reads limits of calls: `{"callsPerMinute": 60, "concurrentCalls": 2}`. The minimum of each limit is 1. */
 export function readLimits(
   value: unknown,
   path: string,

@@ -34,8 +34,8 @@ export class Refusal extends Error {
 /** The state of the amount that was reserved for a failed call. Amounts are in microcents. */
 export interface BudgetState {
   /**
-   * `none`: the call costs nothing. `charged`: the call counts as carried out. `released`: the call certainly was not
-   * carried out. `held`: the reservation is settled later.
+   * `none`: the call costs nothing. `charged`: the platform counts the call as carried out. `released`: the call
+   * certainly was not carried out. `held`: the reservation is settled later.
    */
   readonly state: "none" | "charged" | "released" | "held";
   readonly reservedMicrocents: number;

@@ -9,15 +9,15 @@ export type CallResources =
 /** Maximum number of arguments in one call that may name a resource. */
 const MAX_VALUES = 1000;
 /**
- * Maximum number of resources of one call that are checked one by one. A call with more needs a token for every
- * resource.
+ * Maximum number of resources of one call that are checked one by one. A call with more resources needs a token for
+ * every resource.
  */
 const MAX_RESOURCES = 64;
 
 /**
- * Returns the resources of a call, all of which the token must grant. Values are not repaired: an unclear value is
- * denied. A call that names no resource counts as a call for every resource. The verifier checks the form of patterns
- * and segments (DelegateOS 10.2).
+ * Returns the resources of a call, all of which the token must grant. An unclear value is denied and never repaired. A
+ * call that names no resource counts as a call for every resource. The verifier checks the form of patterns and
+ * segments (DelegateOS 10.2).
  *
  * @param args the arguments that the proxy forwards
  */
@@ -61,7 +61,8 @@ function inForm(text: string, form: ResourceForm, namespace: string): CallResour
 }
 
 /**
- * Refuses spellings that some servers read as a different path: `~`, quotes and blanks at the ends, doubled slashes.
+ * Refuses spellings that some servers read as a different path. Examples are `~`, quotes and blanks at the ends, and
+ * doubled slashes.
  */
 function path(text: string): CallResources {
   if (!text.startsWith("/")) return denied("the path is not absolute");
@@ -81,7 +82,7 @@ function uri(text: string, namespace: string): CallResources {
   if (scheme === undefined) return denied("the argument is not an address of the form scheme://...");
   if (namespace === "web")
     return authority.includes("@") ? denied("a user's name in the address") : found(text);
-  // A query or fragment is refused, because its text is arbitrary and no part of the path.
+  // The function refuses a query or a fragment, because its text is arbitrary and is no part of the path.
   if (query !== undefined) return denied("a query or fragment in the address");
   if (scheme !== "file") return found(`${scheme}${authority === "" ? "" : `/${authority}`}${rest}`);
   return authority === "" ? path(rest) : denied("a file address that names a host");

@@ -6,8 +6,8 @@ const MAX_DELAY_MS = 30_000;
 export const STABLE_MS = 60_000;
 
 /**
- * Returns the milliseconds for which a server is not started after its failures. The first failure allows a start at
- * once, because a crash may concern one call alone.
+ * Returns the milliseconds for which a server is not started after its failures. After the first failure, the server
+ * may start at once, because a single call may have caused the crash.
  *
  * @param failures the number of crashes and failed starts in a row
  */

@@ -24,7 +24,9 @@ export function declaresTasks(capabilities: Result | undefined): boolean {
   return isObject(capabilities?.extensions) && isObject(capabilities.extensions[TASKS_EXTENSION]);
 }
 
-/** The capabilities of a server that let it run calls of tools as tasks; undefined if it runs none. */
+/**
+ * Returns the capabilities that declare that the server runs tool calls as tasks; undefined if the server runs none.
+ */
 export function shownTaskCapabilities(
   era: Era,
   { tasks, ...capabilities }: Result,
@@ -76,7 +78,7 @@ function askRelatedTo(request: unknown, taskId: string): unknown {
   return { ...request, params: relatedTo(request.params, taskId) };
 }
 
-/** Returns the id of the task to which a message belongs, by its `_meta`; undefined for none. */
+/** Returns the id of the task to which a message belongs, by its `_meta`; undefined if the message names no task. */
 export function relatedTaskId({ _meta: meta }: Result): unknown {
   const related = isObject(meta) ? meta[RELATED_TASK] : undefined;
   return isObject(related) ? related.taskId : undefined;
@@ -89,7 +91,10 @@ export function relatedTo(message: Result, taskId: string): Result {
   return { ...message, _meta: { ...meta, [RELATED_TASK]: { taskId } } };
 }
 
-/** The key under which a result carries a task through the SDK's client, which refuses results of other types. */
+/**
+ * The `_meta` key under which a result carries a task. The SDK's client refuses results of other types, so the task
+ * needs this wrapper.
+ */
 const CARRIED = "depute.dev/carried-task";
 
 /**

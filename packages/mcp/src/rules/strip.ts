@@ -2,16 +2,16 @@ import { isObject } from "@depute/core";
 
 /** The member of a request that contains the token (DelegateOS 11.1). */
 export const MEMBER = "_delegateos";
-/** Prefix of `_meta` members that are meant for the proxy alone. */
+/** Prefix of `_meta` members that are addressed to the proxy, and not to the server. */
 const ENVELOPE = "io.modelcontextprotocol/";
 /** Maximum depth at which `_delegateos` is removed. No accepted document is nested deeper. */
 const MAX_DEPTH = 64;
 
-/** A request's parameters without the members that are meant for the proxy. */
+/** A request's parameters without the members that are addressed to the proxy. */
 export interface Stripped {
   /** The parameters that the proxy forwards. */
   readonly params: Record<string, unknown>;
-  /** The value of `_delegateos` in the parameters; if absent there, in their `_meta`; otherwise undefined. */
+  /** The value of `_delegateos` in the parameters or, if absent there, in their `_meta`; undefined if both lack it. */
   readonly member: unknown;
 }
 

@@ -31,7 +31,7 @@ export interface McpTask {
 /** The interval in milliseconds at which a client should read a task. */
 const POLL_MS = 1_000;
 
-/** Returns a tool result with a value as structured content, and as text for a model. */
+/** Returns a tool result that contains a value as structured content, and as text for a model. */
 export function toolResult(value: JsonObject, isError = false): ToolResult {
   const content = [{ type: "text", text: JSON.stringify(value) }];
   return { content, structuredContent: value, ...(isError && { isError }) };

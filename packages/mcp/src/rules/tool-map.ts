@@ -17,13 +17,13 @@ export interface CallRule {
    * allowed.
    */
   readonly definition?: string;
-  /** Whether a tool's arguments must fit its input schema; always true for other requests. */
+  /** Whether a tool's arguments must fit the tool's input schema; always true for other requests. */
   readonly checkArguments: boolean;
   /** The limits of each principal's calls. */
   readonly limits: CallLimits;
 }
 
-/** How the resource of a call is determined. */
+/** The way to determine the resource of a call. */
 export type ResourceRule =
   /** A fixed resource. `*` means every resource, which only a token for every resource grants. */
   | { readonly kind: "fixed"; readonly value: string }

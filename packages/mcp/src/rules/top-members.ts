@@ -2,7 +2,10 @@ const [QUOTE, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST, COLON, COMMA] = new
   '"\\{}[]:,',
 );
 const utf8 = new TextDecoder();
-/** Maximum number of stored bytes of a name or an id. A longer id cannot be an id that the proxy sent. */
+/**
+ * Maximum number of stored bytes of a name or an id. The proxy's own ids are shorter, so a longer id belongs to no
+ * request of the proxy.
+ */
 const MAX_KEPT = 128;
 
 /**
@@ -37,7 +40,8 @@ export class TopMembers {
       if (!this.#inString) this.#structure(bytes[at] as number);
       else if (this.#idBytes !== undefined || this.#isEscaped) this.#string(bytes[at] as number);
       else {
-        // Searches for backslashes in large steps, because an oversized message is mostly text that is not kept.
+        // Searches for backslashes in large steps, because most of an oversized message is text that this class does
+        // not store.
         if (backslash < at) backslash = placeOf(BACKSLASH, bytes, at);
         at = Math.min(placeOf(QUOTE, bytes, at), backslash);
         if (at < bytes.length) this.#string(bytes[at] as number);
@@ -66,7 +70,7 @@ export class TopMembers {
       case OPEN:
       case OPEN_LIST:
         this.#depth++;
-        // An id is a text or a number, so texts within lists or objects are not kept.
+        // An id is a text or a number, so texts within lists or objects are not stored.
         this.#idBytes = undefined;
         this.#isName = this.#depth === 1;
         return;

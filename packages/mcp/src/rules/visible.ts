@@ -9,12 +9,12 @@ import type { CallRule, ToolMap } from "./tool-map.ts";
 export type Right = Pick<Capability, "namespace" | "action" | "resource">;
 
 /**
- * Returns the list entries that a token could allow. If the required capability is known without arguments, it is
- * matched as the verifier matches it. The verifier checks every use independently of the list (DelegateOS 11.3).
+ * Returns the list entries that a token could allow. If the required capability is known without arguments, the
+ * function matches it as the verifier does. The verifier checks every use independently of the list (DelegateOS 11.3).
  *
  * @param granted the grants of the token; undefined for a caller that needs no token
- * @param hasTasks whether the caller can run tools as tasks of the server; otherwise tools that run only as tasks are
- *   left out, because the caller could not call them
+ * @param hasTasks whether the caller can run tools as tasks of the server; if not, tools that run only as tasks are
+ * left out
  */
 export function visible(
   entries: readonly unknown[],

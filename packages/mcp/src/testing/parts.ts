@@ -67,7 +67,7 @@ export class FakeAuthoriser implements Authoriser {
   }
 }
 
-/** Keeps values in memory instead of encrypting them. It opens only values that it sealed itself. */
+/** Stores values in memory instead of encrypting them. It opens only values that it has sealed itself. */
 export class FakeSeal implements Seal {
   readonly #sealed = new Map<string, Uint8Array>();
 
@@ -219,7 +219,7 @@ export const LIST = {
 /** Creates the response of a tool. */
 export const text = (text: string) => ({ content: [{ type: "text", text }] });
 
-/** Returns the Refusal with which a call rejects. */
+/** Waits until a call rejects with a Refusal, and returns the Refusal. */
 export async function refusal(call: Promise<unknown>): Promise<Refusal & { data: Json }> {
   const outcome = await call.then(
     (result) => new Error(`not refused: ${JSON.stringify(result)}`),

@@ -46,7 +46,7 @@ export interface AuditTrailOptions {
   /** The service that decides. */
   readonly source: ModuleName;
   readonly store: Store;
-  /** The tokens service, which keeps the audit log. */
+  /** The tokens service, which stores the audit log. */
   readonly tokens: Transport;
   readonly clock: Clock;
   readonly timers: Timers;

@@ -8,8 +8,8 @@ import { migrations } from "./outbox-rows.ts";
 /**
  * Opens the audit trail of a module, with its store of undelivered decisions.
  *
- * @param trails receives the opened trail, so that it is closed
- * @returns undefined for a module that needs none
+ * @param trails receives the opened trail, so that the host can close the trail
+ * @returns undefined for a module that needs no trail
  * @throws the error that explainStore returns
  */
 export async function openTrailOf(

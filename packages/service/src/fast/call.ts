@@ -6,7 +6,7 @@ import type { FastMethod } from "./methods.ts";
 
 /** The differences between the protocols of the fast path. grpc.ts and connect.ts implement one each. */
 export interface Protocol {
-  /** The protocol's name, as handlers see it. */
+  /** The protocol's name in a handler's context. */
   readonly name: string;
   readonly binary: boolean;
   /** The initial fields of a response's header and trailer. */

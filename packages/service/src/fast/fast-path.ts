@@ -78,8 +78,8 @@ function urlOf(authority: string, method: FastMethod): string {
 /** Reads the message of a call, calls the method, and writes the response. */
 export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: RpcHandlerOptions): void {
   const tooSlow = () => Promise.reject(bodyTooSlow(options.bodyTimeoutMs));
-  // Node.js keeps a closed stream and its listeners in memory for a long time. The listeners share this one variable,
-  // which is emptied at the end, so that the call's data can be freed.
+  // Node.js holds a closed stream and its listeners in memory for a long time. The listeners share this one variable.
+  // It is emptied at the end, so that the call's data can be freed.
   let open: Open | undefined = {
     call,
     end,

@@ -149,13 +149,13 @@ interface Loaded {
   readonly tokens: TokenVerifier;
   readonly certificates: ReadonlyMap<string, IdentityHolder>;
   readonly principals: ReadonlySet<string>;
-  /** The keys of each issuer, by the text of all settings that determine these keys. */
+  /** The keys of each issuer. The map's key is the JSON text of all settings that determine the issuer's keys. */
   readonly keys: ReadonlyMap<string, IssuerKeys>;
-  /** Content of all files. It detects changes. */
+  /** The texts of all files. If the text of the next read is the same, no file has changed. */
   readonly text: string;
 }
 
-/** Returned by `load` if no file has changed. */
+/** The value that `load` returns if no file has changed. */
 const UNCHANGED = {} as Loaded;
 
 /**

@@ -32,7 +32,7 @@ export interface IssuerKeysOptions {
   readonly authorities?: string;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Called when the keys could not be read. */
+  /** Receives the error of each failed read of the keys. */
   readonly onFault: (error: unknown) => void;
 }
 

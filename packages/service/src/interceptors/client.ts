@@ -27,7 +27,8 @@ export function clientInterceptors({
 }: ClientInterceptorOptions): Interceptor[] {
   return [
     unavailableInterceptor(service),
-    // One attempt more than there are replicas, because other calls also advance the turn among the replicas.
+    // The number of attempts is one more than the number of replicas, because other calls also advance the turn among
+    // the replicas.
     ...(replicas > 1 ? [failoverInterceptor(replicas + 1)] : []),
     ...(tracing ? [clientTracingInterceptor()] : []),
     secretInterceptor(internalSecrets),

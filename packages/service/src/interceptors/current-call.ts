@@ -21,7 +21,10 @@ export function currentCall(): CurrentCall | undefined {
   return request === undefined ? undefined : circumstancesOf(request);
 }
 
-/** Returns the line in which the current call's writes wait: its principal; empty for work without a call. */
+/**
+ * Returns the name of the queue in which the current call's writes wait: the caller's principal or address, see
+ * `lineOf`. Empty for work without a call.
+ */
 export function lineOfCurrentCall(): string {
   const request = current.getStore();
   if (request === undefined) return "";

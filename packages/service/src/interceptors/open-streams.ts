@@ -14,14 +14,17 @@ import { type RoleSources, requireRole } from "../roles/caller-roles.ts";
 import { rolesOfMethod } from "../roles/method-roles.ts";
 import type { Next } from "./outcome.ts";
 
-/** Milliseconds between two checks of the open streams. With the check of the files, a stream ends within five seconds. */
+/**
+ * Milliseconds between two checks of the open streams. The files are checked too. So a stream whose credentials were
+ * withdrawn ends within five seconds.
+ */
 export const STREAM_CHECK_MS = 2000;
 /** Streams that are checked in one turn of the event loop. */
 const BATCH = 100;
 
 export interface OpenStreamsOptions extends AuthenticationOptions, Pick<RoleSources, "bySettings"> {
   readonly timers: Timers;
-  /** Full names of services that other processes implement. They check the roles of their own streams. */
+  /** Full names of services that other processes implement. Those processes check the roles of these streams. */
   readonly forwarded: ReadonlySet<string>;
 }
 
@@ -30,7 +33,7 @@ type Round = Map<string, Promise<Caller>>;
 
 /** A stream that is open. */
 interface OpenStream {
-  /** @throws DeputeError UNAUTHENTICATED or CALLER_NOT_ALLOWED once its caller may not open the stream any more */
+  /** @throws DeputeError UNAUTHENTICATED or CALLER_NOT_ALLOWED if the caller may no longer open the stream */
   check(round: Round): Promise<void>;
   end(refusal: unknown): void;
 }
@@ -96,7 +99,7 @@ export class OpenStreams {
     let count = 0;
     for (const stream of [...this.#open]) {
       if (++count % BATCH === 0) await this.#options.timers.nextTurn();
-      // A slow issuer delays the end of its own callers' streams alone.
+      // The checks are not awaited, so a slow issuer delays only the checks of its callers' streams.
       stream.check(round).catch((refusal: unknown) => stream.end(refusal));
     }
   }

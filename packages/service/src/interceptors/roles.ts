@@ -5,13 +5,13 @@ import { type Caller, callerKey } from "../caller.ts";
 import { type RoleSources, requireRole } from "../roles/caller-roles.ts";
 import { type MethodRoles, rolesOfMethod } from "../roles/method-roles.ts";
 
-/** Called for each call that is refused for its roles, within that call. */
+/** Called while the service handles a call that it refuses for missing roles. */
 export type OnRoleDenied = (denied: { readonly method: DescMethod; readonly principal: string }) => void;
 
 export interface RolesOptions extends RoleSources {
-  /** Full names of services that other processes implement. They decide about their own methods. */
+  /** Full names of services that other processes implement. Those processes check the roles of their methods. */
   readonly forwarded: ReadonlySet<string>;
-  /** Records a denial; absent where the module's trail records it. */
+  /** Records a denial; absent if the module has an audit trail, which records denials. */
   readonly onDenied?: OnRoleDenied;
 }
 

@@ -146,15 +146,15 @@ export interface ServerInterceptorOptions {
   reach: Reach;
   /** The roles that the module's settings give; absent for none. */
   rolesBySettings?: RolesBySettings;
-  /** Full names of services that other processes implement; absent for none. */
+  /** Full names of services that other processes implement; absent for none. Those processes check the roles. */
   forwarded?: ReadonlySet<string>;
-  /** Records a call that is refused for its roles; absent where `audit` does. */
+  /** Records a call that is refused for its roles; absent if `audit` records such calls. */
   onRoleDenied?: OnRoleDenied;
-  /** Records the decisions on calls; absent where the service records its own. */
+  /** Records the decisions on calls; absent if the service records its decisions itself. */
   audit?: Omit<AuditOptions, "clock" | "log">;
   /** The quotas of callers; absent for a module whose calls other services count. */
   quotas?: Quotas;
-  /** The turns of callers in this process; absent for calls that begin at once. */
+  /** The turns of callers in this process; absent if calls begin without a turn. */
   turns?: FairTurns;
   /** The name of the service whose spans are recorded; false for none. */
   tracing: string | false;

@@ -5,8 +5,9 @@ import { type FairTurns, lineOf } from "../quotas/fair-turns.ts";
 import type { Request } from "./outcome.ts";
 
 /**
- * Lets calls begin in fair turns of their callers. A call within the process needs no turn, because it belongs to a
- * call that has one. A service's own call needs none either, because a call that waits for it may hold the turn.
+ * Lets calls begin in fair turns of their callers. A call within the process needs no turn, because the call that it
+ * serves already has a turn. A service's own call needs no turn either: a call that waits for it may hold the last
+ * turn.
  */
 export function turnsInterceptor(turns: FairTurns): Interceptor {
   return (next) => async (request) => {

@@ -49,8 +49,8 @@ export async function planRules(services: readonly DescService[], { nextTurn }: 
 }
 
 /**
- * Checks every request message against the rules of its contract before a handler gets it. A forwarding process checks
- * the message before it forwards the message.
+ * Checks every request message against the rules of its contract before a handler gets the message. The interceptor
+ * skips a call whose roles only another process can check; that process validates the message.
  */
 export function validateInterceptor(manners: Manners = NO_MANNERS): Interceptor {
   return (next) => async (request) => {

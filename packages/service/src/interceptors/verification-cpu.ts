@@ -9,12 +9,13 @@ export interface CpuQuota {
   readonly hasRoom: boolean;
   /** @throws DeputeError LIMIT_EXCEEDED without room */
   assertRoom(): void;
-  /** Counts milliseconds of the processor. */
+  /** Counts milliseconds of processor time. */
   use(ms: number): void;
 }
 
 /**
- * Returns the quota that pays for verification in the current call: that of the caller on whose behalf the call is made.
+ * Returns the quota that pays for verification in the current call: the quota of the caller on whose behalf the call is
+ * made.
  *
  * @param holder the principal that pays while the caller is not proven; empty for none
  * @returns undefined for work without a call, and for callers without quotas
@@ -53,7 +54,7 @@ export function countCpu<T>(step: () => T): T {
 }
 
 /**
- * Charges the processor time of the steps in the current call that nobody has paid.
+ * Charges the processor time that the current call has spent on verification and that no quota has counted yet.
  *
  * @param holder as for {@link cpuQuotaOf}
  */
@@ -65,7 +66,7 @@ export function chargeCpu(holder: string): void {
   values.set(cpuTallyKey, 0);
 }
 
-/** Whether any caller may have used its quota of processor time. */
+/** Whether at least one caller may have used up its quota of processor time. */
 export function isCpuScarce(): boolean {
   return currentRequest()?.contextValues.get(quotasKey)?.isScarce("verification_cpu_ms") === true;
 }

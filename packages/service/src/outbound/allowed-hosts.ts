@@ -40,7 +40,8 @@ export class AllowedHosts {
   /**
    * Checks an address without a call.
    *
-   * @throws DeputeError ADDRESS_NOT_ALLOWED: no http or https address, an address with a user name, or another host
+   * @throws DeputeError ADDRESS_NOT_ALLOWED for an address that is neither http nor https, that has a user name, or
+   * whose host the setting does not allow
    */
   check(address: string): AllowedTarget {
     const url = URL.canParse(address) ? new URL(address) : undefined;

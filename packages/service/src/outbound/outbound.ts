@@ -12,7 +12,7 @@ import { isPublicAddress } from "./public-address.ts";
 
 /** Default maximum number of simultaneous connections to one host. */
 const MAX_CONNECTIONS = 64;
-/** Maximum size of a response's headers, the same as for the platform's own. */
+/** Maximum bytes of a response's headers. The platform's servers have the same limit for requests. */
 const MAX_HEADER_BYTES = 32 * 1024;
 
 /** Looks up the addresses of a name, with the result of `dns.lookup` with the option `all`. */
@@ -43,7 +43,7 @@ export interface OutboundRequest {
   readonly signal: AbortSignal;
   /** Maximum wait in milliseconds until the response begins, and between two pieces of the response. */
   readonly idleMs: number;
-  /** Maximum number of bytes of a body that is read. */
+  /** Maximum number of bytes of the response's body. */
   readonly maxBytes: number;
 }
 

@@ -8,13 +8,16 @@ interface Payer {
   readonly organization: string;
 }
 
-/** What one call uses of its caller's quotas. Use before the caller is proven counts once it is proven. */
+/**
+ * The use of the caller's quotas by one call. What the call uses before its caller is proven is counted when the caller
+ * is proven.
+ */
 export class Bill {
   readonly #quotas: Quotas;
   readonly #kind: CallClass;
   #payer: Payer | undefined;
   #charge: Charge | undefined;
-  /** Bytes of messages before the caller was proven. */
+  /** Bytes of the messages that passed before the caller was proven. */
   #earlyBytes = 0;
 
   constructor(quotas: Quotas, kind: CallClass) {
@@ -44,7 +47,7 @@ export class Bill {
     this.#quotas.use("bytes", bytes, principal, organization);
   }
 
-  /** Counts milliseconds of the processor that verification used. */
+  /** Counts the milliseconds of processor time that verification used. */
   useCpu(ms: number): void {
     if (this.#payer === undefined || ms === 0) return;
     const { principal, organization } = this.#payer;
@@ -58,7 +61,7 @@ export class Bill {
     return this.#quotas.waitOf("bytes", principal, organization);
   }
 
-  /** Ends what counts until the end of the call. */
+  /** Ends the charge that lasts until the end of the call, such as an open stream. */
   end(): void {
     this.#charge?.end();
   }

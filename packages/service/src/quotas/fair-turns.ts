@@ -14,13 +14,16 @@ export interface FairTurnsOptions {
   readonly maxWaiting?: number;
 }
 
-/** Up to LIGHT_CALLS calls in progress, a caller is light. Above HEAVY_CALLS, a caller yields to light callers. */
+/**
+ * A caller with at most LIGHT_CALLS calls in progress is light. A caller with more than HEAVY_CALLS calls yields to
+ * light callers.
+ */
 const LIGHT_CALLS = 4;
 const HEAVY_CALLS = 16;
 /**
- * Number of turns at a time of a caller that yields. With one turn, a create call beside 3,000 others takes 2.1 times
- * as long as alone. With two turns, it takes 2.6 times as long, and the other callers make 9 % more create calls (`npm
- * run bench -- fairness`).
+ * Number of calls that a yielding caller may run at a time. With one turn, a create call beside 3,000 others takes 2.1
+ * times as long as alone. With two turns, it takes 2.6 times as long. The other callers then make 9 % more create calls
+ * (`npm run bench -- fairness`).
  */
 const YIELDING_TURNS = 1;
 /** Milliseconds for which other callers yield after the arrival of a light caller's call. */
@@ -48,7 +51,7 @@ interface Line {
   running: number;
   /** Functions that begin the waiting calls, in order of arrival. */
   readonly waiting: Set<(turn: Turn) => void>;
-  /** The time of the last arrival. */
+  /** The time at which the caller's last call arrived. */
   activeMs: number;
 }
 
@@ -60,14 +63,14 @@ interface Line {
  */
 export class FairTurns {
   readonly #options: Required<FairTurnsOptions>;
-  /** The running calls with the times at which they began, the oldest first. */
+  /** The callers that have calls, or were active recently, by the callers' names. */
   readonly #lines = new Map<string, Line>();
   /** The callers with waiting calls, the next one first. */
   readonly #waiting = new Map<string, Line>();
-  /** The running calls with the times of their begin, the oldest first. */
+  /** The running calls with the times at which they began, the oldest first. */
   readonly #running = new Map<Turn, { readonly line: Line; readonly beginMs: number }>();
   #waitingCalls = 0;
-  /** Number of callers with calls in progress that are light. */
+  /** Number of light callers that have calls in progress. */
   #lightLines = 0;
   /** The last light caller that made or ended a call. */
   #lastLight: Line | undefined;
@@ -83,10 +86,10 @@ export class FairTurns {
   }
 
   /**
-   * Gives a turn to a call, at once if one is free.
+   * Gives a turn to a call, at once if a turn is free.
    *
    * @param key the caller
-   * @param signal takes a waiting call out of the line; the promise then rejects with the signal's reason
+   * @param signal removes a waiting call from its queue; the promise then rejects with the signal's reason
    * @throws DeputeError LIMIT_EXCEEDED if too many calls wait
    */
   enter(key: string, signal: AbortSignal): Turn | Promise<Turn> {
@@ -144,14 +147,14 @@ export class FairTurns {
     return line.running < sharedTurns / this.#lines.size;
   }
 
-  /** Whether another line is light, and has calls now or had one just now. */
+  /** Whether another caller is light, and has calls in progress or had a call within YIELD_MS. */
   #yieldsToLight(line: Line): boolean {
     const light = this.#lastLight;
     if (light === undefined || light === line || callsOf(light) > LIGHT_CALLS) return this.#lightLines > 0;
     return this.#lightLines > 0 || this.#options.clock.monotonic() - light.activeMs < YIELD_MS;
   }
 
-  /** Changes the calls of a line, and counts the light lines. */
+  /** Changes the calls of one caller, and updates the number of light callers. */
   #change(line: Line, change: () => void): void {
     const wasLight = isLight(line);
     change();
@@ -185,7 +188,7 @@ export class FairTurns {
       if (begin === undefined || !this.#hasRoom(line)) continue;
       this.#withdraw(line, begin);
       const turn = this.#begin(line);
-      // The caller goes to the end of the order, where this loop comes to it again.
+      // The caller goes to the end of the queue of callers, and this loop continues with the next caller.
       if (this.#waiting.delete(line.key) && line.waiting.size > 0) this.#waiting.set(line.key, line);
       begin(turn);
     }

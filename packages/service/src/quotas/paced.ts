@@ -6,9 +6,9 @@ const LONGEST_WAIT_MS = 1_000;
 
 export interface Pace<T> {
   readonly timers: Timers;
-  /** Ends a wait. */
+  /** Aborts when the reader need not wait any longer. */
   readonly signal: AbortSignal;
-  /** Returns the milliseconds for which no item may be read; 0 for none. */
+  /** Returns the milliseconds for which no item may be read; 0 if an item may be read now. */
   waitMs(): number;
   /** Called with each item. */
   onItem?(item: T): void;

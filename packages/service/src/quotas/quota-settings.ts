@@ -54,7 +54,7 @@ export const quotaSettings = defineSettings({
   },
 });
 
-/** Returns the quotas of the settings. */
+/** Returns the quotas that the settings configure. */
 export function quotaLimitsOf(settings: Settings<typeof quotaSettings>): QuotaLimits {
   return {
     perSecond: {

@@ -2,7 +2,7 @@ import { type Clock, DeputeError, ErrorReason, threadCpuMs } from "@depute/core"
 import { CALL_CLASSES, type CallClass } from "./call-class.ts";
 import { take, use, waitOf } from "./rate.ts";
 
-/** Resources of which a call uses an amount that is known only afterwards. */
+/** Resources that calls use in amounts. The amount is known only after its use. */
 export const AMOUNTS = ["bytes", "verification_cpu_ms"] as const;
 export type Amount = (typeof AMOUNTS)[number];
 
@@ -10,7 +10,7 @@ export type Amount = (typeof AMOUNTS)[number];
 export interface QuotaLimits {
   /** Maximum number of calls a second, by class. */
   readonly perSecond: Readonly<Record<CallClass, number>>;
-  /** Maximum amount a second: bytes of messages, and milliseconds of the processor. */
+  /** Maximum amount per second: bytes of messages, and milliseconds of processor time. */
   readonly amounts: Readonly<Record<Amount, number>>;
   /** Maximum number of open streams. */
   readonly openStreams: number;
@@ -27,7 +27,7 @@ export interface Charge {
   end(): void;
 }
 
-/** Maximum number of principals and organizations that are counted. */
+/** Maximum number of principals and organizations whose use is counted at the same time. */
 const MAX_ACCOUNTS = 20_000;
 /** Milliseconds after which a caller without a free stream, or without a place for a task, may try again. */
 const PLACE_RETRY_MS = 1_000;
@@ -38,10 +38,10 @@ const VERIFYING: ReadonlySet<CallClass> = new Set(["mint", "verification"]);
 /** The kinds of owners of a quota. */
 export type QuotaOwner = "principal" | "organization";
 
-/** The names of the rates of an account. */
+/** The names of all rates: the classes of calls, and the amounts. */
 const RATES: readonly (CallClass | Amount)[] = [...CALL_CLASSES, ...AMOUNTS];
 
-/** The use of quotas by one principal or organization. */
+/** What one principal or organization has used of its quotas. */
 interface Account {
   readonly owner: QuotaOwner;
   /** The states of the rates, by the position of the name in RATES; see `take`. */
@@ -51,7 +51,7 @@ interface Account {
 
 const NOTHING: Charge = { end() {} };
 
-/** What a {@link Quotas} gets from its process. */
+/** The dependencies of {@link Quotas} on its process. */
 export interface QuotasOptions {
   readonly clock: Clock;
   /** Returns the processor time of this thread in milliseconds. Default: the system's count. */
@@ -71,7 +71,7 @@ export class Quotas {
   readonly #limits: QuotaLimits;
   readonly #options: QuotasOptions;
   readonly #accounts = new Map<string, Account>();
-  /** The latest state of all accounts, by the position of the amount in AMOUNTS. */
+  /** The latest `dueMs` of any account for each amount, by the position of the amount in AMOUNTS. */
   readonly #latestDueMs = new Float64Array(AMOUNTS.length);
   /** Returns the processor time of this thread in milliseconds. */
   readonly cpuMs: () => number;
@@ -83,11 +83,12 @@ export class Quotas {
   }
 
   /**
-   * Counts a call. A refused call counts neither for the principal nor for the organization. A caller that has used its
-   * quota of bytes is refused too, and for calls that verify one that has used its processor time.
+   * Counts a call. A refused call counts neither for the principal nor for the organization. Refuses a caller that has
+   * used up its quota of bytes. Refuses calls that verify if the caller has used up its quota of processor time.
    *
    * @param organization empty for none
-   * @returns the open stream to end, for a call of the class `stream`
+   * @returns the charge; for a call of the class `stream`, the open stream counts until the caller of this method ends
+   * the charge
    * @throws DeputeError LIMIT_EXCEEDED with `retry_after_ms`
    */
   charge(kind: CallClass, principal: string, organization: string): Charge {
@@ -116,7 +117,7 @@ export class Quotas {
     return Math.max(...waits);
   }
 
-  /** Counts an amount that a caller has used, also where it exceeds the quota. */
+  /** Counts an amount that a caller has used, even if the amount exceeds the quota. */
   use(amount: Amount, count: number, principal: string, organization: string): void {
     if (amount === "verification_cpu_ms") this.#options.onCpu?.(count / 1000);
     const i = RATES.indexOf(amount);
@@ -129,7 +130,7 @@ export class Quotas {
     }
   }
 
-  /** Whether any caller may have used its quota of an amount. */
+  /** Whether at least one caller may have used up its quota of an amount. */
   isScarce(amount: Amount): boolean {
     return waitOf(this.#latestDueMs[AMOUNTS.indexOf(amount)] ?? 0, this.#options.clock.monotonic()) > 0;
   }
@@ -154,7 +155,7 @@ export class Quotas {
     return owner === "principal" ? 1 : this.#limits.organizationFactor;
   }
 
-  /** Returns the part of a rate that this replica grants. */
+  /** Returns the rate that this replica grants to an owner. */
   #rateOf(name: CallClass | Amount, owner: QuotaOwner): number {
     const { perSecond, amounts, replicas } = this.#limits;
     const rate = isAmount(name) ? amounts[name] : perSecond[name];

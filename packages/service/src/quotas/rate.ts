@@ -10,7 +10,7 @@ export type Taken = { readonly dueMs: number } | { readonly retryAfterMs: number
  * Counts one call against a rate (generic cell rate algorithm, ITU-T I.371).
  *
  * @param perSecond the rate, above 0
- * @param dueMs the state: the time at which the quota is full again; 0 for a full one
+ * @param dueMs the state: the time at which the quota is full again; 0 for a full quota
  */
 export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
   const next = Math.max(dueMs, nowMs) + 1000 / perSecond;
@@ -20,10 +20,10 @@ export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
 }
 
 /**
- * Adds an amount to a rate after its use. The amount may exceed the burst; then the rate has no room for longer.
+ * Adds an amount to a rate after its use. The amount may exceed the burst; the rate then has no room for a longer time.
  *
  * @param perSecond the rate, above 0
- * @param dueMs the state: the time at which the quota is full again; 0 for a full one
+ * @param dueMs the state: the time at which the quota is full again; 0 for a full quota
  * @returns the next state
  */
 export function use(perSecond: number, dueMs: number, nowMs: number, amount: number): number {

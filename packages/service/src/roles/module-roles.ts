@@ -1,6 +1,6 @@
 import type { ServiceInstance, ServiceModule } from "../module.ts";
 
-/** Returns what the check of roles needs of a module. */
+/** Returns the options of a module for the check of roles. */
 export function rolesOptions(
   { forwards = {} }: ServiceModule,
   { rolesBySettings, onRoleDenied }: ServiceInstance,

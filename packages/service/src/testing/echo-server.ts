@@ -33,7 +33,7 @@ export interface EchoServer {
   readonly server: Server;
   readonly trace: EchoTrace;
   readonly interceptors: Interceptor[];
-  /** For each call that was offered to the fast path: whether the fast path served it. */
+  /** For each call that the fast path could have served: whether the fast path served the call. */
   readonly tookFastPath: boolean[];
 }
 

@@ -106,7 +106,7 @@ export interface EchoTrace {
   /** Streams whose handler has ended, with the state of their signal at that time. */
   ended: { aborted: boolean }[];
   started: number;
-  /** Number of messages that the handler of a flood has passed on. */
+  /** Number of messages that the flood handler has sent. */
   sent?: number;
 }
 

@@ -27,9 +27,12 @@ export interface TestIssuer {
   readonly keys: IssuerKey[];
   /** The requests that arrived, with the path and the `authorization` header. */
   readonly requests: { path: string; authorization: string | undefined }[];
-  /** Functions that serve single paths in place of the issuer. */
+  /** Functions that answer single paths instead of the issuer. */
   readonly answers: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
-  /** Signs a token with the last key. Members of `claims` and `header` that are undefined leave the default out. */
+  /**
+   * Signs a token with the last key. An undefined member of `claims` or `header` removes the default value of that
+   * member.
+   */
   sign(
     claims: Record<string, unknown>,
     header?: { readonly [name in keyof JWTHeaderParameters]?: string | undefined },

@@ -21,7 +21,7 @@ export async function refusal(call: Promise<unknown> | AsyncIterable<unknown>): 
   return { reason: reasonName(reason), metadata, violations, fields: violations.map(({ field }) => field) };
 }
 
-/** Collects all items of a stream, or its first ones. */
+/** Collects all items of a stream, or its first `atMost` items. */
 export async function collect<T>(stream: AsyncIterable<T>, atMost = Number.POSITIVE_INFINITY): Promise<T[]> {
   const items: T[] = [];
   for await (const item of stream) {

@@ -16,7 +16,7 @@ import { readSettings } from "../settings.ts";
 import { storeAt } from "../store-place.ts";
 
 export interface TestHostOptions<Time extends Clock = ManualClock> {
-  /** The service under test. The service listens on a port, and keeps its files in a folder of the test. */
+  /** The tested service. It listens on a port, and stores its files in a folder of the test. */
   module: ServiceModule;
   /** Flags of the service. */
   args?: readonly string[];
@@ -24,7 +24,7 @@ export interface TestHostOptions<Time extends Clock = ManualClock> {
   commonArgs?: readonly string[];
   /** Fakes of the services that the tested service calls, in the same process. */
   fakes?: readonly ServiceModule[];
-  /** Principals with a secret that equals their name. See `as`. */
+  /** Principals whose secret equals their name. See `as`. */
   principals?: readonly string[];
   /** The organization of each principal; principals that are not listed have none. */
   organizations?: Readonly<Record<string, string>>;
@@ -90,8 +90,8 @@ export async function startTestHost<Time extends Clock = ManualClock>(
     "0",
     "--credentials-file",
     credentialsFile,
-    // With DEPUTE_POSTGRES_URL, the schema prefix derives from the data folder. So a host that restarts on its folder finds
-    // its data, and hosts on other folders share none.
+    // With DEPUTE_POSTGRES_URL, the schema prefix derives from the data folder. So a host that restarts on its folder
+    // finds its data. Hosts on different folders share no data.
     "--postgres-schema-prefix",
     `test_${createHash("sha256").update(dataDir).digest("hex").slice(0, 24)}`,
   ];

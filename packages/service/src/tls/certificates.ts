@@ -29,7 +29,7 @@ export interface CertificatesOptions {
 /** Options of a listener with TLS. */
 export interface ListenerTls {
   readonly secureContext: SecureContextOptions;
-  /** Whether clients are asked for a certificate. */
+  /** Whether the server asks clients for a certificate. */
   readonly requestCert: boolean;
   /** Whether a client without a valid certificate is refused. */
   readonly rejectUnauthorized: boolean;
@@ -57,7 +57,7 @@ export class Certificates {
   /**
    * Reads the files of the settings.
    *
-   * @throws SettingsError when a file is missing or malformed, or when the key is not the certificate's
+   * @throws SettingsError when a file is missing or malformed, or when the key does not belong to the certificate
    */
   static open(options: CertificatesOptions): Certificates {
     assertComplete(options.settings);
@@ -134,7 +134,7 @@ interface Loaded {
   readonly listener: SecureContextOptions;
   readonly caller: SecureContextOptions;
   callerContext?: SecureContext;
-  /** Content of all files. It detects changes. */
+  /** The texts of all files. If the text of the next read is the same, no file has changed. */
   readonly text: string;
 }
 
@@ -158,14 +158,15 @@ function load({ tlsCertFile, tlsKeyFile, tlsClientCaFile, tlsCaFile, tlsMinVersi
   };
   const listener = { ...common, ...(clientCa !== undefined && { ca: clientCa }) };
   const caller = { ...common, ...(ca !== undefined && { ca }) };
-  // Both calls are checks: they throw if a file is malformed, or if the key is not the certificate's.
+  // Both calls are checks: they throw if a file is malformed, or if the key does not belong to the certificate.
   createSecureContext(listener);
   createSecureContext(caller);
   return { listener, caller, text: JSON.stringify([cert, key, clientCa, ca]) };
 }
 
 /**
- * Returns the configured authorities of the platform's processes and of Redis, in PEM; undefined for the system's.
+ * Returns the configured authorities of the platform's processes and of Redis, in PEM; undefined for the authorities of
+ * the system.
  *
  * @throws SettingsError when the file cannot be read
  */

@@ -26,8 +26,8 @@ export function rememberCertificate(socket: TLSSocket): void {
 }
 
 /**
- * Returns the SPIFFE id among the alternative names of a certificate; empty if it is not its only URI. (X509-SVID
- * section 2)
+ * Returns the SPIFFE id among the alternative names of a certificate. Empty if the certificate has no URI, several
+ * URIs, or a URI of another form. (X509-SVID section 2)
  *
  * @param names as Node.js prints them, e.g. `DNS:host, URI:spiffe://example.org/worker`
  */

@@ -43,7 +43,7 @@ export class DevelopmentAuthority {
     this.#certificate = certificate;
   }
 
-  /** Creates an authority whose own certificate is valid in the period. */
+  /** Creates an authority. Its certificate is valid from `notBefore` to `notAfter`. */
   static async create(notBefore: Date, notAfter: Date): Promise<DevelopmentAuthority> {
     const keys = await createKeys();
     const certificate = await X509CertificateGenerator.createSelfSigned({

@@ -32,7 +32,7 @@ export interface ListenerOptions {
 export interface Listener {
   /** e.g. `https://127.0.0.1:8080`, or `unix:/run/depute/gateway.sock` */
   readonly url: string;
-  /** 0 for a UNIX socket. */
+  /** The port; 0 for a UNIX socket. */
   readonly port: number;
   /** Stops listening, and ends handshakes. The promise resolves when every connection has ended. */
   close(): Promise<void>;

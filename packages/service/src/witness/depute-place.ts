@@ -7,7 +7,7 @@ import { SettingsError } from "../settings.ts";
 import { type LogName, textOf, toHead } from "./head-messages.ts";
 import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
 
-/** Longest time of one call in milliseconds. */
+/** Maximum time of one call, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 /** Maximum size of an answer in bytes. A record with both heads has less than 1,000. */
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -21,7 +21,10 @@ export type HolderProof = (
 /** What a log offers to a witness that checks heads. */
 export interface WitnessedLog {
   readonly holderProof: HolderProof;
-  /** Proves that the log's state of the second size goes on from the first; absent for a log without such proofs. */
+  /**
+   * Returns the proof that the log at the second size extends the log at the first size. Absent for a log without such
+   * proofs.
+   */
   readonly consistency?: (firstSize: number, secondSize: number) => Promise<readonly Uint8Array[]>;
 }
 
@@ -29,7 +32,7 @@ export interface DeputePlaceOptions {
   /** The witness's public address, with `depute+` before it. */
   readonly witness: string;
   readonly name: LogName;
-  /** The credentials: a bearer token, the seed of a holder's key, or nothing for an open witness on the loopback. */
+  /** The credentials: a bearer token, or the seed of a holder's key. Empty for an open witness on the loopback. */
   readonly credentials: { readonly token?: string; readonly seed?: Uint8Array };
   /** PEM certificates of the witness's authorities; the system's when absent. */
   readonly ca?: string;
@@ -37,8 +40,8 @@ export interface DeputePlaceOptions {
 }
 
 /**
- * Returns the place of a log's head at another Depute. It keeps the heads of both logs in one record of the caller, and
- * refuses a head that does not go on from the kept one.
+ * Returns the place of a log's head at another Depute. That Depute stores the heads of both logs in one record of the
+ * caller. It refuses a head that does not extend the stored head.
  *
  * @throws SettingsError for an address that cannot be used
  */
@@ -48,7 +51,7 @@ export function deputePlace({ witness, name, credentials, ca, log }: DeputePlace
     baseUrl: url,
     // Every reverse proxy serves HTTP/1.1.
     httpVersion: "1.1",
-    // JSON keeps a witness possible that is no Depute. A platform publishes at most four heads a second.
+    // With JSON, a program other than Depute can be the witness. A platform publishes at most four heads a second.
     useBinaryFormat: false,
     ...(ca !== undefined && { nodeOptions: { ca } }),
     defaultTimeoutMs: TIMEOUT_MS,

@@ -9,9 +9,9 @@ import type { LogName } from "./head-messages.ts";
 import type { WitnessPlace } from "./witness-place.ts";
 
 export interface WitnessSettings {
-  /** DEPUTE_WITNESS: a folder, or an address; empty: none. */
+  /** DEPUTE_WITNESS: a folder or an address; empty for none. */
   readonly witness: string;
-  /** The bearer token for an address; empty: none. */
+  /** The bearer token for an address; empty for none. */
   readonly witnessToken: string;
   /** The file of the key that proves the platform to another Depute; empty: none. */
   readonly witnessKeyFile: string;
@@ -20,7 +20,7 @@ export interface WitnessSettings {
   readonly dataDir: string;
 }
 
-/** Longest time of one request in milliseconds. */
+/** Maximum time of one request in milliseconds. */
 const TIMEOUT_MS = 10_000;
 /** Maximum size of a head in bytes. */
 const MAX_BYTES = 64 * 1024;

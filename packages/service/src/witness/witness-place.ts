@@ -1,8 +1,8 @@
-/** A place outside the data folder that keeps the newest head of a log. */
+/** A place outside the data folder that stores the newest head of a log. */
 export interface WitnessPlace {
   /** The file or address, for messages. */
   readonly address: string;
-  /** How an operator removes the head, for messages; "remove that head" when absent. */
+  /** The way in which an operator removes the head, for messages; "remove that head" when absent. */
   readonly removal?: string;
   /** Returns the text of the newest head; undefined if there is none. Throws Error if the place does not answer. */
   read(): Promise<string | undefined>;
@@ -13,5 +13,5 @@ export interface WitnessPlace {
   write(text: string): Promise<void>;
 }
 
-/** A newer head was published meanwhile, so the log's present head must be read again. */
+/** Another process published a newer head meanwhile. The caller must read the log's head again. */
 export class HeadMovedError extends Error {}

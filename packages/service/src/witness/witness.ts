@@ -5,18 +5,18 @@ import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
 
 /** Milliseconds from a change of the log to the publication of its head. */
 const PUBLISH_AFTER_MS = 250;
-/** Milliseconds after a publication that failed. */
+/** Milliseconds between a failed publication and the next attempt. */
 const RETRY_MS = 5_000;
 /** Maximum number of publications in a row, where replicas of the platform publish at the same time. */
 const MAX_TRIES = 3;
 
-/** What a published head says about a log. */
+/** The result of the comparison of a published head with the log. */
 export type Verdict =
-  /** The log has the head, or goes on from it. */
+  /** The log contains the head, or continues from it. */
   | "continued"
-  /** The log is shorter than the head, or differs from it. */
+  /** The log has fewer leaves than the head states, or other leaves. */
   | "older"
-  /** Another platform signed the head, or it is no head. */
+  /** Another platform signed the head, or the text is not a head. */
   | "foreign";
 
 export interface WitnessOptions {
@@ -25,7 +25,7 @@ export interface WitnessOptions {
   readonly subject: string;
   readonly timers: Timers;
   readonly log: Logger;
-  /** Returns the signed head of the log, as the place keeps it. */
+  /** Returns the log's current signed head, in the form in which the witness's place stores it. */
   readonly head: () => Promise<string>;
   /** Compares a published head with the log. */
   readonly judge: (published: string) => Promise<Verdict>;
@@ -33,7 +33,7 @@ export interface WitnessOptions {
 
 /**
  * Publishes the heads of a log to a place outside the data folder. At the start, compares the log with the last
- * published head. So the service does not start on an old copy of the data folder, although that copy is consistent.
+ * published head. So the service does not start on an old copy of the data folder, even if that copy is consistent.
  */
 export class Witness {
   readonly #options: WitnessOptions;
@@ -47,7 +47,8 @@ export class Witness {
   }
 
   /**
-   * Compares the log with the published head, and publishes the log's own. Call it before the service takes calls.
+   * Compares the log with the last published head, then publishes the log's current head. Call this method before the
+   * service takes calls.
    *
    * @throws SettingsError when the log is older, when the head is another platform's, or when the place does not answer
    */
@@ -86,7 +87,7 @@ export class Witness {
     this.#schedule(PUBLISH_AFTER_MS);
   }
 
-  /** Publishes a noted head, and ends. */
+  /** Publishes a head that `note` scheduled, and stops. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancel?.();
@@ -105,7 +106,7 @@ export class Witness {
     });
   }
 
-  /** Never rejects. After a failure the head stays noted. */
+  /** Publishes the current head. Never rejects: after a failure, a later attempt publishes the head. */
   async #publish(): Promise<void> {
     const { place, subject, log } = this.#options;
     this.#isNoted = false;
@@ -117,7 +118,7 @@ export class Witness {
     }
   }
 
-  /** Writes the log's present head, and again if another replica of the platform was faster. */
+  /** Writes the log's present head. Tries again if another replica of the platform wrote a head meanwhile. */
   async #write(): Promise<void> {
     const { place, head } = this.#options;
     for (let tries = 1; ; tries += 1) {

@@ -20,7 +20,7 @@ export interface PostgresConnectionOptions {
   readonly first: StoreClient;
   /** Called when the connection breaks, in any state. */
   readonly onBreak: () => void;
-  /** The turns of a shared schema. Undefined if this process is alone. */
+  /** The turns of a shared schema. Undefined if only this process uses the schema. */
   readonly turns?: Turns | undefined;
 }
 
@@ -35,7 +35,7 @@ export class PostgresConnection implements WriteConnection {
   #isInTransaction = false;
   /** The id of the current transaction. */
   #transactionId: Promise<string> = Promise.resolve("");
-  /** Settles when the last statement of the functions has ended. */
+  /** Settles when the latest statement of a transaction function has ended. */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
   #hasWritten = false;
@@ -157,7 +157,7 @@ export class PostgresConnection implements WriteConnection {
   }
 
   /**
-   * Sends a statement that sets or removes a savepoint, without waiting. An error of the statement is ignored,
+   * Sends a statement that sets or removes a savepoint, without waiting. The method ignores an error of the statement,
    * because later statements then fail as well.
    */
   #send(sql: string): void {
@@ -192,8 +192,8 @@ export class PostgresConnection implements WriteConnection {
   }
 
   /**
-   * Whether a transaction of a broken connection committed. This connection now holds the schema's lock, or the
-   * turn in a shared schema, so that transaction has ended. Therefore Postgres has a definite answer.
+   * Whether a transaction of an earlier, broken connection committed. The present connection now holds the schema's
+   * lock, or the turn in a shared schema, so that transaction has ended. Therefore Postgres has a definite answer.
    */
   async #hasCommitted(id: string): Promise<boolean> {
     const { rows } = await this.#control(`SELECT txid_status(${BigInt(id)}) AS status`);
@@ -207,7 +207,7 @@ export class PostgresConnection implements WriteConnection {
     client.on("end", () => this.#drop(client));
   }
 
-  /** Discards a broken connection and its transaction. The next transaction opens another connection. */
+  /** Discards a broken connection and its transaction. The next transaction opens a new connection. */
   #drop(client: StoreClient): void {
     if (this.#client !== client) return;
     this.#client = undefined;
@@ -217,7 +217,7 @@ export class PostgresConnection implements WriteConnection {
   }
 }
 
-/** Returns the command tag of the last statement of a query, which node-postgres answers with one result for each. */
+/** Returns the command tag of the last statement in a query. node-postgres returns one result for each statement. */
 function lastCommand(answer: QueryResult | readonly QueryResult[]): string | undefined {
   return Array.isArray(answer) ? answer.at(-1)?.command : (answer as QueryResult).command;
 }

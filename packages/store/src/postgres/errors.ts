@@ -25,7 +25,7 @@ const UNAVAILABLE = new Set(["08", "40", "53", "57", "58"]);
 
 const OURS = [DeputeError, ConstraintError, MigrationError, StoreKeyError];
 
-/** Converts an error of node-postgres to an error of the store; returns other errors unchanged. */
+/** Converts an error of node-postgres to the store's error for it. Returns any other error unchanged. */
 export function fromPostgresError(error: unknown): unknown {
   if (OURS.some((type) => error instanceof type)) return error;
   if (!(error instanceof DatabaseError)) return databaseUnavailable(error);
@@ -46,27 +46,30 @@ export function fromPostgresError(error: unknown): unknown {
 }
 
 /**
- * Whether a connection is unusable after this error. For a connection that is broken or no longer answers,
- * node-postgres raises errors of its own and socket errors.
+ * Whether a connection is unusable after this error. If a connection is broken or no longer answers, node-postgres
+ * raises errors of other classes than DatabaseError.
  */
 export function endsConnection(error: unknown): boolean {
   return !(error instanceof DatabaseError) || isFatal(error);
 }
 
 /**
- * The error code for a prepared statement whose columns another process has changed: feature_not_supported. The
+ * The error for a prepared statement whose columns another process has changed (code feature_not_supported). The
  * statement fails until the session ends. Postgres has other causes of this code, so the message is compared too.
  */
 const STALE_PLAN = { code: "0A000", message: "cached plan must not change result type" };
 
-/** Whether a session is of no more use after this error: Postgres ends it, or its prepared statements are stale. */
+/**
+ * Whether a session is unusable after this error: Postgres ends the session, or the session's prepared statements are
+ * stale.
+ */
 export function isFatal(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   if (error.code === STALE_PLAN.code && error.message === STALE_PLAN.message) return true;
   return error.severity === "FATAL" || error.severity === "PANIC" || error.code?.startsWith("08") === true;
 }
 
-/** Whether Postgres is reachable but starting or shutting down. */
+/** Whether the error shows that Postgres is reachable, but is starting or shutting down. */
 export function isStarting(error: unknown): boolean {
   return error instanceof DatabaseError && error.code?.startsWith("57P") === true;
 }

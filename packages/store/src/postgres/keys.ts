@@ -12,7 +12,7 @@ import type { StoreClient } from "./client.ts";
 import { toPostgres } from "./dialect.ts";
 
 /**
- * Compares the keys with the recorded ones of an existing schema. The comparison changes nothing, so a process
+ * Compares the keys with the keys that an existing schema has recorded. The comparison changes nothing, so a process
  * with wrong keys never disturbs the schema's owner.
  *
  * @throws StoreKeyError

@@ -1,10 +1,9 @@
 import type { StoreClient } from "./client.ts";
 
 /**
- * The advisory locks of a schema:
- * - `owner`: held by a session that writes; shared by processes that share the schema,
- * - `setup`: held by the session that creates or changes the tables of a shared schema,
- * - `turn`: held by a transaction that writes to a shared schema.
+ * The names of a schema's advisory locks. A session that writes holds `owner`; processes that share the schema hold it
+ * together. The session that creates or changes the tables of a shared schema holds `setup`. A transaction that writes
+ * to a shared schema holds `turn`.
  */
 type LockName = "owner" | "setup" | "turn";
 

@@ -6,8 +6,8 @@ import { databaseUnavailable } from "./errors.ts";
 import { tryLock, unlock } from "./locks.ts";
 
 /**
- * Milliseconds between attempts to take the lock while another process holds it. That process may be about to end, or
- * already dead.
+ * Milliseconds between attempts to take the lock while another process holds it. The other process may be about to end,
+ * or its session may outlive it.
  */
 const RETRY_MS = 250;
 /** Number of failed attempts after which the other process counts as running. */
@@ -24,7 +24,7 @@ interface Session {
 /**
  * Ensures that a schema has only one writing process, or only processes that share the schema. The connection that
  * writes holds a lock, which Postgres frees when the connection ends. Processes that share a schema hold the lock
- * together, and so exclude a process that expects to be alone. After a reconnection, this process's caches are valid
+ * together, and so exclude a process that uses the schema alone. After a reconnection, this process's caches are valid
  * only if no exclusive holder had the lock in between. A counter of exclusive holders proves this.
  */
 export class SchemaOwner {
@@ -136,11 +136,11 @@ export class SchemaOwner {
 
 const UNDEFINED_TABLE = "42P01";
 
-/** The error code for a row that exists. */
+/** The error code for a row with a key that another row already has. */
 const UNIQUE_VIOLATION = "23505";
 
 /**
- * Creates a schema if it does not exist. If two processes create the schema at once, Postgres refuses one of
+ * Creates a schema if it does not exist. If two processes create the schema at the same time, Postgres refuses one of
  * them.
  */
 async function createSchema(client: StoreClient, schema: string): Promise<void> {

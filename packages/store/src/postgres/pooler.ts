@@ -13,7 +13,7 @@ export function isRefusedByPooler(error: unknown): boolean {
   return code === PROTOCOL_VIOLATION && String(message).includes("startup parameter");
 }
 
-/** Returns the error of a connection that `isRefusedByPooler`. */
+/** Returns the error for a refusal that `isRefusedByPooler` recognizes. */
 export function refusedByPooler(cause: unknown): Error {
   return databaseUnavailable(
     cause,
@@ -22,8 +22,8 @@ export function refusedByPooler(cause: unknown): Error {
 }
 
 /**
- * Ensures that a connection has a session of Postgres of its own. A pooler in transaction mode gives the session of an
- * idle connection to another connection, with the locks of the schema's owner.
+ * Ensures that a connection has a Postgres session of its own. A pooler in transaction mode gives the session of an
+ * idle connection to another connection, together with the locks of the schema's owner.
  *
  * @param open opens a second connection with the same configuration
  * @throws DeputeError DEPENDENCY_UNAVAILABLE if a pooler drops the search path, or shares sessions
@@ -57,7 +57,7 @@ export async function assertOwnSession(
   }
 }
 
-/** Returns the process id of the connection's session. Postgres counts it as a whole number. */
+/** Returns the process id of the connection's session. */
 async function sessionOf(client: StoreClient): Promise<number | undefined> {
   const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
   return rows[0]?.pid;

@@ -32,7 +32,11 @@ export class PostgresReader {
     this.#timers = options.timers;
   }
 
-  /** @throws DeputeError LIMIT_EXCEEDED when too many reads wait, SHUTTING_DOWN after `close` */
+  /**
+   * Runs `fn` on a consistent state.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED when too many reads wait, SHUTTING_DOWN after `close`
+   */
   async read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T> {
     const captured = capture(fn);
     const { maxWaiting, onFailure } = this.#options;
@@ -55,7 +59,7 @@ export class PostgresReader {
     }
   }
 
-  /** Replaces the pool after a failure of the database, because none of its connections may have survived. */
+  /** Replaces the pool after a failure of the database, because all connections of the old pool may be broken. */
   renew(): void {
     if (this.#closed) return;
     const previousPool = this.#pool;
@@ -87,7 +91,8 @@ export class PostgresReader {
       const tx = new Transaction(new ReadStatements(client));
       return await runWithin(fn, tx, this.#options.transactionLimitMs, this.#timers);
     } finally {
-      // COMMIT only ends the transaction, because a read changes nothing. If COMMIT fails, the connection is discarded.
+      // COMMIT only ends the transaction, because a read changes nothing. If COMMIT fails, the reader discards the
+      // connection.
       if (!client.isBroken) await client.query("COMMIT").catch(() => client.destroy());
       pooled.release(client.isBroken);
     }

@@ -25,23 +25,23 @@ const WAIT_LIMIT_MS = 5_000;
  */
 const CONNECT_LIMIT_MS = 1_500;
 /**
- * Maximum time in milliseconds in which the first connection is tried again because it was not open in time. A busy host
- * can be late by more than one attempt, and replicas are added where hosts are busy.
+ * Maximum milliseconds for which the store tries again when the first connection does not open in time. One attempt may
+ * be too short on a busy host.
  */
 const LATE_START_MS = 15_000;
 /** Maximum time in milliseconds for the database to end the connections. */
 const CLOSE_LIMIT_MS = 1_000;
 /**
- * Maximum milliseconds between two statements of a transaction in a shared schema. Postgres then ends the
+ * Maximum milliseconds between two statements of a transaction in a shared schema. After this time Postgres ends the
  * session, so that a stopped process does not block the other processes.
  */
 const IDLE_LIMIT_MS = 900;
-/** Milliseconds before a schema is opened again, after the database became unreachable while the schema was opened. */
+/** Milliseconds before a schema is opened again, after the connection broke while the schema was opened. */
 const REOPEN_MS = 250;
 
 /**
- * Opens a schema of a Postgres database: one connection that writes and a few that read. In a shared schema, a
- * transaction that writes waits for the turn of its process.
+ * Opens a schema of a Postgres database: one connection that writes, and READERS connections that read. In a shared
+ * schema, a transaction that writes waits for the turn of its process.
  *
  * @param url `postgres://user:password@host:port/database`
  * @param schema created when missing; lower-case letters, digits and _

@@ -3,7 +3,8 @@ import type { ReadTx } from "../store.ts";
 import { lockStatement } from "./locks.ts";
 
 /**
- * The number of commits in a shared schema. Each commit group that changed rows raises it, in its own transaction.
+ * The table with the number of commits in a shared schema. Each commit group that changed rows raises this number, in
+ * its own transaction.
  */
 export const VERSION_TABLE = `
 CREATE TABLE IF NOT EXISTS store_version (one BIGINT PRIMARY KEY, version BIGINT NOT NULL);
@@ -24,7 +25,8 @@ type Run = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
 /**
  * The turns of one process in a shared schema. Each commit group waits for the schema's lock, so that the groups of all
  * processes run one after the other. Then the group compares the version of the schema with the version after this
- * process's last group. A difference shows that another process has committed since, and that copies of rows are stale.
+ * process's last group. A difference shows that another process has committed since, and that copies of rows in memory
+ * are stale.
  */
 export class Turns {
   readonly #lock: string;
@@ -46,8 +48,8 @@ export class Turns {
   }
 
   /**
-   * Waits for the turn. Call it right after BEGIN. Both statements are sent at once, and the second one has its own
-   * snapshot, which is taken after the lock.
+   * Waits for the turn. Call this method right after BEGIN. Both statements are sent at once. The second statement has
+   * its own snapshot, which Postgres takes after the lock.
    */
   async begin(run: Run): Promise<void> {
     const locked = run(this.#lock);
@@ -60,9 +62,12 @@ export class Turns {
     if (isStale) this.#tell();
   }
 
-  /** Returns the statement that raises the version. Run it right before COMMIT, and call `committed` after it. */
+  /**
+   * Returns the statement that raises the version. Run the statement right before COMMIT, and call `committed` after
+   * COMMIT.
+   */
   raise(): string {
-    // Until COMMIT succeeds, this process does not know the version. A failed COMMIT leaves it unknown.
+    // Until COMMIT succeeds, this process does not know the version. After a failed COMMIT, the version stays unknown.
     this.#raised = this.#version;
     this.#version = undefined;
     return RAISE;

@@ -13,7 +13,7 @@ export interface CheckpointRequest {
 }
 
 export interface CheckpointAnswer extends CheckpointRequest {
-  /** The error, if the request failed. */
+  /** The error of the request; absent if the request succeeded. */
   readonly error?: unknown;
 }
 
@@ -27,7 +27,7 @@ function handleRequest({ file, action }: CheckpointRequest): void {
   }
   const database = open.get(file) ?? new DatabaseSync(file);
   open.set(file, database);
-  // A passive checkpoint never waits. The next checkpoint writes the pages that a reader or the writer blocks now.
+  // A passive checkpoint never waits. If a reader or the writer blocks pages, the next checkpoint writes these pages.
   database.exec("PRAGMA wal_checkpoint(PASSIVE)");
 }
 

@@ -14,8 +14,8 @@ export function toSqlite(value: SqlValue): SqlValue {
 }
 
 /**
- * Converts a row that was read with bigints: an integer becomes a number where the number is exact. The
- * function changes the row in place.
+ * Converts a row whose integers were read as bigints. An integer becomes a number if the number is exact. The function
+ * changes the row in place.
  */
 export function fromSqlite(row: Record<string, SqlValue>): Cells {
   for (const name in row) {
@@ -43,7 +43,7 @@ const KINDS = new Map<number, ConstraintKind>([
   [2579, "unique"], // ROWID
 ]);
 
-/** Converts an error of SQLite to an error of the store; returns other errors unchanged. */
+/** Converts an error of SQLite to an error of the store. Returns every other error unchanged. */
 export function fromSqliteError(error: unknown): unknown {
   if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return error;
   const primary = error.errcode & 0xff;
@@ -70,12 +70,12 @@ const NOT_FOR_FUNCTIONS = /^\s*(begin|commit|end|rollback|savepoint|release|prag
 
 export interface SqliteConnectionOptions {
   readonly readOnly: boolean;
-  /** Receives each failure of the disk, and each failure because another process holds a lock. */
+  /** Receives each failure of the disk, and each failure that another process's lock causes. */
   readonly onFailure?: (error: DeputeError) => void;
 }
 
 /**
- * One connection of node:sqlite. Its statements run synchronously; it returns promises only because the
+ * One connection of node:sqlite. Its statements run synchronously; its methods return promises only because the
  * interface requires them.
  */
 export class SqliteConnection implements WriteConnection {
@@ -123,7 +123,7 @@ export class SqliteConnection implements WriteConnection {
     }
   }
 
-  /** Returns the value of a setting or a counter of the database, a number. */
+  /** Returns the numeric value of a setting or a counter of the database. */
   pragma(name: "auto_vacuum" | "freelist_count" | "page_count"): number {
     return Number(this.#prepared(`PRAGMA ${name}`).get()?.[name] ?? 0);
   }

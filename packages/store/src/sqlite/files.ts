@@ -10,14 +10,14 @@ interface Identity {
 const FILE_SUFFIXES = ["", "-wal", "-shm", "-lock"] as const;
 
 /**
- * Checks the files that a database has open. If a file is removed or replaced, later writes go to a file without a
- * path. SQLite does not notice that.
+ * Checks the files that a database has open. If another program removes or replaces a file, later writes go to a file
+ * without a path. SQLite does not notice this.
  */
 export class DatabaseFiles {
   readonly #open: ReadonlyMap<string, Identity>;
 
   /**
-   * Records the identities of a database's files. All of them must be open.
+   * Records the identities of a database's files, all of which must be open.
    *
    * @param before the identity of the file before SQLite opened it
    * @param log the descriptor of the log

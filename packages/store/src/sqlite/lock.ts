@@ -6,13 +6,12 @@ import { DeputeError, ErrorReason } from "@depute/core";
 const BUSY = 5;
 
 /**
- * Prevents other processes from opening a database file while this process lives. The function takes SQLite's
- * own lock on an empty file beside the database. The operating system frees that lock when the process ends,
- * however it ends.
+ * Prevents other processes from opening a database file while this process lives. The function takes SQLite's lock on
+ * an empty file beside the database. The operating system frees that lock when the process ends, also after a crash.
  *
  * @returns a function that unlocks the file
- * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock; errors of SQLite for a file that cannot
- * be locked
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock; errors of SQLite for a file that
+ * cannot be locked
  */
 export function lockDatabase(file: string): () => void {
   const path = `${file}-lock`;

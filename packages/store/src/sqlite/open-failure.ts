@@ -34,7 +34,10 @@ const BY_CODE = new Map<string, keyof typeof REMEDIES>([
   ["ELOOP", "noFile"],
 ]);
 
-/** Extended result codes of a write that failed, and of an extension of the file that failed: mostly a full disk. */
+/**
+ * Extended result codes of a failed write, and of a failed extension of the file. The most frequent cause is a full
+ * disk.
+ */
 const FAILED_WRITES = new Set([778, 4874]);
 
 /** Returns the error for a database file that did not open, with its remedy. Other errors are returned unchanged. */

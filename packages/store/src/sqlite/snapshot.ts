@@ -9,16 +9,22 @@ export interface FileCopy {
   readonly target: string;
 }
 
-/** Number of attempts to find an instant without a commit to any of the files. An attempt takes about a millisecond. */
+/**
+ * Maximum number of attempts to find an instant at which no process commits to any of the files. An attempt takes about
+ * a millisecond.
+ */
 const MAX_TRIES = 1_000;
-/** The most pages of one step. One step copies the whole file, so that no later commit begins the copy again. */
+/**
+ * The maximum number of pages in one step. One step copies the whole file, so that no later commit makes SQLite begin
+ * the copy again.
+ */
 const ALL_PAGES = 2 ** 31 - 1;
 
 /**
- * Copies database files that other processes may use at the same time. All copies show the files at one instant. They
- * agree with one another, as after a crash of the whole machine. Each copy is checked and on disk.
+ * Copies database files that other processes may use at the same time. All copies show the files at one instant, as
+ * they would be after a crash of the machine at that instant. Each copy is checked, and is on disk.
  *
- * @throws Error when a file cannot be read, is damaged, or is in use so much that there is no such instant
+ * @throws Error when a file cannot be read, is damaged, or changes so often that no such instant is found
  */
 export async function snapshotFiles(files: readonly FileCopy[]): Promise<void> {
   const sources: DatabaseSync[] = [];
@@ -47,8 +53,8 @@ function openForReading(file: string): DatabaseSync {
 }
 
 /**
- * Begins a read transaction on every file, such that no file was changed between the first and the last begin. The
- * monitors see commits that happen while the transactions begin.
+ * Begins a read transaction on every file. Repeats this until no file has changed between the first and the last begin,
+ * which the monitors detect.
  */
 function pinInstant(sources: readonly DatabaseSync[], monitors: readonly DatabaseSync[]): void {
   for (let tries = 0; tries < MAX_TRIES; tries++) {

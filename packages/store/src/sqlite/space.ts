@@ -3,13 +3,16 @@ import { isStoreFailure } from "../errors.ts";
 import type { Store } from "../store.ts";
 import type { SqliteConnection } from "./connection.ts";
 
-/** The value of `PRAGMA auto_vacuum` with which a file can give pages back in small steps. */
+/** The value of `PRAGMA auto_vacuum` with which SQLite can return free pages in small steps. */
 const INCREMENTAL = 2;
-/** Free pages that a file keeps for later rows: 4 MiB. */
+/** Number of free pages that a file keeps for later rows: 4 MiB. */
 const KEPT_PAGES = 1_024;
-/** A file also keeps this part of its pages. A steady load then does not move pages back and forth. */
+/**
+ * A file keeps free pages up to this part of its used pages, if that is more than KEPT_PAGES. Under a steady load,
+ * pages then do not move back and forth.
+ */
 const KEPT_PART = 1 / 8;
-/** Pages that one step gives back. A step of this size takes the writer for about a millisecond. */
+/** Number of pages that one step returns. A step of this size occupies the writer for about a millisecond. */
 const STEP_PAGES = 256;
 /** Milliseconds from a commit to the check for free pages. */
 const CHECK_MS = 1_000;
@@ -17,9 +20,9 @@ const CHECK_MS = 1_000;
 const STEP_MS = 20;
 
 /**
- * Prepares a file for {@link FreeSpace}. A new file gets the mode at once, so call this function before anything is
- * written. A file of an earlier version is rewritten once, which needs its size again on the disk. Without that space,
- * the file stays as it is, and new rows use its free pages.
+ * Prepares a file for {@link FreeSpace}. A new file gets the mode at once, so call this function before any write. A
+ * file of an earlier version is rewritten once, for which the disk needs as much free space as the file has. Without
+ * that space, the file stays unchanged, and new rows use its free pages.
  *
  * @param onError receives the failure of the rewrite
  */
@@ -39,21 +42,21 @@ export function enableIncrementalVacuum(
 export interface FreeSpaceOptions {
   readonly connection: SqliteConnection;
   readonly write: Store["write"];
-  /** Called when pages were given back. The file on disk shrinks at its next checkpoint. */
+  /** Called after pages were returned. The file on disk shrinks at its next checkpoint. */
   readonly onShrunk: () => void;
   readonly timers: Timers;
   readonly onError: (error: unknown, message: string) => void;
 }
 
 /**
- * Gives the pages of deleted rows back to the file system, step by step between other writes. After the last step a file
- * has at most {@link KEPT_PAGES} or {@link KEPT_PART} of its pages free, whichever is more.
+ * Returns the pages of deleted rows to the file system, step by step between other writes. After the last step, a file
+ * has at most {@link KEPT_PAGES} free pages, or {@link KEPT_PART} of its used pages, whichever is more.
  */
 export class FreeSpace {
   readonly #options: FreeSpaceOptions;
   readonly #isUsable: boolean;
   #cancel: (() => void) | undefined;
-  /** Whether steps follow one another, so that commits need no check. */
+  /** Whether steps are running one after the other, so that a commit need not schedule a check. */
   #isShrinking = false;
   #isClosed = false;
 
@@ -107,7 +110,7 @@ export class FreeSpace {
       },
       (error: unknown) => {
         this.#isShrinking = false;
-        // A failure of the store itself is known to its watch. The next commit schedules the next check.
+        // The watch of the store already knows a failure of the store itself. The next commit schedules the next check.
         if (!this.#isClosed && !isStoreFailure(error)) onError(error, "free space could not be given back");
       },
     );

@@ -22,7 +22,7 @@ export interface ReaderOptions {
   readonly connection: SqliteConnection;
   readonly maxWaiting: number;
   readonly transactionLimitMs: number;
-  /** Resolves when all readable data is durable. Undefined if the data is already durable. */
+  /** Resolves when all readable data is durable. Undefined if the data is durable already. */
   readonly durable: () => Promise<void> | undefined;
   readonly timers: Timers;
 }
@@ -61,7 +61,7 @@ export class Reader {
         );
         const durable = this.#options.durable();
         if (durable === undefined) settle();
-        // The next read does not wait until this result is durable.
+        // The next read begins before this result is durable.
         else durable.then(settle, reject);
       });
     });
@@ -115,7 +115,7 @@ export async function openSqliteFile(
     if (settings.keys !== undefined) recordKeys(writing, settings.keys);
     migrate(writing, migrations, settings.clock);
     writing.exec(probeTable("BLOB"));
-    // Keeps in memory the data from which SQLite restores a savepoint. In a file, this data would cost more than the
+    // Holds in memory the data from which SQLite restores a savepoint. In a file, this data would cost more than the
     // write itself.
     writing.exec("PRAGMA temp_store = MEMORY");
     const reading = new SqliteConnection(file, { readOnly: true, onFailure });
@@ -182,7 +182,7 @@ function lockedFile(file: string): () => void {
 }
 
 /**
- * Compares the keys, and records new ones.
+ * Compares the keys with the record, and records new keys.
  *
  * @throws StoreKeyError
  */

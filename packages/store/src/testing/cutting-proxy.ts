@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** How a connection ends: by a reset, by an orderly end, or by silence, as from a pulled cable. */
+/** The way in which a connection ends: by a reset, by an orderly end, or by silence, as from a pulled cable. */
 export type Cut = "reset" | "end" | "silence";
 
 /** A loopback port that forwards to a server until the test cuts the connections. */
@@ -70,7 +70,7 @@ export class CuttingProxy {
   }
 
   /**
-   * Resolves when a client sends a text, and then cuts.
+   * Resolves when a client sends a text, and then cuts the connections.
    *
    * @param isAfter whether the text still reaches the server
    */

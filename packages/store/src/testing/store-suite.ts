@@ -22,7 +22,7 @@ const COUNT_ROW = row({ n: integer });
 
 const PUT = "INSERT INTO item (id, name) VALUES (?, ?)";
 
-/** Tests the behaviour that every store must have. A test file calls it with its database's open function. */
+/** Tests the behaviour that every store must have. The test file of each database calls this function. */
 export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions): void {
   const migrations: Migration[] = [
     {

@@ -6,10 +6,10 @@ const TEXT = "text/plain";
 const JSON_TYPE = "application/json";
 
 /**
- * Returns an artifact or a message in the media types that a client accepts. For a client that accepts only
- * text, data becomes JSON text. For a client that accepts only JSON, text becomes a JSON string. All other
- * parts in media types that the client does not accept are left out. If no part would remain, all parts are
- * returned unchanged. (A2A 3.2.2, `accepted_output_modes`)
+ * Returns an artifact or a message in the media types that a client accepts. For a client that accepts only text, data
+ * becomes JSON text. For a client that accepts only JSON, text becomes a JSON string. All other parts in media types
+ * that the client does not accept are left out. If no part would remain, all parts are returned unchanged. (A2A 3.2.2,
+ * `accepted_output_modes`)
  *
  * @param modes media types, also as ranges such as `text/*`; an empty list accepts all
  */

@@ -20,9 +20,9 @@ export const MAX_ARTIFACTS = 64;
 export const MAX_PARTS = 1024;
 
 /**
- * Returns the value of parts. Text alone gives a string, and one data part alone gives its value. An empty list
- * of parts gives null. Every other list gives `{"parts": [...]}`, with the parts in their A2A form. {@link
- * partsIn} is the inverse.
+ * Returns the value of parts. If all parts are texts, the value is one string with one line for each part. A single
+ * data part gives its value. An empty list of parts gives null. Every other list gives `{"parts": [...]}`, with the
+ * parts in their A2A form. {@link partsIn} is the inverse.
  */
 export function valueOfParts(parts: readonly Part[]): JsonValue {
   const [only] = parts;
@@ -73,7 +73,8 @@ export interface ArtifactChunk {
 
 /**
  * Returns the artifacts of a preliminary result. In `{"artifacts": [...]}`, each artifact may also have the members
- * `append` and `lastChunk` of an artifact update. Without them it replaces an artifact with the same id.
+ * `append` and `lastChunk` of an artifact update. An artifact without these members replaces the artifact with the same
+ * id.
  */
 export function partialArtifacts(output: Value): ArtifactChunk[] {
   const chunks = withIds(listIn(toJson(ValueSchema, output), "artifacts", MAX_ARTIFACTS, readChunk));
@@ -89,7 +90,7 @@ function artifactsIn(value: JsonValue): Artifact[] | undefined {
   return withIds(listIn(value, "artifacts", MAX_ARTIFACTS, read))?.map(({ artifact }) => artifact);
 }
 
-/** Returns the list if each artifact has an id of its own and they have at most MAX_PARTS parts; else undefined. */
+/** Returns the list if all artifacts have different ids and together at most MAX_PARTS parts; otherwise undefined. */
 function withIds<T extends { readonly artifact: Artifact }>(list: T[] | undefined): T[] | undefined {
   if (list === undefined) return undefined;
   const ids = new Set(list.map(({ artifact }) => artifact.artifactId));
@@ -134,7 +135,7 @@ function listIn<T>(
     const elements = list.flatMap((element: JsonValue) => read(element) ?? []);
     return elements.length === list.length ? elements : undefined;
   } catch {
-    // The object is no list in A2A's form, and only happens to have a member of this name.
+    // The object is no list in A2A's form. It only has a member with the same name.
     return undefined;
   }
 }

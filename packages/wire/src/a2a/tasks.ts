@@ -86,7 +86,7 @@ export interface Change {
   readonly message?: Message;
 }
 
-/** The change that an event makes; empty for an event without meaning to an A2A client. */
+/** Returns the change that an event makes; empty for an event that A2A does not show. */
 export function changeOf(event: TaskEvent, place: Place): Change {
   const { payload, eventTime, sequence } = event;
   const state = stateOf(event.status);
@@ -159,7 +159,7 @@ export function changed(task: A2aTask, { status, artifacts = [], isResult, messa
   return after;
 }
 
-/** Returns an artifact after a chunk: replaced by the chunk, or with the chunk's parts added at its end. */
+/** Returns an artifact after a chunk. The chunk replaces the artifact, or its parts follow the artifact's parts. */
 function combined(before: readonly Artifact[], { artifact, append }: ArtifactChunk): Artifact {
   const existing = before.find(({ artifactId }) => artifactId === artifact.artifactId);
   if (!append || existing === undefined) return artifact;

@@ -1,7 +1,10 @@
 import { RE2JS } from "re2js";
 import { translatePattern } from "./pattern-translation.ts";
 
-/** Thrown for a pattern that cannot run in linear time, or whose meaning here would differ from JavaScript's. */
+/**
+ * Thrown for a pattern that cannot run in linear time, or whose meaning in RE2 would differ from its meaning in
+ * JavaScript.
+ */
 export class UnsupportedPattern extends Error {
   override readonly name = "UnsupportedPattern";
   readonly pattern: string;

@@ -191,8 +191,8 @@ export interface Steps {
 }
 
 /**
- * Whether the JSON text certainly fits the schema. False also if {@link Steps} run out; the result is then
- * undecided.
+ * Whether the JSON text certainly fits the schema. False if the text does not fit, or if {@link Steps} run out before a
+ * decision.
  */
 export function fitsQuickly(
   schema: QuickSchema,

@@ -102,8 +102,8 @@ function oneofMembers(
 ): fc.Arbitrary<JsonObject> {
   const none = fc.constant<JsonObject>({});
   const { tag, inherited } = oneofOptions(oneof);
-  // An object further out has the inherited tag, and this tag has already selected a member. So the member is
-  // generated at every depth.
+  // An outer object has the inherited tag, whose word has already selected a member. So the member is generated at
+  // every depth.
   if (depth <= 0 && !inherited) return none;
   if (tag === "") {
     return fc.oneof(

@@ -78,7 +78,10 @@ function numberOf(schema: Schema): fc.Arbitrary<JsonValue> {
   return fc.oneof(fc.double({ min, max, noNaN: true }), fc.constantFrom(min, max));
 }
 
-/** Lengths are counted in code points, so the longest strings are also generated from characters of two code units. */
+/**
+ * Generates strings. A schema counts lengths in code points, so the longest strings also contain characters of two code
+ * units.
+ */
 function stringOf(schema: Schema): fc.Arbitrary<JsonValue> {
   if (typeof schema.pattern === "string") return fc.stringMatching(new RegExp(schema.pattern));
   if (schema.format === "date-time") return dateTime();
