@@ -12,6 +12,8 @@ import { join } from "node:path";
 const FOLDER = ".generated/json-schema-test-suite";
 const PINNED = "tools/json-schema-suite.txt";
 const MAX_MS = 120_000;
+/** Maximum number of downloads. The network may fail for a while. */
+const MAX_TRIES = 3;
 
 function bring(): void {
   const scratch = mkdtempSync(join(tmpdir(), "depute-schema-suite-"));
@@ -27,7 +29,7 @@ function bring(): void {
   }
 }
 
-if (!existsSync(FOLDER)) {
+for (let tries = 1; !existsSync(FOLDER) && tries <= MAX_TRIES; tries++) {
   try {
     bring();
   } catch (error) {
