@@ -33,7 +33,7 @@ import {
 import { readTask } from "../store/task-rows.ts";
 import { type Caller, callerOf, type TasksContext } from "./context.ts";
 
-/** Implements ArtifactService, for callers whose values are too large for a message. */
+/** Handles the calls of ArtifactService, for values that are too large for one message. */
 export function artifactService(tasks: TasksContext): ServiceImpl<typeof ArtifactService> {
   const { engine } = tasks;
   return {
@@ -167,7 +167,8 @@ async function writeArtifact(
 }
 
 /**
- * Computes the digest piece by piece. So no artifact is in memory as a whole, and the writer does not wait for long.
+ * Computes the digest piece by piece, so the process never holds a whole artifact. The digest is computed outside a
+ * write transaction.
  */
 async function digestOf({ engine }: TasksContext, { id, size }: ArtifactRecord): Promise<string> {
   const hash = createHash("sha256");
