@@ -143,8 +143,8 @@ function envelopeOf({ envelope }: SharedContext, id: string, ttlS: number): Cont
 }
 
 /**
- * Returns a context id that is unique to this task at the endpoint, because another task may share the context with
- * another time to live.
+ * Returns a context id that is unique to this task at the endpoint. Another task may share the context with another
+ * time to live.
  */
 function contextId(remoteId: string, number: number): string {
   return `${remoteId}:${number}`;

@@ -104,7 +104,7 @@ export class A2aDelegated {
       if (outcome === "interrupted") await this.#interrupt();
       else if (outcome === "broken") {
         await this.#wait();
-        // The agent has sent no task id yet, so the platform sends the first message again, with the same message id.
+        // The agent has sent no task id yet, so the platform repeats the first message with the same message id.
         if (this.#state === undefined) message = this.#firstMessage();
       } else if (outcome.kind === "complete") return { output: outcome.output };
       else if (outcome.kind === "asks") message = await this.#answer(outcome);
@@ -196,10 +196,7 @@ export class A2aDelegated {
     return undefined;
   }
 
-  /**
-   * Records that the agent has an answer of the delegator, once the agent has responded to the message with this
-   * answer.
-   */
+  /** Records that the agent has an answer of the delegator, once the agent has responded to its message. */
   async #acknowledge(message: Message | undefined): Promise<void> {
     if (message === undefined || message !== this.#unacknowledged || this.#state === undefined) return;
     this.#unacknowledged = undefined;
