@@ -1,6 +1,8 @@
 import type { PurgeRule } from "@depute/core";
 
-/** What a purge of an organization does with the tables of the tokens service. docs/operations.md shows the rules. */
+/**
+ * The rules for the tables of the tokens service when an organization is purged. docs/operations.md shows these rules.
+ */
 export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {
     kind: "kept keys",

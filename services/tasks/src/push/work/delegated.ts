@@ -255,7 +255,7 @@ export class Delegated {
   }
 
   /**
-   * Stores the id of the last relayed event before the attempt ends, so that the next attempt does not relay the event
+   * Stores the id of the last relayed event before the attempt ends. The next attempt then does not relay the event
    * again.
    */
   async #noteRest(): Promise<void> {

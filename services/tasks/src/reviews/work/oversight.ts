@@ -203,9 +203,7 @@ export class Oversight implements ResultReviews {
     await reviews.createReview(asked, optionsForOwner(options, task));
   }
 
-  /**
-   * Fails a task in review, because the verifier service refused the review with an error that a retry would get again.
-   */
+  /** Fails a task in review. The verifier service has refused the review with an error that a retry would get again. */
   async giveUp(reviewId: string, why: string): Promise<void> {
     const { engine } = this.#options;
     await engine.store.write(async (tx) => {
