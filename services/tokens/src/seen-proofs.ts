@@ -155,7 +155,7 @@ interface SeenProofsOptions {
  * set back. One process owns the store, so this memory has every proof since the start.
  * A write of each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the clock,
  * which moves about once a second while calls arrive. A proof whose `iat` (time of issue) is below the horizon counts
- * without a write. For a proof beyond the horizon, the store first moves the horizon.
+ * without a write. A proof beyond the horizon waits for a write.
  * After a crash the service refuses each proof whose `iat` is below the stored horizon. The earlier process may have
  * accepted such a proof. The horizon is at most two seconds ahead, and the service starts after it has passed. So
  * clients with a correct clock see no refusal. A clean stop writes all proofs in memory instead.

@@ -26,8 +26,8 @@ interface Waiting {
 
 /**
  * The recorded limits of blocks, for replicas that share a store. Every verification reads the rows, because any
- * replica may have changed them. The verifications of one turn of the event loop share a read, and so do those that
- * arrive during a read. The same read shows whether this replica has all revocations.
+ * replica may have changed them. The verifications of one turn of the event loop share a read. So do those that arrive
+ * during a read. The same read shows whether this replica has all revocations.
  */
 export class SharedNotes implements BlockRecords {
   readonly #options: SharedNotesOptions;

@@ -46,8 +46,8 @@ interface Waiting {
 /**
  * The used proofs of replicas that share a store. Each proof is a row, unique by principal and `jti`, and counts only
  * once the row is durable. So neither another replica nor a crash lets a proof count twice. The proofs of one turn of
- * the event loop share a transaction, and so do those that arrive during a write. Memory bounds the proofs that one
- * replica accepts, and refuses a repeated proof without a transaction.
+ * the event loop share a transaction. So do those that arrive during a write. Memory bounds the proofs that one replica
+ * accepts, and refuses a repeated proof without a transaction.
  */
 export class SharedProofs implements UsedProofs {
   readonly #options: SharedProofsOptions;

@@ -35,7 +35,7 @@ export async function exchangeToken(
   // A proof serves only once, so its digest identifies the exchange.
   const requestId = encodeBase64Url(engine.sha256(new TextEncoder().encode(request.proof)));
   const mint = mintOfExchange(request, { bounds, isMinter }, { delegatee, requestId, maxLifetimeMs });
-  // Comes after the check of the scope, so that a request with a refused scope does not use up the assertion.
+  // Comes after the check of the scope, so a request with a refused scope does not use up the assertion.
   if (assertion !== undefined) await tokens.usedAssertions.use(assertion);
   const minted = await mintAs(tokens, mint, { principal, organization, local: false }, root, {
     subjectIssuer: issuer,

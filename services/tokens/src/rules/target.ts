@@ -2,10 +2,10 @@ const HTTP = /^https?:\/\/[\x21-\x7e]+$/i;
 const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
 
 /**
- * Normalizes a URL for the comparison of the claim `htu` (RFC 9449 section 4.3), by RFC 3986 sections 6.2.2 and 6.2.3.
- * Drops query, fragment and a default port. Scheme and host become lower case, and an empty path becomes `/`. Resolves
- * dot segments, and decodes escapes of unreserved characters. A trailing slash of a longer path stays, because RFC 3986
- * treats `/a` and `/a/` as two resources.
+ * Normalizes a URL for the comparison of the claim `htu` (RFC 9449 section 4.3). Follows RFC 3986 sections 6.2.2 and
+ * 6.2.3. Drops query, fragment and a default port. Scheme and host become lower case, and an empty path becomes `/`.
+ * Resolves dot segments, and decodes escapes of unreserved characters. A trailing slash of a longer path stays, because
+ * RFC 3986 treats `/a` and `/a/` as two resources.
  *
  * @returns undefined for a URL that is not http, or that contains a user name
  */
