@@ -1,6 +1,6 @@
 import type { PurgeRule } from "@depute/core";
 
-/** What a purge of an organization does with the registry's tables. docs/operations.md shows the rules. */
+/** The rules for the registry's tables when an organization is purged. docs/operations.md shows these rules. */
 export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {
     kind: "agents",

@@ -29,7 +29,7 @@ export async function loadChecks(file: string): Promise<RegisterChecks> {
     );
   }
   const checks = register as RegisterChecks;
-  // Registers the checks once now, so that a faulty module stops the start of the service and not the first check.
+  // Registers the checks once now. So a faulty module stops the start of the service, not the first check.
   checks(new CheckFunctionRegistry());
   return checks;
 }

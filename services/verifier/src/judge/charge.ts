@@ -11,8 +11,8 @@ import { insertCharge, sumCharges, updateCharge } from "../store/judge-results.t
 import type { JudgeOutcome, JudgeRun } from "./judge.ts";
 
 /**
- * Seconds by which a reservation outlives the judge run (GRACE_S), and the longest lifetime of a reservation that
- * SpendService allows (MAX_LIFETIME_S).
+ * Seconds by which a reservation outlives the judge run (GRACE_S). The longest lifetime of a reservation, by
+ * SpendService's contract (MAX_LIFETIME_S).
  */
 const GRACE_S = 60;
 const MAX_LIFETIME_S = 86_400;

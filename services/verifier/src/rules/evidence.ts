@@ -94,8 +94,8 @@ export interface Owners {
 }
 
 /**
- * Requires that an agent may verify in the agreed mode (Agenta `verification_policy.mode`). The modes are attestation
- * by the seller, verification by the buyer, and verification by a third party that is independent of both.
+ * Requires that an agent may verify in the agreed mode (Agenta `verification_policy.mode`). Depending on the mode, the
+ * agent must be the seller, the buyer, or a third party independent of both.
  *
  * @param owners undefined if the mode needs no third party, or if an agent is not registered
  * @throws DeputeError CONFLICT_OF_INTEREST

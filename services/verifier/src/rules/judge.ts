@@ -29,7 +29,7 @@ export function judgeFault(spec: VerificationSpec): { member: string; problem: s
   if (passThreshold === undefined || !(passThreshold >= 0 && passThreshold <= 1)) {
     return { member: "pass_threshold", problem: "llm_judge needs it, 0 to 1" };
   }
-  // Requires an odd number, because the median of an even number of scores may be a score that no evaluation gave.
+  // Requires an odd number. The median of an even number of scores may be a score that no evaluation gave.
   if (!Number.isInteger(evaluations) || evaluations < 1 || evaluations > 99 || evaluations % 2 === 0) {
     return { member: "evaluations", problem: "an odd number from 1 to 99 is needed" };
   }
