@@ -29,7 +29,7 @@ import { REVIEW_CURSOR } from "./store/registry-state.ts";
 /** Maximum length of a proposal's reason in characters. */
 const MAX_REASON = 4000;
 
-/** Thrown when an approved grant is refused for good, so that no retry follows. */
+/** Thrown when an approved grant fails with an error that a retry would get again. */
 class GrantRefused extends Error {
   readonly refusal: DeputeError;
 

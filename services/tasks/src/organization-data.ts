@@ -1,7 +1,8 @@
 import type { PurgeRule } from "@depute/core";
 
 /**
- * The rules for the tables of the tasks service when an organization is purged. docs/operations.md shows these rules.
+ * The rules by which a purge of an organization handles the tables of the tasks service. docs/operations.md shows these
+ * rules.
  */
 export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {

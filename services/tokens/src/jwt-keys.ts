@@ -33,7 +33,7 @@ interface JwtKeysOptions {
  */
 export class JwtKeys {
   readonly #options: JwtKeysOptions;
-  /** The opened private keys, by id; no more than are published. */
+  /** The opened private keys, by id; at most one for each published key. */
   readonly #opened = new Map<string, CryptoKey>();
 
   constructor(options: JwtKeysOptions) {

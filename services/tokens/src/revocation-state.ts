@@ -125,7 +125,7 @@ export class RevocationState {
     this.addPruned(place);
   }
 
-  /** Adds the position of a log entry whose content was deleted. */
+  /** Adds the position of a log entry without content, because the log was pruned. */
   addPruned({ sequence, head }: Place): void {
     if (sequence !== this.#sequence + 1) return;
     this.#sequence = sequence;

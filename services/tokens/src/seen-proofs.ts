@@ -166,8 +166,8 @@ export class SeenProofs implements UsedProofs {
   /** The horizon in the store. */
   #horizon = 0;
   /**
-   * The service refuses proofs up to this time, because an earlier process may have used them. Until the store is read,
-   * it refuses all proofs.
+   * The service refuses proofs up to this time, because an earlier process may have used them. Before `load`, the
+   * service refuses all proofs.
    */
   #unsureUntil = Number.POSITIVE_INFINITY;
   #raising: Promise<void> | undefined;

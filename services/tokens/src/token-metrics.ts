@@ -3,7 +3,7 @@ import type { DomainMetrics } from "@depute/service";
 import type { RevocationState } from "./revocation-state.ts";
 import type { Decision } from "./rules/audit-record.ts";
 
-/** Maximum number of reasons by which the counter of denials distinguishes. */
+/** Maximum number of distinct reasons in the counter of denials. Further reasons count as `other`. */
 const MAX_REASONS = 64;
 
 /** Counts denials, and the microcents that reservations and settlements change. */

@@ -82,7 +82,7 @@ export function attestationNotFound(id: string): DeputeError {
   });
 }
 
-/** An output as canonical JSON, the form in which outputs are hashed and compared. */
+/** An output as canonical JSON, the form that the service hashes and compares. */
 export interface CanonicalOutput {
   canonical: string;
   /**

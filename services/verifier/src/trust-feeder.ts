@@ -80,7 +80,7 @@ export class TrustFeeder {
     this.#results.start();
   }
 
-  /** Wakes both outboxes, for attestations and for verification results. Call this method after a row was added. */
+  /** Wakes both outboxes, for attestations and for verification results. Call this method after you add a row. */
   wake(): void {
     this.#outbox.wake();
     this.#results.wake();

@@ -55,8 +55,8 @@ export async function listWidenings(
   const { id, principal, manifest } = after;
   const comparesOtherManifests = manifest !== undefined && baseOf(id) === undefined;
   const others = comparesOtherManifests ? await otherManifests(tx, principal, id) : [];
-  // After a change of the key, the new manifest is not compared with the agent's previous one. It is compared with the
-  // manifests of the new key's other agents.
+  // After a change of the key, the agent's previous manifest does not count. The manifests of the new key's other
+  // agents count instead.
   const ownManifest =
     before === undefined || before.principal === principal ? before : { ...before, manifest: undefined };
   return widenings(after, { ownBounds: ownManifest, others });

@@ -56,7 +56,7 @@ function member(name: string, value: unknown): string {
   return `"${name}":${JSON.stringify(value)}`;
 }
 
-/** Returns a member whose value is stored as JSON text. */
+/** Returns a JSON member whose value is already JSON text. */
 function text(name: string, json: Uint8Array): string {
   return `"${name}":${utf8.decode(json)}`;
 }

@@ -31,7 +31,7 @@ export interface StoredGrant {
   readonly organization: string;
 }
 
-/** A grant before it is stored. */
+/** A grant without the members that the store adds. */
 export type NewGrant = Omit<StoredGrant, "createTime" | "organization">;
 
 const GRANT_ROW = row({

@@ -39,5 +39,5 @@ export type PurgeListener = (tx: WriteTx, taskId: string) => Promise<void>;
  */
 export type EraseListener = (tx: WriteTx, organization: string, limit: number) => Promise<number>;
 
-/** Whether a task may be dispatched although one of its contexts can no longer be read. */
+/** Whether the queue may dispatch a task that has lost one of its contexts. */
 export type MissingContextRule = (tx: ReadTx, taskId: string) => Promise<boolean>;

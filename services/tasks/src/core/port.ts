@@ -37,7 +37,7 @@ export interface TaskEngine {
    * @param events the observer runs only for changes with one of these events; if absent, for every change
    */
   observe(observer: TaskObserver, events?: ReadonlySet<TaskEventName>): void;
-  /** Adds a check that runs before a worker's result is accepted. */
+  /** Adds a check that runs before the engine accepts a worker's result. */
   checkResults(check: ResultCheck): void;
   /** Adds a listener to the purge of a task, so that a module can delete its rows of the task. */
   onPurge(listener: PurgeListener): void;
@@ -165,7 +165,7 @@ export interface WorkerQueue {
   heldBy(holder: string): Promise<Assignment[]>;
 }
 
-/** A draft from which a task is about to be created. */
+/** A draft for a task that the caller is about to create. */
 export interface Candidate {
   readonly draft: TaskDraft;
   /** The delegator's principal. The delegate must be visible to this principal. */
@@ -176,7 +176,7 @@ export interface Candidate {
   readonly work?: MoreOfWork;
 }
 
-/** A task to be created. */
+/** The facts from which the engine creates a task. */
 export interface Creation {
   readonly draft: TaskDraft;
   readonly admitted: Admitted;

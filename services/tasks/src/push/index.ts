@@ -33,7 +33,7 @@ function openPush(
 ): OpenModule {
   const { tasksPushCapacity: capacity, tasksPushPerAgent: perAgent } = settings;
   const allowed = new AllowedHosts(settings.tasksOutboundHosts);
-  // A task at an endpoint may be dispatched again without its contexts, because the endpoint already has them.
+  // The queue may dispatch a task at an endpoint again without its contexts, because the endpoint already has them.
   engine.allowMissingContexts(async (tx, taskId) => (await openRemote(tx, taskId)) !== undefined);
   if (allowed.isEmpty) return { close: async () => {} };
   // Streams occupy connections for a long time, so other calls have a separate connection pool.

@@ -2,8 +2,8 @@ import type { DenialReason } from "@depute/dct";
 import { normaliseTarget } from "./target.ts";
 
 /**
- * Restricts where a block is valid: its audiences, its tenants, and whether it can be used only once. An empty list
- * means no restriction.
+ * Restricts where a block is valid: for which audiences and tenants, and whether for one use only. An empty list means
+ * no restriction.
  */
 export interface Binding {
   readonly audiences: readonly string[];

@@ -7,7 +7,7 @@ export interface Actor {
   readonly act?: Actor;
 }
 
-/** A verified chain, from which a projection is made. Times are epoch milliseconds. */
+/** A verified chain for a projection. Times are epoch milliseconds. */
 export interface ProjectedChain {
   /** The platform's public URL. */
   readonly issuer: string;

@@ -41,7 +41,7 @@ import { decomposeContract, getContractLineage, listSubContractsOf } from "./dec
 import { purgeOrganization } from "./purge-organization.ts";
 import { verifyContract } from "./verify-contract.ts";
 
-/** Stands for a missing signature, so that the other rules of the message can be validated. */
+/** Stands for a missing signature, so that the validation can check the message's other rules. */
 const NO_SIGNATURE = "A".repeat(86);
 
 /** Handles the calls of ContractService (DelegateOS 5). */

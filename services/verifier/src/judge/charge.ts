@@ -101,7 +101,7 @@ async function reserve(
   ceiling: number,
   limitMs: number,
 ): Promise<(cost: number) => Promise<void>> {
-  // Without a token or a cost, no reservation is needed.
+  // A run without a token, or without a cost, needs no reservation.
   if (token === undefined || ceiling === 0) return async () => {};
   const ownOptions = () => ({ headers: ownHeaders("") });
   const { delegatee, result } = await tokens.inspectToken({ token }, ownOptions());

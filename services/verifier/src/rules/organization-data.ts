@@ -1,6 +1,8 @@
 import type { PurgeRule } from "@depute/core";
 
-/** The rules for the verifier's tables when an organization is purged. docs/operations.md shows these rules. */
+/**
+ * The rules by which a purge of an organization handles the verifier's tables. docs/operations.md shows these rules.
+ */
 export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {
     kind: "contracts",

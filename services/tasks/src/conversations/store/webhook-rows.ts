@@ -118,7 +118,7 @@ export async function noteEvent(tx: WriteTx, taskId: string, sequence: bigint): 
 /**
  * Returns up to `limit` webhooks with a delivery that is due, the longest overdue first.
  *
- * @param except delegators whose webhooks are left out
+ * @param except delegators whose webhooks the result omits
  */
 export async function dueWebhooks(
   tx: ReadTx,

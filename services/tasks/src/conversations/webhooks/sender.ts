@@ -200,6 +200,6 @@ async function drained(body: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const _ of body);
   } catch {
-    // The status code has already shown whether the delivery succeeded, so an error in the body is ignored.
+    // The status code has already shown whether the delivery succeeded, so this code ignores an error in the body.
   }
 }

@@ -26,7 +26,7 @@ const ORPHAN_MS = 60_000;
 export interface ContextKeeperOptions extends RegularPurgeOptions {
   readonly engine: Engine;
   readonly memory: ContextMemory;
-  /** Milliseconds for which the tombstone of a context is stored. */
+  /** Milliseconds for which the store keeps the tombstone of a context. */
   readonly tombstoneMs: number;
 }
 
@@ -66,7 +66,7 @@ export class ContextKeeper extends RegularPurge {
 
   async #endLost(tx: WriteTx, ids: readonly string[]): Promise<void> {
     for (const id of ids) {
-      // The context may have been revoked since the read.
+      // After the read above, another call may have revoked the context.
       if (!(await isInMemory(tx, id))) continue;
       await noteLost(tx, id);
       for (const taskId of await readCarriers(tx, id)) {

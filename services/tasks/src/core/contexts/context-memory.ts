@@ -27,7 +27,7 @@ export interface ContextMemory {
   readonly isAway: boolean;
 
   /**
-   * Returns the data of a context; undefined if it was lost.
+   * Returns the data of a context; undefined if the memory has lost it.
    *
    * @throws NotFetched, ContextsAway
    */

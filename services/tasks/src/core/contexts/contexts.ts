@@ -111,14 +111,16 @@ export async function revokeWithDerived(
   }
 }
 
-/** The readable contexts of a task, and the ids of its contexts that can no longer be read. */
+/** The contexts of a task: those that a worker can read, and the ids of the others. */
 export interface Carried {
   readonly contexts: SharedContext[];
   /** Ids of the contexts that can no longer be read: expired, revoked or lost. */
   readonly missingContextIds: string[];
 }
 
-/** Reads the contexts that a task carries, without those that can no longer be read. */
+/**
+ * Reads the contexts that a task carries. Puts the ids of expired, revoked and lost contexts into `missingContextIds`.
+ */
 export async function carriedContexts(
   tx: ReadTx,
   memory: ContextMemory,
@@ -211,8 +213,8 @@ export function newContext(
     externalId: envelope.id ?? "",
     owner,
     organization,
-    // A request id identifies one context of an owner. Without a request id, the context's own id is used, because it
-    // is unique.
+    // A request id identifies one context of an owner. Without a request id, the unique id of the context takes its
+    // place.
     requestId: request.requestId || id,
     digest: messageDigest(ShareContextRequestSchema, { ...request, requestId: "" }),
     // Readers do not learn the sources of a context.

@@ -73,7 +73,8 @@ export interface Created {
 type Known =
   | {
       readonly taskId: string;
-      readonly replace: false /** Whether the request id named it. */;
+      readonly replace: false;
+      /** Whether the request id names the task; otherwise the external id does. */
       readonly byRequest: boolean;
     }
   /** An earlier task whose external id the new task takes over. */
@@ -89,7 +90,7 @@ export async function findCreated(
   request: CreateRequest,
   memory: ContextMemory,
 ): Promise<string | undefined> {
-  // If the capability no longer exists, its agent cannot be determined. The search then uses the agent id that the
+  // If the capability no longer exists, the registry cannot name its agent. The search then uses the agent id that the
   // draft states.
   const existing = await findKnown(tx, request, request.draft.agentId, memory);
   return existing?.replace === false ? existing.taskId : undefined;

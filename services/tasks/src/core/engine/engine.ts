@@ -42,8 +42,8 @@ import {
 /** Maximum number of backoffs for which the engine sets a timer. Workers find further tasks by polling. */
 const MAX_LATER = 10_000;
 /**
- * Maximum number of open tasks whose records are held in memory. A record takes a few kilobytes, or up to 70 kilobytes
- * with a long description.
+ * Maximum number of open tasks in the record cache. A record takes a few kilobytes, or up to 70 kilobytes with a long
+ * description.
  */
 const MAX_RECORDS = 512;
 
@@ -146,14 +146,14 @@ export class Engine {
   }
 
   /**
-   * Sets the rule that decides which tasks may be dispatched after the loss of a context. If no rule is set, every task
-   * needs all its contexts.
+   * Sets the rule that decides which tasks the queue may dispatch after the loss of a context. Without a rule, every
+   * task needs all its contexts.
    */
   allowMissingContexts(rule: MissingContextRule): void {
     this.#allowsMissingContexts = rule;
   }
 
-  /** Whether a task may be dispatched although one of its contexts can no longer be read. */
+  /** Whether the queue may dispatch a task that has lost one of its contexts. */
   mayLackContexts(tx: ReadTx, taskId: string): Promise<boolean> {
     return this.#allowsMissingContexts(tx, taskId);
   }
@@ -172,10 +172,7 @@ export class Engine {
     return this.store.read((tx) => readTask(tx, taskId));
   }
 
-  /**
-   * Returns the newest record of a task, which may not be committed. Use it only for checks that a later change
-   * repeats.
-   */
+  /** Returns the newest record of a task, committed or not. Use it only for checks that a later change repeats. */
   async peek(taskId: string): Promise<TaskRecord | undefined> {
     return this.#newest(taskId) ?? (await this.find(taskId));
   }

@@ -119,13 +119,13 @@ export class SharedReads {
       sharedWatch?.after === after && sharedWatch.limit === limit && sharedWatch.version === version;
     if (sharedWatch !== undefined && isSame && nowMs - sharedWatch.atMs < maxAgeMs) return sharedWatch.events;
     const shared = { after, limit, version, atMs: nowMs, events: log.events(taskId, after, limit) };
-    // A failed read is not shared.
+    // If the read fails, the next watcher reads anew.
     shared.events.catch(() => this.#forget(taskId, shared));
     if (version > 0) this.#shared.set(taskId, shared);
     return shared.events;
   }
 
-  /** Drops the shared read of a task if no watcher of the task is left. Call it whenever a watcher leaves. */
+  /** Drops the shared read of a task if the task has no watcher left. Call this method whenever a watcher leaves. */
   leave(taskId: string): void {
     if (this.#options.wakeUps.version(taskId) === 0) this.#shared.delete(taskId);
   }

@@ -32,12 +32,12 @@ export class AssignmentStream {
     else this.#wake();
   }
 
-  /** Yields the assignments as they come, until the stream is closed. */
+  /** Yields each assignment when it is ready, until the stream closes. */
   assignments(): AsyncIterator<Assignment> {
     return { next: () => this.#next() };
   }
 
-  /** Ends the stream after its queued assignments have been sent. */
+  /** Ends the stream after it has sent its queued assignments. */
   finish(): void {
     if (this.#isClosed || this.#isFinishing) return;
     this.#isFinishing = true;

@@ -196,7 +196,11 @@ export async function reissuedAssignments(
 export async function roomOf(
   tx: ReadTx,
   { holder, capacity, agentId }: WorkerStream,
-): Promise<{ readonly room: number /** Whether the agent has limits. */; readonly isBounded: boolean }> {
+): Promise<{
+  readonly room: number;
+  /** Whether a limit bounds all streams of the agent together. */
+  readonly isBounded: boolean;
+}> {
   const room = capacity - (await countHeld(tx, holder));
   const limits = await readDelegateLimits(tx, agentId);
   if (limits === undefined) return { room, isBounded: false };

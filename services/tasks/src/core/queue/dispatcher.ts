@@ -66,7 +66,7 @@ export class Dispatcher {
     ];
   }
 
-  /** Opens a stream and dispatches tasks to it until it is closed. */
+  /** Opens a stream, and dispatches tasks to it until it closes. */
   open(worker: WorkerStream): AssignmentStream {
     const { agentId } = worker;
     const delegate = this.#delegates.get(agentId) ?? {
@@ -124,7 +124,7 @@ export class Dispatcher {
     return undefined;
   }
 
-  /** Ends an agent's streams with this name at all replicas, after their dispatched assignments are sent. */
+  /** Ends an agent's streams with this name at all replicas, after they have sent their dispatched assignments. */
   end(agentId: string, streamId: string): void {
     this.#endOwn(agentId, streamId);
     const { engine, bus } = this.#options;
@@ -176,7 +176,7 @@ export class Dispatcher {
   }
 
   #onStreamEnd(key: string): void {
-    // If wake-ups were lost, a stream may stay open until its worker ends the connection.
+    // If the wake-up was lost, the stream stays open until its worker ends the connection.
     if (key === ALL_KEYS) return;
     const [agentId, streamId] = JSON.parse(key) as [string, string];
     this.#endOwn(agentId, streamId);
@@ -215,7 +215,7 @@ export class Dispatcher {
   }
 
   #dispatch(delegate: Delegate): void {
-    // A dispatch that is already scheduled also covers this change.
+    // The scheduled dispatch covers this change too.
     if (delegate.isQueued) return;
     delegate.isQueued = true;
     const { engine, memory, onError } = this.#options;

@@ -8,7 +8,7 @@ import { isDelegate, isDelegator, isVisible, type Viewer } from "./visibility.ts
 export const MAX_ARTIFACTS = 100;
 export const MAX_ARTIFACT_BYTES = 256 * 1024 * 1024;
 
-/** An artifact as it is stored. */
+/** An artifact in the form in which the store has it. */
 export interface ArtifactRecord {
   readonly id: string;
   readonly taskId: string;

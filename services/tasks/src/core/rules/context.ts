@@ -26,7 +26,7 @@ export interface Reader {
 /** Where the data of a context is: in the store, in memory that no disk backs, or `nowhere` after its deletion. */
 export type DataPlace = "store" | "memory" | "nowhere";
 
-/** A context as it is stored. */
+/** A context in the form in which the store has it. */
 export interface ContextRecord {
   readonly id: string;
   /** The owner's own id for the context; empty for none. */
@@ -50,7 +50,7 @@ export interface ContextRecord {
   readonly dataIn: DataPlace;
 }
 
-/** Returns why a context can no longer be used; undefined while it is live. */
+/** Returns why a context has ended; undefined while it is live. */
 export function endOf(record: ContextRecord, nowMs: number): "revoked" | "expired" | "lost" | undefined {
   if (record.isRevoked) return "revoked";
   if (record.expireMs <= nowMs) return "expired";

@@ -22,7 +22,7 @@ export type Bounds = Amounts;
  */
 export interface Account {
   readonly limit: Bounds;
-  /** The amounts that are set aside for children that have not ended. */
+  /** The amounts that children reserve that have not ended. */
   readonly reserved: Amounts;
   /** The amounts that finished attempts and ended children have used. */
   readonly spent: Amounts;
@@ -37,7 +37,7 @@ export function openAccount(limit: Bounds): Account {
   return { limit, reserved: NOTHING, spent: NOTHING, attempt: NOTHING };
 }
 
-/** Returns the amounts that can still be used, or reserved for children. */
+/** Returns the amounts that the task can still use, or reserve for children. */
 export function available({ limit, reserved, spent, attempt }: Account): Bounds {
   return each((unit) => limit[unit] - reserved[unit] - spent[unit] - attempt[unit]);
 }

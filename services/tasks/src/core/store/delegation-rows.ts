@@ -8,7 +8,7 @@ const BLOCK_TASK_ROW = row({ task_id: text });
 export interface EndedDelegation {
   taskId: string;
   delegationId: string;
-  /** The revocation id of the delegation's block. Empty for a task that was created before this column existed. */
+  /** The revocation id of the delegation's block. Empty for a task from before this column existed. */
   revocationId: string;
   status: TaskStatus;
   attestationId: string;

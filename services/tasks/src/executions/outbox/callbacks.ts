@@ -103,7 +103,8 @@ export class Callbacks {
 
   async #look(signal: AbortSignal): Promise<number | undefined> {
     const { store, clock } = this.#options;
-    // A receipt waits until the previous receipt of its request was sent. So each round may make further receipts due.
+    // A receipt waits until the address has accepted the previous receipt of its request. So each round may make
+    // further receipts due.
     for (let more = true; more && !signal.aborted; ) {
       const due = await store.read((tx) => dueCallbacks(tx, clock.now(), AT_ONCE));
       await Promise.all(due.map((row) => this.#tell(row, signal)));

@@ -143,9 +143,9 @@ export function parentRefusal(
 
 /** The current load of an offer. */
 export interface Load {
-  /** Number of executions that were accepted and have not ended. */
+  /** Number of accepted executions that have not ended. */
   readonly open: number;
-  /** Number of requests that were accepted within the last minute. */
+  /** Number of requests that the platform accepted within the last minute. */
   readonly lastMinute: number;
 }
 

@@ -27,7 +27,7 @@ export interface ExecutionRecord {
   readonly approval: ApprovalState;
   readonly settlement: SettlementState;
   readonly limit: bigint;
-  /** The cost of the work; undefined until the work is completed. */
+  /** The cost of the work; undefined until its completion. */
   readonly finalAmount: bigint | undefined;
   /** The id of the charge; empty until the buyer is charged. */
   readonly captureId: string;

@@ -10,7 +10,7 @@ export const NEXT_STATES: Readonly<
   [HELD]: { paid: RELEASED, unpaid: REFUNDED },
 };
 
-/** Returns the state of a payment when the request is accepted. */
+/** Returns the state of a payment at the acceptance of the request. */
 export function firstState(escrowRequired: boolean): SettlementState {
   return escrowRequired ? HELD : AUTHORIZED;
 }

@@ -34,7 +34,7 @@ export async function endedExecutionsOf(tx: ReadTx, organization: string, limit:
   return rows.map((row) => row.request_id);
 }
 
-/** Returns the ids of requests that were rejected before a time, the oldest first. */
+/** Returns the ids of requests that the platform rejected before a time, the oldest first. */
 export async function rejectedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all(
     REQUEST_ID_ROW,

@@ -41,7 +41,7 @@ export interface StoredMessage {
   readonly effect: MessageEffect;
   /** The code of an error_response or of a refusal; 0 for neither. */
   readonly errorCode: number;
-  /** The reason for the refusal; empty if the message was accepted. */
+  /** The reason for the refusal; empty for an accepted message. */
   readonly reason: string;
   /** The id of the task whose held result the message contains; empty for none. */
   readonly carries: string;

@@ -33,7 +33,7 @@ function decisionOf({ verdict, comment }: Deciding): Decision {
 }
 
 /**
- * Records a decision in the review queue before the message is sent. So queue and messages never contain different
+ * Records a decision in the review queue before it sends the message. So queue and messages never contain different
  * decisions.
  */
 export async function decideFirst<T>(
@@ -50,7 +50,7 @@ export async function decideFirst<T>(
   return cap.engine.reviews.decide(taskId, decisionOf(intent), reviewer, options, send);
 }
 
-/** Records a question in the review queue before the message is sent. */
+/** Records a question in the review queue before it sends the message. */
 export async function inquireFirst<T>(
   cap: CapContext,
   { kind, context }: Sending,

@@ -9,8 +9,8 @@ import { readMessage } from "../store/message-rows.ts";
 import { findCapTask } from "../store/task-rows.ts";
 
 /**
- * Maximum number of held results in each of two groups that a message is compared with. The groups are the sender's
- * newest results, and the newest results that the sender oversees.
+ * Maximum number of held results in each of two groups. The comparison covers the sender's newest results, and the
+ * newest results that the sender oversees.
  */
 const MAX_HELD = 8;
 

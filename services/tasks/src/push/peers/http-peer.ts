@@ -45,7 +45,7 @@ export function httpPeer(
       body,
     });
     if (answer.status >= 200 && answer.status < 300) return answer;
-    // Aborts the request, because the rest of the response is not needed.
+    // Aborts the request, because this code does not need the rest of the response.
     over.abort();
     throw faultOfStatus(answer.status);
   }

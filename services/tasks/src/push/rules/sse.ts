@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { PeerFault, TOO_MUCH } from "./refusal.ts";
 
-/** A server-sent event before its data is parsed. */
+/** A server-sent event with its data as text. */
 export interface RawEvent {
   readonly event: string;
   readonly data: string;

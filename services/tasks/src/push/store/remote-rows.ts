@@ -2,7 +2,7 @@ import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depu
 
 const OWED_MS_ROW = row({ owed_ms: integer });
 
-/** A task at an agent's endpoint, from its begin until its end is known. */
+/** A task at an agent's endpoint whose end the platform does not know yet. */
 export interface Remote {
   /** The platform's id of the task at the endpoint. */
   readonly remoteId: string;
@@ -11,7 +11,7 @@ export interface Remote {
   readonly endpoint: string;
   /** The terms of the task as JSON; a repeated call sends them again. */
   readonly terms: string;
-  /** The id of the last relayed event; empty if none was relayed, or if the endpoint sends no ids. */
+  /** The id of the last relayed event; empty before the first one, or if the endpoint sends no ids. */
   readonly lastEventId: string;
   /** The state of the task at an A2A agent as JSON; empty before the agent's first response, and for NEKTE. */
   readonly peerState: string;

@@ -42,7 +42,7 @@ export class A2aDelegated {
   readonly #at: AtA2aAgent;
   readonly #peer: A2aPeer;
   readonly #remote: Remote;
-  /** Aborts when the task has ended on the platform, or when the work must be interrupted. */
+  /** Aborts when the task has ended on the platform, or when the platform wants to interrupt the work. */
   readonly #either: AbortSignal;
   /** The number of the delegator's answers before the task began at this agent. */
   readonly #earlierAnswers: number;
@@ -232,14 +232,14 @@ export class A2aDelegated {
     const { context } = this.#at;
     const prompt = question || "the agent needs an answer";
     const details = needs === "input" ? undefined : { needs };
-    // After a restart, the delegator's answer may already be stored.
+    // After a restart, the store may already have the delegator's answer.
     const answer = context.answers[state.answers] ?? (await this.#ask(prompt, details, needs));
     if (answer === undefined) return undefined;
     this.#unacknowledged = answerMessage(answer, state, this.#remote.remoteId, state.answers);
     return this.#unacknowledged;
   }
 
-  /** Asks the delegator. Returns undefined if the work is interrupted meanwhile. */
+  /** Asks the delegator. Returns undefined if the platform interrupts the work meanwhile. */
   async #ask(
     prompt: string,
     details: JsonValue | undefined,

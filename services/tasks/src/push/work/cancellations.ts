@@ -23,7 +23,7 @@ const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 600_000;
 /** Maximum number of attempts, over about three hours. After that, only the endpoint's own timeout can end the work. */
 const MAX_TRIES = 24;
-/** Maximum milliseconds between two reads of the store, in case a wake-up is lost. */
+/** Maximum milliseconds between two reads of the store, for cancellations whose wake-up is lost. */
 const LOOK_MS = 5000;
 
 export interface CancellationsOptions {

@@ -53,7 +53,7 @@ export class Delegated {
   readonly #at: AtPeer;
   readonly #remote: Remote;
   readonly #request: DelegateRequest;
-  /** Aborts when the task has ended on the platform, or the work must be interrupted. */
+  /** Aborts when the task has ended on the platform, or when the platform wants to interrupt the work. */
   readonly #either: AbortSignal;
   #peer: Peer;
   /** Whether the endpoint has shown that it has the task. */
@@ -287,7 +287,9 @@ export class Delegated {
     throw new WorkSuspension("");
   }
 
-  /** Waits, then opens another stream of the same work. Returns undefined if the work must be interrupted. */
+  /**
+   * Waits, then opens another stream of the same work. Returns undefined if the platform wants to interrupt the work.
+   */
   async #reopen(): Promise<OpenStream | undefined> {
     const { push, context } = this.#at;
     const { signal, interrupting } = context;

@@ -92,12 +92,12 @@ export class Dispatcher {
     await Promise.all([...this.#running].map(({ ended }) => ended));
   }
 
-  /** Whether new work is refused, because this process drains or closes. */
+  /** Whether this process takes no new work, because it drains or closes. */
   get #isClosing(): boolean {
     return this.#closing.signal.aborted || this.#options.stopping.aborted;
   }
 
-  /** Finds agents whose tasks were created before this process started, or whose wake-up was lost. */
+  /** Finds agents with tasks from before this process started, or with a lost wake-up. */
   #look(): void {
     const { engine, timers } = this.#options;
     engine.workers

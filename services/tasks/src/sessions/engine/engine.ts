@@ -186,8 +186,8 @@ export class SessionEngine {
 
   /**
    * Returns the first response to a repeated message, if the message is still the sender's latest. A sender that has
-   * sent a later message has the response, so an older repetition is refused. A different message with the same id is
-   * refused too.
+   * sent a later message has the response, so the engine refuses an older repetition. It also refuses a different
+   * message with the same id.
    *
    * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message
    */
@@ -269,7 +269,7 @@ export class SessionEngine {
   /**
    * Deletes the records of expired proofs, because the service refuses an expired proof anyway.
    *
-   * @returns whether more proofs may be expired
+   * @returns whether more expired proofs may exist
    */
   async forgetProofs(limit: number): Promise<boolean> {
     const nowMs = this.clock.now();

@@ -11,7 +11,7 @@ export interface KnownSession {
   readonly registryIds: ReadonlyMap<string, string>;
 }
 
-/** Maximum cached sessions (MAX_SESSIONS). A session with more than MAX_OBJECTS objects is not cached. */
+/** Maximum number of cached sessions (MAX_SESSIONS), and of objects in a cached session (MAX_OBJECTS). */
 const MAX_SESSIONS = 1000;
 const MAX_OBJECTS = 64;
 

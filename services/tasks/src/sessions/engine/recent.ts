@@ -28,7 +28,7 @@ export class RecentMessages {
     }
   }
 
-  /** Returns the messages after a position; undefined if the next message is not cached. */
+  /** Returns the messages after a position; undefined if the cache does not have the next message. */
   after(sessionId: string, ordinal: number, limit: number): MessageRow[] | undefined {
     const rows = this.#sessions.get(sessionId) ?? [];
     const from = rows.findIndex((row) => row.ordinal === ordinal + 1);
