@@ -23,7 +23,7 @@ export type DecisionKind = (typeof DECISION_KINDS)[number];
 /** One decision on authority. A decision names blocks by id and contains no usable credential. */
 export interface Decision {
   readonly kind: DecisionKind;
-  /** The principal of the caller; empty if the caller is known only after the decision. */
+  /** The principal of the caller; empty for a call that itself proves the principal. */
   readonly caller: string;
   /** The principal whose authority was proven; empty if none was proven. */
   readonly principal: string;

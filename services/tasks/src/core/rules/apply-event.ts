@@ -161,7 +161,8 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       return;
     case "changesRequested":
       after.reviewComment = payload.value.comment;
-      // A result that was attested without a lease does not count as an attempt.
+      // An attempt whose result is sent back does not count. A result that was attested without a lease has attempt 0,
+      // which must not become -1.
       after.attempt = Math.max(0, payload.value.attempt - 1);
       return;
     case "resumed":

@@ -173,7 +173,7 @@ export function exceeded(unit: Unit, needed: number, allowed: number): DeputeErr
   );
 }
 
-/** Returns the sum of two amounts, at most 2^53-1, because a JavaScript number represents no larger integer exactly. */
+/** Returns the sum of two amounts, at most 2^53-1, the largest safe integer of JavaScript. */
 function add(a: Amounts, b: Amounts): Amounts {
   return each((unit) => Math.min(a[unit] + b[unit], Number.MAX_SAFE_INTEGER));
 }

@@ -47,7 +47,10 @@ export interface Facts {
   readonly isEscalated: boolean;
   /** Whether a lineage exists whose root is the root of the task's id. */
   readonly hasLineage: boolean;
-  /** Whether the sender is a role, takes part in the lineage, or has received a message of the lineage. */
+  /**
+   * Whether the sender is a role or a participant of the lineage. A participant has sent or received a message inside
+   * the lineage.
+   */
   readonly isKnown: boolean;
   /** Whether a plain message from an overseer to the delegator counts as approval. */
   readonly plainApproval: boolean;
