@@ -26,7 +26,7 @@ import { provenOrganizations } from "./store/proofs.ts";
 /** Maximum number of grants of one authority. */
 export const MAX_GRANTS = 1_000;
 
-/** Path of the agent's URI in the request, for error messages. */
+/** Field of the agent's URI in the request, for errors. */
 const FIELD = "agent.card.agent_id";
 
 export interface AuthoritiesOptions {
@@ -57,11 +57,11 @@ export class Authorities {
 
   /**
    * Whether the domain of the agent's authority publishes the agent's key. Calls the domain over HTTP only if the
-   * configuration allows its host and the key has no grant yet. The caller must not hold an open transaction
-   * during the HTTP call.
+   * configuration allows its host and the key has no grant yet. The caller must not hold an open transaction during the
+   * HTTP call.
    *
-   * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does
-   * not answer)
+   * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does not
+   * answer)
    */
   async prove(agent: Agent, signal: AbortSignal): Promise<boolean> {
     const uri = agent.card?.agentId;
@@ -76,12 +76,11 @@ export class Authorities {
 
   /**
    * Assigns the URI of an agent's card to the agent, in the transaction of the registration. The agent's key gets a
-   * grant if the domain publishes the key. The key also gets a grant if it registers the first agent below the
-   * authority.
+   * grant if its domain publishes it, or if it registers the authority's first agent.
    *
    * @param isProven the result of `prove`
    * @throws DeputeError CALLER_NOT_ALLOWED (the key does not hold the authority), AGENT_EXISTS (another agent has the
-   *   URI), LIMIT_EXCEEDED
+   * URI), LIMIT_EXCEEDED
    */
   async claim(tx: WriteTx, agent: Agent, isProven: boolean): Promise<void> {
     const uri = agent.card?.agentId;
@@ -91,14 +90,15 @@ export class Authorities {
     const grants = await listGrants(tx, authority, "", MAX_GRANTS);
     const standing = authorityStanding(grants, key, this.#policy, this.#keys.isConfigured(authority));
     if (key === "") {
-      // An agent without a key cannot take part in ASP, so it gets no URI. If other principals hold the authority, its
-      // registration is refused.
+      // An agent without a key cannot take part in ASP, so it gets no URI. If other principals hold the authority, this
+      // code refuses the registration.
       if (standing === "taken") throw refusal(authority, standing);
       return putUri(tx, agent.id, undefined);
     }
     if (standing !== "holds") {
       if (!isProven && standing !== "first") throw refusal(authority, standing);
-      // The authority of a purged organization has no first holder: an operator grants it again.
+      // After a purge of an organization, the first registration no longer takes the organization's authority. An
+      // operator grants it again.
       if (!isProven && (await isPurged(tx, "authority", authority))) throw refusal(authority, "ungranted");
       const source = isProven ? AuthoritySource.PROVEN : AuthoritySource.FIRST;
       await this.add(tx, grants, { authority, principal: key, source, grantedBy: key });
@@ -108,8 +108,8 @@ export class Authorities {
   }
 
   /**
-   * Grants an authority to a principal. An existing grant stays, unless an operator or a holder of an operator's grant
-   * changes its source.
+   * Grants an authority to a principal. An existing grant stays, unless an operator, or a principal with an operator's
+   * grant, changes its source.
    *
    * @param grants the grants of the authority
    * @throws DeputeError LIMIT_EXCEEDED
@@ -141,8 +141,7 @@ export class Authorities {
       );
     }
     const [organization = "", ...others] = await provenOrganizations(tx, grant.grantedBy);
-    // A grantor that belongs to several organizations names none of them as owner. The grant then has no owning
-    // organization.
+    // If the grantor belongs to several organizations, no organization owns the grant.
     const owner = others.length === 0 ? organization : "";
     const newGrant = { ...grant, createTime: this.#clock.now(), organization: owner };
     await putGrant(tx, newGrant);
@@ -150,8 +149,8 @@ export class Authorities {
   }
 
   /**
-   * Finds the agent of a URI. Returns undefined if there is none, if it was removed, or if its key no longer holds the
-   * authority.
+   * Finds the agent of a URI. Returns undefined if none has the URI, if it was removed, or if its key no longer holds
+   * the authority.
    */
   async find(tx: ReadTx, uri: string): Promise<StoredAgent | undefined> {
     const id = await findAgentOfUri(tx, uri);
@@ -161,8 +160,8 @@ export class Authorities {
   }
 
   /**
-   * Gives the authority grant of a replaced key to the new key. The old key loses its grant only if the grant came
-   * from a first registration. A grant from an operator or the domain stays with both keys.
+   * Gives the grant of a replaced key to the new key. The replaced key loses its grant only if the grant came from a
+   * first registration. Otherwise both keys have it.
    */
   async replace(tx: WriteTx, { card }: Agent, from: string, to: string): Promise<void> {
     const authority = card === undefined ? undefined : authorityOf(card.agentId);
@@ -181,7 +180,7 @@ export class Authorities {
   }
 
   /**
-   * Checks that a URI is free. A URI is free if its agent was removed, or if its agent's key no longer holds the
+   * Requires that a URI is free. A URI is also free if its agent was removed, or if its agent's key no longer holds the
    * authority.
    */
   async #requireFree(tx: ReadTx, agent: Agent, uri: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type AllowedHosts, type Outbound, readText } from "@depute/service";
 
-/** Proves that a principal belongs to an authority, by the keys that the authority publishes. */
+/** Finds the keys that an authority publishes, which prove that a principal belongs to the authority. */
 export interface AuthorityKeys {
   /** Whether the configuration allows requests to the authority. */
   isConfigured(authority: string): boolean;
@@ -13,21 +13,18 @@ export interface AuthorityKeys {
   listKeys(authority: string, signal: AbortSignal): Promise<readonly string[]>;
 }
 
-/** The placeholder in the configured address. The name of the authority replaces it. */
+/** The placeholder in the configured URL. The name of the authority replaces it. */
 export const PLACEHOLDER = "{authority}";
-/**
- * Limits on a domain's HTTP response: IDLE_MS is the maximum time without data in milliseconds, MAX_BYTES is the
- * maximum size in bytes.
- */
+/** Limits of a domain's HTTP response: milliseconds without data (IDLE_MS), and size in bytes (MAX_BYTES). */
 const IDLE_MS = 5_000;
 const MAX_BYTES = 65_536;
-/** Maximum number of keys that are read from one document. */
+/** Maximum number of keys that the registry reads from one document. */
 const MAX_KEYS = 1_000;
 
 export interface PublishedKeysOptions {
   readonly hosts: AllowedHosts;
   readonly outbound: Pick<Outbound, "send">;
-  /** The address of a JSON Web Key Set. It contains {authority} as placeholder. */
+  /** The URL of a JSON Web Key Set, with {authority} as placeholder. */
   readonly address: string;
 }
 
@@ -63,7 +60,7 @@ export class PublishedKeys implements AuthorityKeys {
       };
       const answer = await this.#outbound.send(this.#addressOf(authority), options);
       const text = await readText(answer.body);
-      // A domain that does not publish the document publishes no keys.
+      // These statuses mean that the domain publishes no keys.
       if (answer.status === 404 || answer.status === 410) return [];
       if (answer.status !== 200) throw new Error(`the domain answered ${answer.status}`);
       return readEd25519Keys(JSON.parse(text));
@@ -82,7 +79,7 @@ export class PublishedKeys implements AuthorityKeys {
 }
 
 /**
- * Returns the Ed25519 keys of a JSON Web Key Set. Other keys are ignored.
+ * Returns the Ed25519 keys of a JSON Web Key Set. Ignores other keys.
  *
  * @throws Error for a malformed set
  */

@@ -32,28 +32,28 @@ export interface RegistryContext extends AgentMemory {
   /** The cache of compiled predicates. */
   readonly predicates: Predicates;
   /**
-   * Supplies the reference time of liveness checks. While many leases expire at once, this time stands still, so that
-   * agents stay discoverable.
+   * Supplies the reference time of liveness checks. While many leases expire at once, this time does not advance, so
+   * that agents stay discoverable.
    */
   readonly guard: RemovalGuard;
   readonly timers: Timers;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
-  /** Maximum number of entries that the change log keeps. */
+  /** Maximum number of entries in the change log. */
   readonly changesKept: number;
   /** Number of digits of a version hash. */
   readonly hashLength: number;
-  /** The platform's public address. */
+  /** The platform's public URL. */
   readonly publicUrl: string;
-  /** Whether callers have to present credentials. */
+  /** Whether callers must present credentials. */
   readonly needsCredentials: boolean;
   /** Whether the platform calls webhooks of A2A clients. */
   readonly callsWebhooks: boolean;
-  /** Whether the caller `local` also needs a registration statement for an agent with a key. */
+  /** Whether the caller `local` also needs a registration statement to register an agent with a key. */
   readonly proofRequired: boolean;
   /** Whether CAP's orchestrator may delegate to every agent. */
   readonly orchestratorMay: boolean;
-  /** The origins that registered addresses may have; an empty list allows all. */
+  /** The origins that registered URLs may have; an empty list allows all. */
   readonly endpointOrigins: readonly string[];
   /** Manages the authorities of agent URIs and their grants. */
   readonly authorities: Authorities;
@@ -61,28 +61,30 @@ export interface RegistryContext extends AgentMemory {
   readonly cardKey: CardKey;
   /** The principals that may widen the bounds of agents. */
   readonly boundsOperators: BoundsOperators;
-  /** Keys of operators, in base64url. The registry accepts trust imports and organization proofs from them. */
+  /**
+   * Keys of operators, in base64url. The registry accepts imports of trust and proofs of organizations from these keys.
+   */
   readonly trustOperators: readonly string[];
-  /** Whether a caller without credentials may create organization proofs. */
+  /** Whether a caller without credentials on an open loopback may create proofs of organizations. */
   readonly localProves: boolean;
   /** The four minimum scores of the trust levels 1, 2, 3 and 4. */
   readonly trustLevels: readonly number[];
-  /** The proposals of grants. */
+  /** The settings of proposals. */
   readonly proposals: ProposalSettings;
-  /** Principals that may call on behalf of CAP's orchestrator. */
+  /** Principals that may act as CAP's orchestrator. */
   readonly orchestrators: readonly string[];
 }
 
-/** What the handlers of proposals need. */
+/** The settings and functions for the handlers of proposals. */
 export interface ProposalSettings {
   /** Milliseconds until a proposal without a decision expires. */
   readonly timeoutMs: number;
   readonly grantors: Grantors;
-  /** Notes that a proposal owes a call to the verifier service. */
+  /** Starts the delivery of the calls that proposals owe to the verifier service. */
   wake(): void;
 }
 
-/** The bus topic that reports changed agents and capabilities. The key of a message is the agent's id. */
+/** The bus topic that reports changed agents and capabilities. The key is the agent's id. */
 export const AGENTS_TOPIC = "agents";
 
 /**
@@ -103,7 +105,7 @@ export async function recordChange(
 }
 
 /**
- * Identifies the caller, even in calls that need no credentials. Wrong credentials are refused, never ignored.
+ * Identifies the caller, even in calls that need no credentials. Refuses wrong credentials instead of ignoring them.
  *
  * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
  */
@@ -112,8 +114,7 @@ export function identify({ authority }: RegistryContext, context: HandlerContext
 }
 
 /**
- * Returns the viewer of a call: the principal that the request names. If the request names none, the viewer is the
- * caller.
+ * Returns the viewer of a call: the principal that the request names or, if it names none, the caller.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED when the request names a principal other than the caller
  */
@@ -130,7 +131,11 @@ export function viewerFor(identity: Identity, requestedViewer: string): Viewer {
   );
 }
 
-/** @throws DeputeError CALLER_NOT_ALLOWED when the caller is not the agent's principal */
+/**
+ * Requires that the caller may act for a principal.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED
+ */
 export function checkMayActFor(identity: Identity, principal: string, field: string): void {
   if (mayActFor(identity, principal)) return;
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may do this", {
@@ -139,9 +144,9 @@ export function checkMayActFor(identity: Identity, principal: string, field: str
 }
 
 /**
- * Finds the caller's agent, if it is not removed.
+ * Finds an agent of the caller that is not removed.
  *
- * @param field the path of the id in the request
+ * @param field the field of the id in the request
  * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED
  */
 export async function findCallersAgent(
@@ -157,9 +162,10 @@ export async function findCallersAgent(
 }
 
 /**
- * Finds an agent whose registration, status or offers the caller may end: the caller's agent, or for an operator any agent.
+ * Finds an agent whose registration, status or offers the caller may end: the caller's agent, or for an operator any
+ * agent.
  *
- * @param field the path of the id in the request
+ * @param field the field of the id in the request
  * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED
  */
 export async function findAgentToEnd(

@@ -3,17 +3,18 @@ import { canonicalBytes, invalid } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-/** The answers to repeated requests. */
+/** The stored responses to requests, for replays. */
 export const requests = new RequestMemory("requests");
 
-// Maximum nesting of a request in canonical JSON. It is never reached, because protobuf's own limit is lower.
+// Maximum nesting of a request in canonical JSON. No request reaches it, because protobuf's own limit is lower.
 const MAX_DEPTH = 256;
 
-/** The idempotency record of one mutating call. */
+/** The stored response of one mutating call. */
 export interface IdempotentCall<Answer extends DescMessage> {
   /**
-   * Reads the stored response to an earlier identical call. Returns undefined for a first call. Throws
-   * DeputeError REQUEST_ID_REUSED.
+   * Returns the stored response of an earlier identical call; undefined for a first call.
+   *
+   * @throws DeputeError REQUEST_ID_REUSED
    */
   findAnswer(tx: ReadTx): Promise<MessageShape<Answer> | undefined>;
   /** Stores the response, in the same transaction as the change. */
@@ -21,8 +22,8 @@ export interface IdempotentCall<Answer extends DescMessage> {
 }
 
 /**
- * Makes a call idempotent: a second call with the same request id gets the first response. The digest of a
- * request uses canonical JSON, because encoders may order map members differently.
+ * Makes a call idempotent: a second call with the same request id gets the first response. The digest of a request
+ * rests on canonical JSON, because encoders may order map members differently.
  *
  * @throws DeputeError INVALID_REQUEST when the request has no JSON form
  */
@@ -43,7 +44,7 @@ export function idempotentCall<Request extends DescMessage, Answer extends DescM
 }
 
 /**
- * The digest of a request: SHA-256 of the message type and canonical JSON, 64 hexadecimal digits.
+ * Returns the digest of a request: SHA-256 of the message type and canonical JSON, 64 hexadecimal digits.
  *
  * @throws DeputeError INVALID_REQUEST when the request has no JSON form
  */

@@ -47,13 +47,10 @@ import { readLastUp } from "./store/registry-state.ts";
 /** Size of the database's page cache in MiB: enough for the frequently used rows of about 100,000 agents. */
 const READ_CACHE_MIB = 64;
 
-/**
- * Maximum number of recently read agents in the cache. Each takes some kilobytes, or up to 70 kilobytes with a large
- * manifest.
- */
+/** Maximum number of agents in the cache. Each takes some kilobytes, or up to 70 kilobytes with a large manifest. */
 const RECENT_AGENTS = 256;
 
-/** The registry module: agents, their capabilities and their liveness. */
+/** The registry service: agents, their capabilities and their liveness. */
 export const registry = defineService({
   name: "registry",
   audit: { quiet: [AgentService.method.heartbeatAgent] },
@@ -165,8 +162,8 @@ export const registry = defineService({
       log.warn("DEPUTE_TRUST_OPERATORS is empty: only the role operator proves organizations");
     }
     const lastUp = await store.read(readLastUp);
-    // While this process was down, agents could extend their leases at another replica. So they get no additional time
-    // to reconnect.
+    // While this process was down, agents could extend their leases at another replica. So this process grants no extra
+    // time to reconnect.
     const hasPeer = deps.isReplicated && lastUp !== undefined && clock.now() - lastUp <= 2 * MARK_INTERVAL_MS;
     const hosts = readHosts(settings.aspAuthorityHosts);
     const outbound = new Outbound({ hosts });
@@ -192,7 +189,7 @@ export const registry = defineService({
       hashLength: Number(settings.versionHashLength),
       needsCredentials: deps.auth !== "open",
       callsWebhooks: settings.a2aWebhookHosts.length > 0,
-      // A getter, because the address is known only after the server listens.
+      // A getter, because the URL is known only after the server listens.
       get publicUrl() {
         return deps.publicUrl;
       },
@@ -252,7 +249,11 @@ export const registry = defineService({
   },
 });
 
-/** @throws SettingsError unless there are four thresholds between 0 and 100 that ascend */
+/**
+ * Parses the thresholds of the trust levels.
+ *
+ * @throws SettingsError unless there are four thresholds between 0 and 100 that ascend
+ */
 function readLevels(texts: readonly string[]): number[] {
   const levels = texts.map(Number);
   const ascend = levels.every((level, i) => level > (levels[i - 1] ?? 0) && level <= 100);
@@ -260,17 +261,25 @@ function readLevels(texts: readonly string[]): number[] {
   throw new SettingsError("DEPUTE_TRUST_LEVELS: set four ascending scores, for example 25,50,75,90");
 }
 
-/** The shortest and the longest time of a proposal, in milliseconds. */
+/** The minimum and maximum timeout of a proposal, in milliseconds. */
 const TIMEOUT_RANGE = [1_000, 365 * 86_400_000] as const;
 
-/** @throws SettingsError for a time that a review cannot have */
+/**
+ * Requires a timeout that a review can have.
+ *
+ * @throws SettingsError
+ */
 function readTimeout(ms: number): number {
   const [min, max] = TIMEOUT_RANGE;
   if (ms >= min && ms <= max) return ms;
   throw new SettingsError("DEPUTE_PROPOSAL_TIMEOUT: set a duration from 1s to 8760h");
 }
 
-/** @throws SettingsError for a malformed host */
+/**
+ * Parses the hosts of authorities.
+ *
+ * @throws SettingsError for a malformed host
+ */
 function readHosts(texts: readonly string[]): AllowedHosts {
   try {
     return new AllowedHosts(texts);
@@ -279,7 +288,11 @@ function readHosts(texts: readonly string[]): AllowedHosts {
   }
 }
 
-/** @throws SettingsError for a malformed address, or an address without the placeholder */
+/**
+ * Requires a valid URL with the placeholder.
+ *
+ * @throws SettingsError
+ */
 function readAddress(text: string): string {
   const sample = text.replaceAll(PLACEHOLDER, "a.example");
   if (text.includes(PLACEHOLDER) && /^https?:/.test(text) && URL.canParse(sample)) return text;
@@ -288,7 +301,11 @@ function readAddress(text: string): string {
   );
 }
 
-/** @throws SettingsError for a malformed origin */
+/**
+ * Parses the origins of registered URLs.
+ *
+ * @throws SettingsError for a malformed origin
+ */
 function readOrigins(texts: readonly string[]): string[] {
   return texts.map((text) => {
     const origin = originOf(text);

@@ -7,20 +7,20 @@ import { writeLastUp } from "./store/registry-state.ts";
 
 /** Milliseconds between checks for ended leases of agents. */
 const CHECK_INTERVAL_MS = 1_000;
-/** Milliseconds between writes of the time at which the registry last ran. */
+/** Milliseconds between two writes of the time at which the registry last ran. */
 export const MARK_INTERVAL_MS = 10_000;
 /** Maximum number of leases that one transaction marks as ended. */
 const BATCH_SIZE = 200;
 
 /** The periodic check of agents' leases while the registry runs. An agent with a current lease counts as alive. */
 export interface LeaseWatch {
-  /** Waits for the current check, and writes the time at which the registry last ran. */
+  /** Waits for the current check, and then writes the time at which the registry last ran. */
   stop(): Promise<void>;
 }
 
 /**
- * Notifies watchers of ended leases. Discovery does not depend on this watch, because discovery itself compares
- * times (rules/agent.ts). The watch only appends to the change log, within one second after a lease ends.
+ * Notifies watchers of ended leases: appends changes to the log within a second after leases end. Discovery does not
+ * depend on this loop, because discovery compares times (rules/agent.ts).
  */
 export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWatch {
   let markedAt = registry.clock.now();
@@ -53,7 +53,7 @@ export async function appendLostChanges(registry: RegistryContext): Promise<void
     registry.store.read(async (tx) => endedLeases(tx, (await registry.guard.view(tx)).asOf, BATCH_SIZE));
   while ((await findEnded()).length > 0) {
     await registry.store.write(async (tx) => {
-      // Reads the ended leases again, because a heartbeat may arrive between the two transactions.
+      // Reads the ended leases again, because a heartbeat may have arrived between the two transactions.
       for (const id of await endedLeases(tx, (await registry.guard.view(tx)).asOf, BATCH_SIZE)) {
         await markEnded(tx, id);
         const agent = await findAgent(tx, id);

@@ -10,15 +10,15 @@ import { countJsonValues } from "@depute/service";
 import { authorOf } from "./rules/proposal.ts";
 import type { StoredProposal } from "./store/proposals.ts";
 
-/** Maximum size of a manifest that a review contains: bytes of JSON, and values in it. */
+/** Maximum size of a manifest inside a review: its bytes of JSON, and the number of its values. */
 const MAX_MANIFEST_BYTES = 256 * 1024;
 const MAX_MANIFEST_VALUES = 4096;
 /** Maximum length of a review's title and subject, in characters. */
 const MAX_TITLE = 256;
 
 /**
- * Returns the request for the review of a proposal. It depends on stored members only, so that a retry sends an identical
- * request.
+ * Returns the request for the review of a proposal. The request depends only on stored members, so a retry sends an
+ * identical request.
  */
 export function reviewRequestOf(
   proposal: StoredProposal,
@@ -40,7 +40,7 @@ export function reviewRequestOf(
   };
 }
 
-/** What a reviewer reads of a proposal. */
+/** Returns the subject, title and content that a reviewer reads. */
 function describe({ proposer, record }: StoredProposal): {
   subject: string;
   title: string;

@@ -29,7 +29,7 @@ import { REVIEW_CURSOR } from "./store/registry-state.ts";
 /** Maximum length of a proposal's reason in characters. */
 const MAX_REASON = 4000;
 
-/** The refusal of an approved grant, which a retry would get again. */
+/** Thrown when an approved grant fails with an error that a retry would get again. */
 class GrantRefused extends Error {
   readonly refusal: DeputeError;
 
@@ -41,8 +41,8 @@ class GrantRefused extends Error {
 
 /**
  * Connects proposals to the review queue of the verifier service. The transaction that creates or withdraws a proposal
- * also notes the call that the verifier has yet to get. The transaction that makes a grant also ends the proposal and
- * stores the position in the stream of reviews, so that a crash neither loses a decision nor applies it twice.
+ * also records the owed call to the verifier. The transaction that makes a grant also ends the proposal and stores the
+ * position in the stream of reviews. So a crash neither loses a decision nor applies it twice.
  */
 export class ProposalReviews {
   readonly #registry: RegistryContext;
@@ -77,7 +77,7 @@ export class ProposalReviews {
     this.#queue.start();
   }
 
-  /** Notes that a proposal owes a call to the verifier. */
+  /** Starts the delivery of owed calls to the verifier. */
   wake(): void {
     this.#outbox.wake();
   }
@@ -123,8 +123,8 @@ export class ProposalReviews {
     const state = outcomeOf(reviewState);
     const proposal = await findProposal(tx, id);
     if (state === undefined || proposal?.state !== ProposalState.PENDING) return;
-    // The review counts once the verifier has answered that it is the proposal's review. Otherwise another caller could
-    // take its id and decide it first.
+    // The review counts only after the verifier has confirmed it as the proposal's review. Otherwise another caller
+    // could create a review with this id and decide it first.
     if (proposal.owed === "create") throw notCreated();
     const { grant } = proposal.record;
     if (state === ProposalState.GRANTED && grant.case !== undefined) {
@@ -155,7 +155,7 @@ export class ProposalReviews {
   }
 }
 
-/** The error after which the stream is followed again: the outbox delivers the proposal first. */
+/** Returns the error after which the follower reads the stream again. Meanwhile the outbox delivers the proposal. */
 function notCreated(): DeputeError {
   return new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "the review of a proposal is not created yet", {
     metadata: { service: "verifier" },

@@ -8,8 +8,8 @@ import { countLeases } from "./store/leases.ts";
 const COUNT_INTERVAL_MS = 1_000;
 
 /**
- * Supplies the reference time of liveness checks. The guard counts the current leases when a caller needs the time,
- * at most once a second. So even the first call after many leases expired at once uses a fresh count.
+ * Supplies the reference time of liveness checks. The guard counts the current leases when a caller needs the time, at
+ * most once a second. So even the first call after many leases have expired at once gets a fresh count.
  */
 export class RemovalGuard {
   readonly #clock: Clock;
@@ -19,7 +19,7 @@ export class RemovalGuard {
   /**
    * Creates a guard.
    *
-   * @param lastUp the time at which the registry last ran, epoch ms
+   * @param lastUp the time at which the registry last ran, epoch milliseconds
    */
   constructor(clock: Clock, lastUp: number | undefined) {
     this.#clock = clock;
@@ -41,8 +41,8 @@ export class RemovalGuard {
   }
 
   /**
-   * The liveness view according to the last count of leases. Undefined if that count is too old; a new count
-   * reads the store.
+   * The liveness view by the last count of leases. Undefined if that count is too old; a new count needs a read of the
+   * store.
    */
   get cachedView(): LivenessView | undefined {
     const now = this.#clock.now();

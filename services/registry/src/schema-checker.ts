@@ -16,13 +16,13 @@ import { DeputeError, ErrorReason, type FieldViolation } from "@depute/core";
 import { fromConnectError } from "@depute/service";
 import { countChecks, type SchemaToCheck } from "./rules/schema-checks.ts";
 
-/** Maximum number of calls of the verifier for one publication. */
+/** Maximum number of calls to the verifier for one publication. */
 export const MAX_SCHEMA_CHECKS = 2_000;
 
 /** Maximum number of concurrent calls to the verifier. */
 const CONCURRENCY = 4;
 
-/** Reasons with which the verifier reports that a schema is invalid or exceeds limits. */
+/** Errors by which the verifier states that a schema is invalid or exceeds limits. */
 const FAULTS_OF_THE_SCHEMA: readonly ErrorReason[] = [
   ErrorReason.SCHEMA_INVALID,
   ErrorReason.UNSUPPORTED_PATTERN,
@@ -30,7 +30,7 @@ const FAULTS_OF_THE_SCHEMA: readonly ErrorReason[] = [
   ErrorReason.INVALID_REQUEST,
 ];
 
-/** Checks users' schemas by calls to the verifier. The verifier can stop a compilation that takes too long. */
+/** Checks users' schemas by calls to the verifier, which can stop a compilation that takes too long. */
 export interface SchemaChecker {
   /**
    * Compiles each schema and checks its examples.
@@ -113,14 +113,14 @@ async function checkSchema(
   }
 }
 
-/** Returns the description of a fault, without the field name that the verifier's request uses. */
+/** Returns the description of a fault, without the field name of the verifier's request. */
 function descriptionOf({ violations, message }: DeputeError): string {
   return violations.map(({ description }) => description).join("; ") || message;
 }
 
-/** Converts a failed verifier call to this service's error. */
+/** Converts the error of a call to the verifier to the registry's error. */
 function refusal(caught: unknown, field: string): DeputeError {
-  // The caller has disconnected, so the error is not converted.
+  // The caller has left, so this code does not convert the error.
   if (caught instanceof ConnectError && caught.code === Code.Canceled) throw caught;
   const error = fromConnectError(caught);
   switch (error.reason) {

@@ -12,8 +12,8 @@ const settings: SettingsTable & typeof CORE_SETTINGS = {
 };
 
 /**
- * Methods whose allowed calls the audit log omits: a worker's calls under its lease, and its polls for tasks. The
- * dispatch of the assignment has already allowed the calls under the lease.
+ * Methods whose allowed calls the audit log omits: a worker's calls under its lease, and its polls for tasks. The audit
+ * log has the dispatch that began the lease.
  */
 const { method } = WorkerService;
 const QUIET = [
@@ -47,8 +47,7 @@ export const tasks = defineService({
       await core.start();
       for (const module of open) await module.start?.();
     } catch (error) {
-      // Closes the store and the opened modules. Otherwise they would keep the process alive after the failed
-      // start.
+      // Closes the store and the open modules. Otherwise they would keep the process alive after the failed start.
       await close();
       throw error;
     }

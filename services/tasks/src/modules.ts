@@ -7,7 +7,7 @@ import { reviews } from "./reviews/index.ts";
 import { sessions } from "./sessions/index.ts";
 
 /**
- * The modules that extend the task engine. They open, and observe task changes, in this order. They close in the
- * reverse order.
+ * The modules that extend the task engine. They open and observe task changes in this order, and close in reverse
+ * order.
  */
 export const MODULES: readonly TasksModule[] = [conversations, executions, reviews, push, messages, sessions];

@@ -14,7 +14,7 @@ const TIMEOUT_MS = 10_000;
 /** Maximum number of key changes that one step reports. */
 const BATCH = 100;
 
-/** Errors that a retry would get again. */
+/** Errors that a repeated report would get again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
   ErrorReason.INVALID_REQUEST,
@@ -30,13 +30,13 @@ interface AgentKeysOptions {
   registry: Transport;
   /** Returns the platform's address, which is known only after the server listens. */
   publicUrl(): string;
-  /** The right to report; undefined without replicas. */
+  /** The lease of the reports; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
 /**
- * Reports to the registry that an agent's kept key was replaced (DelegateOS 13.3). The rotation's transaction
- * stores the report. The service deletes the report after the registry's response.
+ * Reports to the registry that a key of an agent was replaced (DelegateOS 13.3). The rotation's transaction stores the
+ * report. The service deletes the report after the registry's response.
  */
 export class AgentKeys {
   readonly #options: AgentKeysOptions;
@@ -53,8 +53,8 @@ export class AgentKeys {
   }
 
   /**
-   * Schedules the reports that a restart interrupted. The reports run in the next turn of the event loop. The registry
-   * may start in the same process after this service.
+   * Schedules the stored reports of an earlier process. They start in the next turn of the event loop. The registry may
+   * start in the same process after this service.
    */
   start(): void {
     const { timers, lease } = this.#options;
@@ -63,7 +63,7 @@ export class AgentKeys {
     );
   }
 
-  /** Starts reporting after a key was replaced. */
+  /** Starts to report after a key was replaced. */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();
@@ -78,7 +78,7 @@ export class AgentKeys {
 
   async #step(): Promise<boolean> {
     const { store, lease } = this.#options;
-    // The replica with the lease reports the changes.
+    // Only the replica with the lease reports.
     if (lease?.isHeld === false) return false;
     const changes = await store.read((tx) => firstKeyChanges(tx, BATCH));
     let failure: unknown;
@@ -87,11 +87,11 @@ export class AgentKeys {
       try {
         await this.#report(change);
       } catch (thrown) {
-        // The service is closing. The report is made after its next start.
+        // The service is closing, so the next start repeats the report.
         if (this.#closing.signal.aborted) return false;
         failure = fromConnectError(thrown);
-        // SIGNATURE_INVALID concerns this agent only (a wrong time in its statement), so the loop continues with the
-        // other agents. Any other failure, such as an unavailable registry, affects all agents.
+        // SIGNATURE_INVALID concerns this agent only (a wrong time in its statement), so the loop continues. Any other
+        // failure, such as an unavailable registry, affects all agents.
         if ((failure as { reason: ErrorReason }).reason === ErrorReason.SIGNATURE_INVALID) continue;
         throw failure;
       }
@@ -102,7 +102,11 @@ export class AgentKeys {
     return reportedCount > 0;
   }
 
-  /** @throws DeputeError, ConnectError for failures that need a retry */
+  /**
+   * Reports one change.
+   *
+   * @throws DeputeError, ConnectError for failures that need a retry
+   */
   async #report({ keyId, successorId }: KeyChange): Promise<void> {
     const { store, clock, keys, log, publicUrl } = this.#options;
     const [key, successor] = await store.read(async (tx) => [

@@ -14,7 +14,7 @@ const BATCH = 1024;
 /** Maximum number of decisions that wait in memory while the store is unavailable. */
 const MAX_WAITING = 100_000;
 
-/** The name of this service in its records. */
+/** The source that the records of this service name. */
 const OWN_SOURCE = "tokens";
 
 interface AuditOptions {
@@ -25,16 +25,16 @@ interface AuditOptions {
   timers: Timers;
   log: Logger;
   maxWaiting?: number;
-  /** Called with each decision of this service, once its change is durable. */
+  /** Called with each decision of this service. For a decision with a change, called after the change is durable. */
   onDecision?: (decision: Decision) => void;
   /** Called when a seal is durable. */
   onSealed?: () => void;
 }
 
 /**
- * The append-only record of every decision on authority. A change and its decisions commit in one transaction.
- * A verification does not wait for a write: its decision joins a batch that is durable within a second. The
- * batch is bounded. While the batch is full, the service makes no further decision.
+ * The append-only record of every decision on authority. A change and its decisions commit in one transaction. A
+ * verification does not wait for a write: its decision joins a batch that is durable within a second. While the batch
+ * is full, the service makes no further decision.
  */
 export class AuditLog {
   readonly #options: AuditOptions;
@@ -58,7 +58,7 @@ export class AuditLog {
   /**
    * Records the decisions of another service. A repeated batch changes nothing.
    *
-   * @param source the service
+   * @param source the name of the service
    * @param batchId the batch's id, unique for its service
    */
   async record(source: string, batchId: string, decisions: readonly AuditedDecision[]): Promise<void> {
@@ -69,7 +69,7 @@ export class AuditLog {
   }
 
   /**
-   * Requires that the batch has room. Call it before each decision.
+   * Requires that the batch has room. Call this method before each decision.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
@@ -77,7 +77,7 @@ export class AuditLog {
     this.#batches.assertRoom();
   }
 
-  /** Records a decision that changes nothing else. The record is durable within a second. */
+  /** Records a decision without a change. The record is durable within a second. */
   add(decision: Decision): void {
     this.#options.onDecision?.(decision);
     this.#batches.add(this.#inCall(decision));
@@ -106,7 +106,7 @@ export class AuditLog {
   }
 }
 
-/** Returns the circumstances for a record, without empty members. */
+/** Returns the circumstances of a call without its empty members. */
 function toAuditedCall({ caller: _, ...call }: CurrentCall): AuditedCall {
   return Object.fromEntries(Object.entries(call).filter(([, value]) => value !== ""));
 }

@@ -2,12 +2,12 @@ import type { Timers } from "@depute/core";
 import type { Logger, WorkLease } from "@depute/service";
 
 const RETRY_MS = 5000;
-/** Milliseconds between two looks for work that another replica has left. */
+/** Milliseconds between two checks for work that a lost replica has left. */
 const TAKEOVER_MS = 2000;
 
 /**
- * Runs background work in steps. The store holds the open work, so that a restart continues it. A failed step is
- * retried later.
+ * Runs background work in steps. The store holds the open work, so a restarted process continues it. The loop retries a
+ * failed step later.
  */
 export class BackgroundWork {
   readonly #step: () => Promise<boolean>;
@@ -45,7 +45,7 @@ export class BackgroundWork {
     if (!this.#isRunning) this.#running = this.#run();
   }
 
-  /** Starts the work, and continues the work of lost replicas while this process holds the lease. */
+  /** Starts the work, and repeats the check for open work while this process holds the lease. */
   takeOver(lease: WorkLease): void {
     lease.onTaken(() => this.wake());
     lease.onWake(() => this.wake());
@@ -75,7 +75,8 @@ export class BackgroundWork {
       this.#log.error({ err }, `${this.#purpose}; trying again`);
       if (!this.#closed) this.#cancelRetry = this.#timers.after(RETRY_MS, () => this.wake());
     }
-    // This flag is cleared in the same turn as the last empty step. So a later `wake` starts a new run.
+    // The loop clears this flag in the same turn as the last step without work. A later `wake` therefore starts a new
+    // run.
     this.#isRunning = false;
   }
 }

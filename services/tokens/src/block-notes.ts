@@ -4,7 +4,7 @@ import { type Binding, isBinding } from "./rules/bindings.ts";
 import { bindBlock, readBindings, readNotedBlocks, useBlock } from "./store/binding-rows.ts";
 import { readSpend } from "./store/spend-rows.ts";
 
-/** Maximum number of blocks with cached records. A block takes about 300 bytes, more with many bindings. */
+/** Maximum number of blocks with cached limits. A block takes about 300 bytes, more with many bindings. */
 const MAX_KNOWN = 10_000;
 
 /** The recorded limits of several blocks. */
@@ -19,18 +19,18 @@ export interface Notes {
 
 /** Reads and writes the recorded limits of blocks. */
 export interface BlockRecords {
-  /** Prepares the first read. */
+  /** Loads the ids of blocks with recorded limits. Call it before the first read. */
   start(): Promise<void>;
-  /** Notes the spend of a block, within the transaction that changes it. */
+  /** Notes the spend of a block, in the transaction that changes it. */
   count(tx: WriteTx, revocationId: string, counted: number): void;
-  /** Binds a block, within the caller's transaction. */
+  /** Binds a block, in the caller's transaction. */
   bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void>;
-  /** Reads the records of blocks; undefined if no block has a record. */
+  /** Reads the recorded limits of blocks; undefined if no block has any. */
   read(revocationIds: readonly string[]): Promise<Notes | undefined>;
   /**
    * Durably marks single-use blocks as used: all of them, or none if one was used before.
    *
-   * @returns false if one was used before
+   * @returns false if one of the blocks was used before
    */
   useUp(blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[]): Promise<boolean>;
 }
@@ -41,22 +41,22 @@ interface Note {
   readonly bindings: readonly Binding[];
 }
 
-/** Thrown to roll back the transaction when one of its blocks was used before. */
+/** Thrown to roll back the transaction when one of the blocks was used before. */
 class UsedError extends Error {}
 
 /**
  * The recorded limits of blocks: spend, bindings and single use. Every verification needs them, but most blocks have
- * none. So memory holds the ids of all blocks with records, and caches recently read records. Only this process writes
- * to the store, so the memory stays correct. Reads of the store would be slow, because they wait until concurrent
- * writes are durable.
+ * none. So memory holds the ids of all blocks with limits, and caches recently read limits. Only this process writes to
+ * the store, so the memory stays correct. Reads of the store would be slow, because they wait until concurrent writes
+ * are durable.
  */
 export class BlockNotes implements BlockRecords {
   readonly #store: Store;
   readonly #max: number;
   readonly #notedIds = new RevocationSet();
-  /** The cached records by block, least recently used first. */
+  /** The cached limits by block, least recently used first. */
   readonly #notesById = new Map<string, Note>();
-  /** Number of committed changes. The class does not cache a read that began before the last change. */
+  /** Number of committed changes. The cache does not take a read that began before the last change. */
   #changes = 0;
 
   constructor(store: Store, max: number = MAX_KNOWN) {
@@ -64,14 +64,14 @@ export class BlockNotes implements BlockRecords {
     this.#max = max;
   }
 
-  /** Loads the ids of blocks with records; call it before the first read. */
+  /** Loads the ids of blocks with recorded limits. Call this method before the first read. */
   async start(): Promise<void> {
     for (const id of await this.#store.read((tx) => readNotedBlocks(tx))) this.#notedIds.add(id);
   }
 
   /** Updates the cached spend of a block after the transaction commits. */
   count(tx: WriteTx, revocationId: string, counted: number): void {
-    // The id is added before the commit. If the transaction fails, the only effect is an unneeded read of the store.
+    // Adds the id before the commit. If the transaction fails, the only effect is an unneeded read of the store.
     this.#notedIds.add(revocationId);
     tx.afterCommit(() => {
       this.#changes++;
@@ -93,7 +93,7 @@ export class BlockNotes implements BlockRecords {
   async read(revocationIds: readonly string[]): Promise<Notes | undefined> {
     const askedIds = revocationIds.filter((id) => this.#notedIds.has(id));
     if (askedIds.length === 0) return undefined;
-    // The cached records are copied first, because reading the missing ones may evict them.
+    // Copies the cached limits first, because reading the missing ones may evict them.
     const notesById = new Map(askedIds.map((id) => [id, this.#use(id)]));
     const unknown = askedIds.filter((id) => notesById.get(id) === undefined);
     const read = unknown.length === 0 ? undefined : await this.#readSome(unknown);

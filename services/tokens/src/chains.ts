@@ -25,9 +25,9 @@ import { chainHolds } from "./rules/order.ts";
  * decision.
  */
 const TIMEOUT_MS = 2_000;
-/** Maximum number of cached lineages. A lineage takes a maximum of 1 KB. */
+/** Maximum number of cached lineages. A lineage takes at most 1 KB. */
 const MAX_KEPT = 10_000;
-/** Maximum number of contracts that are read at the same time. */
+/** Maximum number of concurrent reads of contracts. */
 const MAX_ASKED = 256;
 
 type Lineage = ReadonlySet<string>;
@@ -36,9 +36,8 @@ type Link = { readonly contractId: string };
 const NONE: Lineage = new Set();
 
 /**
- * The ancestors of contracts, as the verifier service recorded them. The parent of a stored contract never
- * changes, so lineages are cached. A missing contract is not cached, because an issuer may store the contract
- * later.
+ * The ancestors of contracts, as the verifier service recorded them. The parent of a stored contract never changes, so
+ * the class caches lineages. It does not cache a missing contract, because an issuer may store the contract later.
  */
 export class ContractLineages {
   readonly #contracts: Client<typeof ContractService>;
@@ -103,8 +102,8 @@ export class ContractLineages {
 }
 
 /**
- * The contracts along one chain. The rule `isPart` uses only cached lineages. It returns false for a contract that is
- * not cached. If the chain's signatures are valid, the missing contracts are then read from the verifier service.
+ * The contracts along one chain. `isPart` uses only known lineages, and returns false for an unknown contract. If the
+ * chain's signatures are valid, `learn` then reads the missing contracts from the verifier service.
  */
 export class ChainContracts {
   readonly #lineages: ContractLineages;
@@ -115,23 +114,20 @@ export class ChainContracts {
     this.#lineages = lineages;
   }
 
-  /**
-   * Whether one contract is recorded as a sub-contract of another. The attenuation check of each block uses this rule.
-   */
+  /** Whether one contract is a recorded sub-contract of another. The attenuation check of each block uses this rule. */
   readonly isPart: SubContractRule = (child, parent) => {
     const lineage = this.#learnt?.get(child) ?? this.#lineages.cachedLineage(child);
     if (lineage === undefined) this.#isUnsure = true;
     return lineage?.has(parent) === true;
   };
 
-  /** Whether the rule returned false only because a contract is not cached. */
+  /** Whether `isPart` returned false because a contract's lineage is unknown. */
   get isUnsure(): boolean {
     return this.#isUnsure;
   }
 
   /**
-   * Reads all lineages that the rule needs for these blocks. Returns false if the verifier service does not
-   * respond.
+   * Reads all lineages that `isPart` needs for these blocks. Returns false if the verifier service does not respond.
    */
   async learn(blocks: readonly Link[]): Promise<boolean> {
     const parts = blocks.filter(
@@ -157,34 +153,34 @@ interface ChainsOptions {
   lineages: ContractLineages;
   /** Maximum accepted lifetime of a token, from issuedAt to expiresAt, in milliseconds. */
   maxLifetimeMs: number;
-  /** Maximum time by which issuedAt may be ahead of this service's clock, in milliseconds. */
+  /** Maximum time by which issuedAt may be after this service's clock, in milliseconds. */
   clockSkewMs: number;
-  /** Reads the revocations of other replicas; see RevocationReader. */
+  /** Reads the revocations that other replicas logged; see RevocationReader. */
   catchUp?: () => Promise<void> | undefined;
 }
 
 /**
- * The checks of a chain that no caller presents: whether the chain grants a request, and whether it is for a contract.
- * Without members, only the validity of the chain is checked.
+ * What to check of a chain that no caller presents: whether it grants a request, and whether it is for a contract.
+ * Without members, only its validity.
  */
 type ChainQuestion = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
 
 /** The inputs of a verification that depend on how a caller presents the token. */
 type PresentationContext = Pick<VerificationContext, "holder" | "spentMicrocents"> & ChainQuestion;
 
-/** Placeholder for the holder if no caller presents the chain. */
+/** Stands for the holder if no caller presents the chain. */
 const BEARER = { holder: "bearer", spentMicrocents: 0 } as const;
 
-/** One verification with all its inputs, so that the verification can be repeated. */
+/** One verification with all its inputs, with which the verification can be repeated. */
 export interface Verification {
   readonly input: TokenInput;
   readonly context: VerificationContext;
 }
 
-/** Verifies chains of blocks. packages/dct checks the chain itself, and this service adds its revocations. */
+/** Verifies chains of blocks. packages/dct checks the chain, and this class adds the platform's revocations. */
 export class Chains {
   readonly #options: ChainsOptions;
-  /** Caches valid signatures only. Every other check runs at each use of a token. */
+  /** Caches valid signatures only. Every other check runs at each presentation of a token. */
   readonly #verified = new VerifiedPrefixes();
 
   constructor(options: ChainsOptions) {
@@ -194,7 +190,7 @@ export class Chains {
   /**
    * Verifies a token.
    *
-   * @param isBehind whether the decision needs a revocation that this process has not read yet
+   * @param isBehind whether a replica has logged revocations that this process has not read
    */
   async decide(
     input: TokenInput,
@@ -234,20 +230,22 @@ export class Chains {
     return { ok: true, blocks: token === undefined ? [] : blocksOf(engine, token) };
   }
 
-  /** Returns the blocks and limits of a chain. The chain must be valid, but may be revoked or expired. */
+  /**
+   * Returns the blocks and limits of a chain. The chain must be valid in every other way, but may be revoked or
+   * expired.
+   */
   async provenLevels(
     input: TokenInput,
   ): Promise<{ ok: true; blocks: VerifiedBlock[] } | { ok: false; denial: DenialReason }> {
     const { clock } = this.#options;
     const token = readTokenDocument(input);
-    // The check uses the token's time of issue, at which no valid token has expired.
+    // Verifies at the token's time of issue, at which no valid token has expired.
     const now = parseTime(token?.authority.issuedAt ?? "") ?? clock.now();
     return this.#decideUnrevoked(input, now);
   }
 
   /**
-   * Returns the sub-contract rule for a new chain. First loads the chain's contracts, unless the verifier
-   * service does not respond.
+   * Returns the sub-contract rule for a new chain. First loads the chain's contracts, if the verifier service responds.
    */
   async subContractsOf(blocks: readonly { readonly contractId: string }[]): Promise<SubContractRule> {
     const contracts = this.#options.lineages.ofChain();
@@ -256,8 +254,8 @@ export class Chains {
   }
 
   /**
-   * Checks a valid token again, after all waits of the verification. During the waits, a revocation of the
-   * token may have arrived, or the revocation log may have become too old.
+   * Checks a valid token again, after all waits of the verification. Meanwhile a revocation may have arrived, or this
+   * process's copy of the log may have become too old.
    */
   finalDenial(
     token: SignedJSONToken,
@@ -280,7 +278,7 @@ export class Chains {
   }
 
   /**
-   * Verifies a chain, and reads its uncached contracts from the verifier service. Only chains with valid signatures
+   * Verifies a chain, and reads its unknown contracts from the verifier service. Only chains with valid signatures
    * cause this read, so forged tokens cause no calls.
    */
   async #decide({ input, context }: Verification, contracts: ChainContracts): Promise<VerifyResult> {

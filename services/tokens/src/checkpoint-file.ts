@@ -14,7 +14,7 @@ const WRITE_AFTER_MS = 1000;
 interface CheckpointFileOptions {
   file: string;
   engine: CryptoEngine;
-  /** The principal that must have signed the file: the platform's root. */
+  /** The platform's root, which must have signed the file. */
   signer: string;
   timers: Timers;
   log: Logger;
@@ -25,16 +25,15 @@ interface CheckpointFileOptions {
 }
 
 /**
- * The file with the last known state of the revocation log, outside the store. The file shows when the store
- * was restored from an old copy. Such a store lacks acknowledged revocations, and its own content does not show
- * the loss.
+ * The file with the last known state of the revocation log, outside the store. The file shows when an operator restored
+ * the store from an old copy. Such a store lacks acknowledged revocations, and nothing in it shows the loss.
  */
 export class CheckpointFile {
   readonly #options: CheckpointFileOptions;
   #cancel: (() => void) | undefined;
   /** The last sequence of the log that the file durably covers. */
   #saved = 0;
-  /** The write that is running, and the next write. All calls during a write wait for the same next write. */
+  /** The running write, and the next write. All calls during a write wait for the same next write. */
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 
@@ -43,7 +42,7 @@ export class CheckpointFile {
   }
 
   /**
-   * Compares the log with the state in the file.
+   * Compares the log with the checkpoint in the file.
    *
    * @throws SettingsError when the log is shorter or differs; the service then does not start
    */
@@ -69,7 +68,7 @@ export class CheckpointFile {
   }
 
   /**
-   * Resolves when the file durably covers the log up to a sequence. Calls during a write share the next write.
+   * Resolves when the file durably covers the log up to a sequence.
    *
    * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the revocation is in force anyway
    */
@@ -78,7 +77,7 @@ export class CheckpointFile {
     try {
       await this.#write();
       if (this.#saved >= sequence) return;
-      // Another process may have appended entries that this process has not read yet.
+      // Another process may have logged the entry, and this process has not read it yet.
       await this.#options.look();
       await this.#write();
     } catch (cause) {
@@ -100,7 +99,10 @@ export class CheckpointFile {
     );
   }
 
-  /** Schedules a write. The write covers the state at its own start, which is after this call. */
+  /**
+   * Writes the file after the write in progress. The write covers the log's state when it starts, which is after this
+   * call.
+   */
   #write(): Promise<void> {
     this.#next ??= (this.#writing ?? Promise.resolve())
       .catch(() => {})
@@ -113,7 +115,7 @@ export class CheckpointFile {
     return this.#next;
   }
 
-  /** Replaces the file atomically, so that after a crash either the old or the new file is complete. */
+  /** Replaces the file atomically, so that after a crash the earlier or the new content is complete. */
   async #replace(): Promise<void> {
     const { file, sign } = this.#options;
     const checkpoint = sign();
@@ -150,7 +152,7 @@ export class CheckpointFile {
     }
     const checkpoint = parseCheckpoint(text);
     if (checkpoint !== undefined && isSignedCheckpoint(engine, checkpoint, signer)) return checkpoint;
-    // Another root signed the file, or another program overwrote it, so the file proves nothing.
+    // Another root signed the file, or another program wrote it, so the file proves nothing.
     log.warn(
       { file },
       "the checkpoint of the revocation log is not signed by the platform's root; it is not used",

@@ -41,11 +41,11 @@ export interface TokensContext {
   readonly explained: ExplainedServices;
   /** Verifies a token of an issuer for an exchange; see `ServiceDeps.subjectOf`. */
   subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
-  /** The identity assertions that were exchanged. */
+  /** The identity assertions that callers have exchanged. */
   readonly usedAssertions: UsedAssertions;
-  /** The keys that sign projected tokens. */
+  /** The keys that sign projections. */
   readonly jwtKeys: JwtKeys;
-  /** The address under which clients know the platform, without a trailing slash. */
+  /** The platform's URL for clients, without a trailing slash. */
   publicUrl(): string;
   readonly tokenVerifier: TokenVerifier;
   readonly chains: Chains;
@@ -91,7 +91,7 @@ export function assertMinter(
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not use the platform's root key");
 }
 
-/** Whether a caller may read the audit log: by its roles, or as one of the principals of DEPUTE_AUDITORS. */
+/** Whether a caller may read the audit log: by a role, or because the setting `auditors` names its principal. */
 export function isAuditor({ auditors }: Pick<TokensContext, "auditors">, identity: Identity): boolean {
   const { principal, local } = identity;
   return local || hasRole(identity, "auditor") || hasRole(identity, "operator") || auditors.has(principal);

@@ -26,15 +26,11 @@ import { isAnyRevoked } from "./store/revocation-rows.ts";
 /** Maximum number of delegations below a revoked block that one transaction marks as revoked. */
 const CASCADE_BATCH = 500;
 /**
- * Maximum number of delegations with the same id that a look-up reads. Only deliberately created duplicates
- * exceed this number.
+ * Maximum number of delegations with the same id that a look-up reads. Only deliberate duplicates exceed this number.
  */
 const MAX_SAME_ID = 100;
 
-/**
- * Identifies a delegation. The revocation id is needed only if several delegations have the same id; otherwise it is
- * empty.
- */
+/** Identifies a delegation. The revocation id is empty unless several delegations have the same id. */
 export interface DelegationKey {
   readonly id: string;
   readonly revocationId: string;
@@ -48,15 +44,15 @@ interface DelegationLogOptions {
   log: Logger;
   /** The revocations that this process has read. */
   state: Pick<RevocationState, "isRevoked" | "isRevokedKey">;
-  /** Brings `state` up to date with a transaction; undefined without replicas. */
+  /** Updates `state` within a transaction; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
-  /** The right to continue the work of lost replicas; undefined without replicas. */
+  /** The lease to continue the work of lost replicas; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
 /** The end of a delegation, as its delegatee attested it. */
 export interface AttestedEnd extends End {
-  /** The principal that signed the attestation. */
+  /** The delegatee, which signed the attestation. */
   readonly principal: string;
   readonly contractId: string;
 }
@@ -64,7 +60,7 @@ export interface AttestedEnd extends End {
 /** Whether the caller may act for a principal. */
 type MayActFor = (principal: string) => boolean;
 
-/** Writes the audit entry for the end of a delegation, in the same transaction. */
+/** Writes the audit record of a delegation's end, in the same transaction. */
 type Note = (tx: WriteTx, delegation: StoredDelegation) => Promise<void>;
 
 /** The delegations of all recorded chains (DelegateOS 8). */
@@ -80,7 +76,7 @@ export class DelegationLog {
     );
   }
 
-  /** Continues marking delegations below revoked blocks, if a restart interrupted it. */
+  /** Continues to mark delegations below revoked blocks, after a restart interrupted that work. */
   start(): void {
     const { lease } = this.#options;
     if (lease !== undefined) this.#work.takeOver(lease);
@@ -92,7 +88,7 @@ export class DelegationLog {
   }
 
   /**
-   * Records a verified chain within the caller's transaction.
+   * Records a verified chain in the caller's transaction.
    *
    * @param caller the caller's organization owns the new delegations, unless a delegation above them is already
    * recorded; the caller's subject is stored with a new root delegation and all delegations below it
@@ -106,15 +102,16 @@ export class DelegationLog {
     const now = this.#options.clock.now();
     const blocks = links.map(({ block }) => block);
     const ids = blocks.map(({ revocationId }) => revocationId);
-    // A revocation marks the delegations below its block once. A delegation that is recorded later would stay unmarked.
+    // A revocation marks the delegations below its block once. A later delegation would stay unmarked, so this code
+    // refuses it.
     if (await isAnyRevoked(tx, ids)) throw refusedToken({ type: "revoked" });
     await recordBlocks(tx, blocks, now);
     await recordLinks(tx, links, caller, now);
   }
 
   /**
-   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, all delegations below the
-   * block are marked too.
+   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, the background work also
+   * marks all delegations below the block.
    */
   async revoke(
     tx: WriteTx,
@@ -130,7 +127,7 @@ export class DelegationLog {
   /**
    * Reads a delegation and its ancestors, root first.
    *
-   * @param maySee whether the caller may see a chain with these parties, which an organization may own
+   * @param maySee whether the caller may see a chain with these parties and this owning organization
    * @throws DeputeError DELEGATION_NOT_FOUND, also if the caller may not see it; DELEGATION_AMBIGUOUS
    */
   async chain(
@@ -149,7 +146,8 @@ export class DelegationLog {
   }
 
   /**
-   * Reads a recorded chain by the id of its last link, root first. The caller has shown the token.
+   * Reads a recorded chain by the id of its last link, root first. No check of the caller is needed, because the caller
+   * has presented the token.
    *
    * @throws DeputeError DELEGATION_NOT_FOUND for a chain that is not recorded
    */
@@ -273,10 +271,10 @@ export function partiesOf(chain: readonly Pick<StoredDelegation, "from" | "to">[
   return chain.flatMap(({ from, to }) => [from, to]);
 }
 
-/** Options for recording the end of a delegation. */
+/** How to record the end of a delegation. */
 export interface Finishing {
   readonly note: Note;
-  /** Runs every check without any change. */
+  /** If true, runs every check but changes nothing. */
   readonly validateOnly: boolean;
 }
 

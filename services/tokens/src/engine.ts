@@ -6,7 +6,7 @@ import { type CryptoEngine, portableEngine, selfTest } from "@depute/dct";
  * @throws EngineError on a wrong result; the service then does not start
  */
 export async function openEngine(name: "native" | "portable"): Promise<CryptoEngine> {
-  // The native engine is loaded on demand, so that the portable engine also runs without the native library.
+  // Imports the native engine on demand, so that the portable engine runs without the native library.
   const engine = name === "native" ? (await import("@depute/dct/native")).nativeEngine : portableEngine;
   selfTest(engine);
   return engine;

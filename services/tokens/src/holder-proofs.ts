@@ -24,7 +24,7 @@ interface HolderProofsOptions {
   sharedSessions?: SharedSessions | undefined;
 }
 
-/** The values that a proof must match, in addition to the method and address of its call. */
+/** The values that a proof must match, besides the method and address of its call. */
 interface Bound {
   readonly now: number;
   readonly token?: string;
@@ -41,15 +41,15 @@ export class HolderProofs {
   }
 
   /**
-   * Loads the holder session that a proof names. Call it before the other methods. Undefined if there is nothing to
-   * load, so that a process without replicas never waits.
+   * Loads the holder session that a proof names. Call this method before the other methods. Undefined if no load is
+   * needed, so that a process without replicas never waits.
    */
   load(jwt: string): Promise<void> | undefined {
     const { sharedSessions } = this.#options;
     return jwt === "" ? undefined : sharedSessions?.load(jwt);
   }
 
-  /** Returns the presentation to which a proof is bound, and its holder session. An empty proof has no session. */
+  /** Returns the call to which a proof is bound, and the proof's holder session. An empty proof has no session. */
   presentationOf(proof: HolderProof | undefined): Presentation {
     const { jwt = "", method: htm = "", target = "", argumentsDigest } = proof ?? {};
     const session = this.sessionOf(jwt);
@@ -75,9 +75,9 @@ export class HolderProofs {
   }
 
   /**
-   * Marks a valid proof as used. Returns the denial if the proof was used before or its key is revoked. A
-   * holder session of one process records the proofs of its own calls. The used proofs record all other proofs, across
-   * restarts and replicas. A revoked key proves nothing, because another party may have the key.
+   * Marks a valid proof as used. Returns the denial if the proof was used before or its key is revoked. A holder
+   * session of one process counts the proofs of its calls. The used proofs in the store record all others, across
+   * restarts and replicas. A revoked key proves nothing, because another party may have it.
    *
    * @param jwt the text of the proof
    */
@@ -92,7 +92,7 @@ export class HolderProofs {
     const use = await seenProofs.use(proof, kind, session?.terms.id);
     switch (use) {
       case "fresh":
-        // The key may have been revoked during the write to the store.
+        // Another call may have revoked the key during the write to the store.
         return this.#isRevoked(proof) ? keyRevoked : undefined;
       case "seen":
         return { type: "replayed_proof" };
@@ -106,7 +106,7 @@ export class HolderProofs {
     }
   }
 
-  /** Stores a holder session; false if the maximum number of sessions is reached. */
+  /** Stores a holder session. Returns false if the maximum number of sessions is reached. */
   keep(session: HolderSession, now: number): boolean | Promise<boolean> {
     return this.#options.sharedSessions?.add(session, now) ?? this.#sessions.add(session, now);
   }

@@ -22,11 +22,11 @@ interface HolderSessionsOptions {
   chains: Chains;
   proofs: HolderProofs;
   tokenVerifier: TokenVerifier;
-  /** The platform's root, which signs the terms of sessions. */
+  /** The platform's root key, which signs the terms of sessions. */
   verifier: Keypair;
 }
 
-/** The opened session, or the reason for the denial of the session. */
+/** The opened session, or the reason why it was denied. */
 export type SessionResult = { ok: true; grant: SessionGrant } | { ok: false; denial: DenialReason };
 
 /**
@@ -41,8 +41,8 @@ export class HolderSessions {
   }
 
   /**
-   * Opens a holder session for the holder of a key. If a token is presented, only its holder may open the session. The
-   * proof is marked as used, as in VerifyToken.
+   * Opens a holder session for the holder of a key. If the call presents a token, only the token's holder may open the
+   * session. Marks the proof as used, as VerifyToken does.
    */
   async open(
     { jwt, method: htm, target: htu }: HolderProof,
@@ -66,7 +66,7 @@ export class HolderSessions {
     const kind = token === undefined ? "identity" : "token";
     let denial = checked?.ok === false ? checked.denial : undefined;
     if (!opened.ok) denial ??= opened.denial;
-    // The token's denial takes precedence. The proof is marked as used only if the proof and the chain are valid.
+    // The token's denial takes precedence. Only a valid proof with a valid chain is marked as used.
     else if (denial === undefined) denial = await proofs.useUp(opened.proof, kind, jwt);
     if (denial === undefined && opened.ok && !(await proofs.keep(opened.session, now))) {
       denial = { type: "internal_context", detail: "the limit of sessions is reached" };

@@ -15,8 +15,8 @@ import { pruneRevocations } from "./store/revocation-rows.ts";
 
 const EVERY_MS = 60_000;
 /**
- * Milliseconds for which the use of a single-use block is recorded after the block's token expires. The time is needed
- * because another chain with the same block may expire later.
+ * Milliseconds for which the store keeps the use of a single-use block after its token's expiry. Another chain with the
+ * same block may expire later.
  */
 const USED_BLOCKS_MS = 30 * 24 * 60 * 60 * 1000;
 /**
@@ -32,17 +32,17 @@ interface HousekeepingOptions {
   log: Logger;
   state: Pick<RevocationState, "dropPending" | "dropPendingKey">;
   keyRevoker: Pick<KeyRevoker, "promote">;
-  /** Drops waiting revocations that other replicas have settled; undefined without replicas. */
+  /** Drops pending revocations that other replicas have settled; undefined without replicas. */
   reader?: Pick<RevocationReader, "dropSettled"> | undefined;
   /** The lease of the removal of rows; undefined without replicas. */
   lease?: WorkLease | undefined;
-  /** Milliseconds for which decisions are stored; 0 means without limit. */
+  /** Milliseconds for which the store keeps audit records; 0 means without limit. */
   auditRetentionMs: number;
-  /** Milliseconds for which delegations and blocks are stored after their expiry; 0 means without limit. */
+  /** Milliseconds for which the store keeps delegations and blocks after their expiry; 0 means without limit. */
   delegationRetentionMs: number;
 }
 
-/** Removes old rows in small batches. */
+/** Deletes rows that are no longer needed, in small batches. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
   readonly #loop: DeadlineLoop;
@@ -68,12 +68,12 @@ export class Housekeeping {
     return this.#loop.close();
   }
 
-  /** Runs one round. */
+  /** Runs one round of deletions. */
   async tidy(): Promise<void> {
     const { clock, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
     const now = clock.now();
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
-      // Revocations of expired blocks are deleted, because an expired block is denied as expired anyway.
+      // Deletes revocations of expired blocks, because an expired block is denied anyway.
       (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),
@@ -104,8 +104,7 @@ export class Housekeeping {
     const over = await expirePending(tx, now, BATCH);
     for (const one of over) {
       if ("statement" in one) tx.afterCommit(() => state.dropPendingKey(one.statement.key));
-      // Another waiting entry of the same block (with the other scope) keeps the block pending. If none remains, the
-      // block is no longer pending.
+      // The block stays pending while another entry for it waits, with the other scope.
       else if ((await findPending(tx, one.entry, now)).length === 0) {
         tx.afterCommit(() => state.dropPending(one.entry));
       }

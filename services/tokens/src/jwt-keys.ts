@@ -14,26 +14,26 @@ import {
 import { dueKeys, signingKey } from "./rules/jwt-keys.ts";
 import { forgetJwtKey, insertJwtKey, type JwtKeyRow, readJwtKeys } from "./store/jwt-key-rows.ts";
 
-/** The signature algorithm of projected tokens, which resource servers commonly verify. (RFC 7518 section 3.4) */
+/** The signature algorithm of projections, which resource servers commonly verify. (RFC 7518 section 3.4) */
 export const PROJECTION_ALGORITHM = "ES256";
-/** The type of projected tokens. (RFC 9068 section 2.1) */
+/** The type of projections. (RFC 9068 section 2.1) */
 const TYPE = "at+jwt";
 
 interface JwtKeysOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly secrets: SealedSecrets;
-  /** The time after which a key is replaced, in milliseconds. */
+  /** The age at which the service replaces a key, in milliseconds. */
   readonly maxAgeMs: number;
 }
 
 /**
- * The keys that sign projected tokens. The first use makes the first key. The service publishes a successor an hour
- * before it signs. A replaced key stays published until its last token has expired.
+ * The keys that sign projections. The first use makes the first key. The service publishes a successor an hour before
+ * the successor signs. A replaced key stays published until its last projection has expired.
  */
 export class JwtKeys {
   readonly #options: JwtKeysOptions;
-  /** The opened private keys, by id; at most as many as are published. */
+  /** The opened private keys, by id; at most one for each published key. */
   readonly #opened = new Map<string, CryptoKey>();
 
   constructor(options: JwtKeysOptions) {
@@ -101,7 +101,7 @@ export class JwtKeys {
   }
 }
 
-/** Returns the context of a sealed key. */
+/** Returns the context to which a sealed key is bound. */
 export function contextOfJwtKey(kid: string) {
   return { purpose: "jwt-key", kid };
 }

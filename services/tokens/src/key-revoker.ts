@@ -35,16 +35,16 @@ interface KeyRevokerOptions {
   delegations: DelegationLog;
   knownKeys: Pick<KnownKeys, "isRecorded" | "isNamed">;
   pool: PendingPool;
-  /** Resolves when the checkpoint file, too, contains the log up to a sequence. */
+  /** Resolves when the checkpoint file durably covers the log up to a sequence. */
   saved: (sequence: number) => Promise<void>;
-  /** The right to continue the work of lost replicas; undefined without replicas. */
+  /** The lease to continue the work of lost replicas; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
 /**
- * Revokes keys (DelegateOS 13.3). After the revocation, no signature of the key is valid, on recorded or
- * unrecorded blocks. The class also writes a log entry for each recorded block that the service may revoke.
- * Other platforms learn of the revocation from these entries.
+ * Revokes keys (DelegateOS 13.3). After the revocation, no signature of the key is valid, on recorded or unrecorded
+ * blocks. The class also logs an entry for each recorded block that the platform's root may revoke. Other platforms
+ * learn of the revocation from these entries.
  */
 export class KeyRevoker {
   readonly #options: KeyRevokerOptions;
@@ -69,12 +69,10 @@ export class KeyRevoker {
   }
 
   /**
-   * Durably records a key revocation with a valid signature. A revocation that adds nothing to the log is not
-   * written again.
+   * Durably records a key revocation with a valid signature. Does not log a revocation that the log already covers.
    *
-   * @returns undefined if the key revokes itself, and no block, card or credential contains the key. Any party
-   * can generate keys and the log is permanent, so such a revocation waits in the pool. The revocation is in
-   * force while it waits.
+   * @returns undefined if the key revokes itself, and no block, card or credential contains it. Any party can generate
+   * keys and the log is permanent, so such a revocation waits in the pool. It is in force while it waits.
    * @throws DeputeError LIMIT_EXCEEDED when the pool is full
    */
   async record(statement: KeyStatement, caller: string): Promise<LogPlace | undefined> {
@@ -92,7 +90,7 @@ export class KeyRevoker {
     return place;
   }
 
-  /** Writes waiting key revocations to the log if their keys have recorded blocks now; returns their number. */
+  /** Logs pending key revocations whose keys have recorded blocks now; returns their number. */
   async promote(limit: number): Promise<number> {
     const { store, clock } = this.#options;
     const waiting = await store.read((tx) => settledStatements(tx, clock.now(), limit));
@@ -128,7 +126,7 @@ export class KeyRevoker {
   async #wait(tx: WriteTx, statement: KeyStatement, caller: string): Promise<void> {
     const { engine, bus, clock, state, audit, pool } = this.#options;
     const { key } = statement;
-    // One key revocation is enough, because it covers every recorded block of the key.
+    // One pending revocation suffices, because it covers every recorded block of the key.
     if ((await findPendingStatements(tx, key, clock.now())).length > 0) return;
     await pool.add(tx, statementId(engine, statement), { statement }, { caller, isKnown: false });
     await audit.write(tx, {

@@ -32,7 +32,7 @@ import {
 
 const ROTATE_EVERY_MS = 60_000;
 const ROTATED_AT_ONCE = 100;
-/** The prefix of the request ids that the service itself creates. Callers cannot use it. */
+/** The prefix of the request ids that the service creates. The service refuses it in callers' ids. */
 const OWN = "\u0001";
 
 interface KeyStoreOptions {
@@ -45,13 +45,13 @@ interface KeyStoreOptions {
   secrets: SealedSecrets;
   /** The age at which the service replaces an active key, in milliseconds; 0 for never. */
   maxAgeMs: number;
-  /** Called after an agent's key was replaced and the change is committed. */
+  /** Called after the commit that replaces an agent's key. */
   onAgentKey?: () => void;
   /** The lease of the replacement of old keys; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
-/** Keys that the service keeps for their owners. A private key is decrypted only for the duration of one signature. */
+/** The kept keys. The store decrypts a private key only for the duration of one signature. */
 export class KeyStore {
   readonly #options: KeyStoreOptions;
   readonly #rotation: DeadlineLoop;
@@ -88,7 +88,11 @@ export class KeyStore {
     this.#options.secrets.close();
   }
 
-  /** @throws DeputeError REQUEST_ID_REUSED, LIMIT_EXCEEDED */
+  /**
+   * Creates a key. A replay returns the existing key.
+   *
+   * @throws DeputeError REQUEST_ID_REUSED, LIMIT_EXCEEDED
+   */
   async create(
     owner: string,
     details: Pick<StoredKey, "requestId" | "digest" | "agentId" | "organization">,
@@ -110,7 +114,11 @@ export class KeyStore {
     });
   }
 
-  /** @throws DeputeError KEY_NOT_FOUND, also for another owner's key */
+  /**
+   * Returns a key of its owner.
+   *
+   * @throws DeputeError KEY_NOT_FOUND, also for another owner's key
+   */
   async find(id: string, owner: string): Promise<StoredKey> {
     return requireOwnKey(await this.#options.store.read((tx) => findKey(tx, id)), id, owner);
   }
@@ -118,7 +126,7 @@ export class KeyStore {
   /**
    * Signs with a key, for its owner.
    *
-   * @param sign receives the keypair for the call only, and must not keep it
+   * @param sign receives the keypair, and must not use it after it returns
    * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE
    */
   async use<T>(
@@ -138,8 +146,8 @@ export class KeyStore {
   }
 
   /**
-   * Signs a statement that a key was replaced, as a JWS. A started rotation is always completed, even if the
-   * old key is revoked meanwhile. Otherwise the agent would stay on a revoked key.
+   * Signs the statement that a key was replaced, as a JWS. The rotation completes even if the replaced key is revoked
+   * meanwhile. Otherwise the agent would stay on a revoked key.
    */
   signReplacement(key: StoredKey, input: string): string {
     const keypair = this.#keypairOf(key);
@@ -151,7 +159,11 @@ export class KeyStore {
     }
   }
 
-  /** @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE */
+  /**
+   * Replaces a key by a new one.
+   *
+   * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE
+   */
   async rotate(id: string, owner: string): Promise<{ replaced: StoredKey; key: StoredKey }> {
     return this.#options.store.write(async (tx) => {
       const key = requireOwnKey(await findKey(tx, id), id, owner);
@@ -160,7 +172,7 @@ export class KeyStore {
     });
   }
 
-  /** Revokes a key permanently, so that it signs nothing more. */
+  /** Revokes a key permanently. A revoked key signs nothing more. */
   async revoke(id: string, owner: string): Promise<StoredKey> {
     return this.#options.store.write(async (tx) => {
       const key = requireOwnKey(await findKey(tx, id), id, owner);
@@ -215,7 +227,7 @@ export class KeyStore {
       if (successor !== undefined) return { replaced: key, key: successor };
     }
     const { owner, agentId, organization, principal } = key;
-    // The reserved prefix keeps this request id different from every caller's: see `create`.
+    // `create` refuses this prefix in callers' ids, so this request id differs from every caller's.
     const details = { owner, agentId, organization, requestId: `${OWN}${key.id}`, digest: "" };
     const successor = await this.#make(tx, details);
     const end = { state: "replaced", successorId: successor.id, endTime: clock.now() } as const;
@@ -255,7 +267,7 @@ function requireOwnKey(key: StoredKey | undefined, id: string, owner: string): S
   throw new DeputeError(ErrorReason.KEY_NOT_FOUND, "the key does not exist", { metadata: { key: id } });
 }
 
-/** Returns the context of a sealed key. */
+/** Returns the context to which a sealed key is bound. */
 export function contextOfKeptKey({ id, owner, principal }: Pick<StoredKey, "id" | "owner" | "principal">) {
   return { id, owner, principal };
 }

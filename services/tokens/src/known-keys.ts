@@ -16,7 +16,10 @@ interface KnownKeysOptions {
   readonly log: Logger;
 }
 
-/** Distinguishes keys that the platform has reason to trust from keys that any party can generate. */
+/**
+ * Tells the keys that a block, a setting, a credential or a card names from all others. Any party can generate other
+ * keys.
+ */
 export class KnownKeys {
   readonly #options: KnownKeysOptions;
 

@@ -10,8 +10,8 @@ export interface OutboundAnswer {
 }
 
 /**
- * Sends one request to an address from the settings. A redirect is an error, because its target is not in the
- * settings.
+ * Sends one request to an address from the settings. A redirect is an error, because the settings do not name its
+ * target.
  *
  * @throws Error if no response arrives, or if the response is longer than {@link MAX_BYTES}
  */

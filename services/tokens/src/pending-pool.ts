@@ -2,30 +2,32 @@ import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import type { WriteTx } from "@depute/store";
 import { countKept, countPool, insertPending, type Waiting } from "./store/pending-rows.ts";
 
-/** Maximum number of pending revocations by one key that the service knows from a recorded block or a setting. */
+/**
+ * Maximum number of pending revocations by one known key: a recorded block, a setting, a card or a credential names it.
+ */
 const MAX_OF_ONE_KEY = 1000;
-/** The pool for unknown keys has this number of shares. One caller may use one share. */
+/** The number of equal shares of the pool for unknown keys. One caller may use one share. */
 const SHARES = 10;
 
 interface PendingPoolOptions {
   readonly clock: Clock;
-  /** Maximum number of waiting revocations of all unknown keys together. */
+  /** Maximum number of pending revocations by all unknown keys together. */
   readonly max: number;
   /** The longest lifetime of an accepted token plus the clock skew, in milliseconds. */
   readonly longestLifeMs: number;
 }
 
-/** The caller that submitted a waiting revocation. */
+/** The caller that submitted a pending revocation. */
 export interface PendingCaller {
   readonly caller: string;
-  /** Whether a recorded block, a card or a credential names the revoker's key. */
+  /** Whether a recorded block, a setting, a card or a credential names the revoker's key. */
   readonly isKnown: boolean;
 }
 
 /**
- * The space for waiting revocations. Each known key has its own quota, and its entries do not expire. All
- * unknown keys share one pool, because any party can generate keys. Each caller may use one share of this pool.
- * The pool deletes an entry when every token that is older than the entry has expired.
+ * The room for pending revocations. Each known key has a quota, and its entries do not expire. All unknown keys share
+ * one pool, because any party can generate keys. Each caller may use one share of the pool. The pool deletes an entry
+ * when every token older than the entry has expired.
  */
 export class PendingPool {
   readonly #options: PendingPoolOptions;
@@ -34,7 +36,11 @@ export class PendingPool {
     this.#options = options;
   }
 
-  /** @throws DeputeError LIMIT_EXCEEDED */
+  /**
+   * Stores a pending revocation.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED
+   */
   async add(tx: WriteTx, id: string, waiting: Waiting, { caller, isKnown }: PendingCaller): Promise<void> {
     const { clock, longestLifeMs } = this.#options;
     const now = clock.now();

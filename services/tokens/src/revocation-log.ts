@@ -18,7 +18,7 @@ import {
   type LoggedRevocation,
 } from "./store/revocation-rows.ts";
 
-/** The result if an entry must wait, and other services must first report whether the revoker's key is known. */
+/** The result if an entry must wait, and the service must first find out whether the revoker's key is known. */
 const NEEDS_LOOKUP = Symbol("unplaced");
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -35,17 +35,16 @@ interface LogOptions {
   delegations: DelegationLog;
   knownKeys: Pick<KnownKeys, "isRecorded" | "isNamed">;
   pool: PendingPool;
-  /** Resolves when the checkpoint file, too, contains the log up to a sequence. */
+  /** Resolves when the checkpoint file durably covers the log up to a sequence. */
   saved: (sequence: number) => Promise<void>;
   /** Maximum number of blocks that one principal may revoke within a day. */
   maxDaily: number;
 }
 
 /**
- * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has an entry of its own, so an entry
- * never prevents the entry of another revoker. An entry that adds nothing to the log is not written again. Depute's
- * choice: a later entry with a wider scope is logged as well. Readers of the log must then also stop the work below the
- * block.
+ * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has its own entry, so no entry prevents
+ * another revoker's entry. The class does not log an entry that the log already covers. Depute's choice: it does log a
+ * later entry with a wider scope. Readers of the log must then also stop the work below the block.
  */
 export class RevocationLog {
   readonly #options: LogOptions;
@@ -55,10 +54,10 @@ export class RevocationLog {
   }
 
   /**
-   * Records an entry with a valid signature, durably.
+   * Durably records an entry with a valid signature.
    *
    * @param chain blocks of the verified token in the request; empty if the request has no token
-   * @returns undefined while the entry waits for a chain that proves that the revoker is rightful
+   * @returns undefined while the entry waits for a chain that proves the revoker rightful
    * @throws DeputeError NOT_AUTHORIZED_TO_REVOKE, LIMIT_EXCEEDED when too many entries wait
    */
   async record(
@@ -78,7 +77,7 @@ export class RevocationLog {
   /**
    * Records an entry as `record` does.
    *
-   * @returns NEEDS_LOOKUP if the entry must wait, and the revoker's key must first be looked up at other services
+   * @returns NEEDS_LOOKUP if the entry must wait, and other services must first look up the revoker's key
    */
   async #record(
     tx: WriteTx,
@@ -90,7 +89,7 @@ export class RevocationLog {
     if (covering !== undefined) return covering;
     if (mayRevoke(entry, chain) || (await mayRevokeRecorded(tx, entry.revocationId, entry.revokedBy))) {
       const logged = await this.#append(tx, entry, by.caller);
-      // The call to `#settle` may also have logged a wider entry of the same revoker that was waiting.
+      // `#settle` may also have logged a pending entry of the same revoker with a wider scope.
       return (await findCovering(tx, entry)) ?? logged;
     }
     const isKnown =
@@ -125,20 +124,20 @@ export class RevocationLog {
   }
 
   /**
-   * Waits until the checkpoint file covers the entry. Without the wait, the service would not detect a restored
-   * older copy of the store.
+   * Waits until the checkpoint file covers the entry. Otherwise, after a restore of an older copy of the store, the
+   * service would not notice the missing entry.
    */
   async #acknowledged(logged: LoggedRevocation): Promise<LoggedRevocation> {
     await this.#options.saved(logged.sequence);
     return logged;
   }
 
-  /** Records an entry within a transaction. The caller has already proven that the revoker is rightful. */
+  /** Records an entry within a transaction. The caller must have proven that the revoker is rightful. */
   async recordWithin(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
     return (await findCovering(tx, entry)) ?? this.#append(tx, entry, caller);
   }
 
-  /** Logs the waiting entries whose revokers a verified chain now proves to be rightful. */
+  /** Logs the pending entries whose revokers this verified chain proves rightful. */
   async settle(chain: readonly Block[], caller: string): Promise<void> {
     await this.#options.store.write(async (tx) => {
       for (const { revocationId } of chain) {
@@ -183,7 +182,7 @@ export class RevocationLog {
     );
   }
 
-  /** Logs the waiting entries of a revoker that is now proven to be rightful. */
+  /** Logs the pending entries of a rightful revoker. */
   async #settle(
     tx: WriteTx,
     key: Pick<RevocationEntry, "revocationId" | "revokedBy">,

@@ -21,7 +21,7 @@ const MAX_PAGES = 100;
  */
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 10 * 60_000;
-/** Milliseconds between two checks of whether this process serves a peer. */
+/** Milliseconds between two checks of the lease for a peer or source. */
 const TAKEOVER_MS = 500;
 
 interface PeersOptions {
@@ -32,21 +32,21 @@ interface PeersOptions {
   log: Logger;
   revocations: RevocationLog;
   fetch: Fetch;
-  /** JSON-RPC addresses that receive every revocation. */
+  /** JSON-RPC addresses to which the service pushes every revocation. */
   peers: readonly string[];
   /** Revocation endpoints that the service polls. */
   sources: readonly string[];
   /** Milliseconds between two polls of a source. */
   pollMs: number;
-  /** The work that replicas share: one replica at a time serves a peer or a source. */
+  /** The leases of the work: one replica at a time serves a peer or a source. */
   work: Pick<SharedWork, "lease">;
 }
 
 /**
  * Exchanges revocations with other platforms (DelegateOS 4.3): pushes to configured peers, and polls configured
- * endpoints. Peers are not trusted: as from a caller, an entry needs a valid signature and a rightful revoker. An
- * entry for an unknown block waits for a chain that proves its revoker to be rightful. Two platforms that push to each
- * other do not loop, because a logged entry is not logged again. An unavailable peer receives the missed entries later.
+ * endpoints. Peers are not trusted: like a caller's entry, a peer's entry needs a valid signature and a rightful
+ * revoker. An entry for an unknown block waits for a chain that proves its revoker rightful. Two platforms that push to
+ * each other do not loop, because neither logs an entry twice. An unavailable peer receives the missed entries later.
  */
 export class RevocationPeers {
   readonly #options: PeersOptions;
@@ -99,7 +99,7 @@ export class RevocationPeers {
   }
 
   /**
-   * Pushes a batch of entries; returns true if more may remain. Throws if the peer cannot accept entries now; the
+   * Pushes a batch of entries. Returns true if more may remain. Throws if the peer cannot accept entries now; the
    * cursor then stays at the last pushed entry.
    */
   async #pushSome(peer: string, lease: WorkLease | undefined): Promise<boolean> {
@@ -162,8 +162,8 @@ export class RevocationPeers {
         log.warn({ source, entries: list.refused }, "a source lists malformed revocations");
       for (const entry of list.entries) await this.#take(entry, source);
       const { next } = list;
-      // A list without a cursor is complete. If the cursor does not advance, the next request would read the same page
-      // again.
+      // A list without a cursor is complete. If the cursor does not advance, the next request would return the same
+      // page.
       if (next === undefined || next <= since) return;
       await store.write(async (tx) => {
         await lease?.requireHeld(tx, epoch);
@@ -180,8 +180,8 @@ export class RevocationPeers {
       await this.#options.revocations.record(entry, source, []);
     } catch (error) {
       const reason = error instanceof DeputeError ? error.reason : undefined;
-      // A refused entry must not block the other entries of the page. The revoker is not rightful, or has too many
-      // waiting entries.
+      // The revoker is not rightful, or has too many pending entries. A refused entry must not block the rest of the
+      // page.
       if (reason === ErrorReason.NOT_AUTHORIZED_TO_REVOKE || reason === ErrorReason.LIMIT_EXCEEDED) {
         const { revokedBy } = entry;
         this.#options.log.warn({ source, revokedBy, reason }, "a revocation of a source was refused");
@@ -189,14 +189,14 @@ export class RevocationPeers {
     }
   }
 
-  /** Waits until this process serves a peer or a source; false when the service stops. */
+  /** Waits until this process has the lease for a peer or source. Returns false when the service stops. */
   async #untilHeld(lease: WorkLease | undefined): Promise<boolean> {
     while (lease?.isHeld === false && !this.#stop.signal.aborted) await this.#wait(TAKEOVER_MS, false);
     return !this.#stop.signal.aborted;
   }
 
   /**
-   * Waits for a time.
+   * Waits for some milliseconds.
    *
    * @param isWoken whether a new revocation also ends the wait
    */

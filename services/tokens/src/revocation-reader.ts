@@ -10,14 +10,14 @@ import { blocksSignedBefore } from "./store/block-rows.ts";
 import { lastPosition, readPending } from "./store/pending-rows.ts";
 import { headAt, type LogPlace, lastOfAll, readLog } from "./store/revocation-rows.ts";
 
-/** The bus topic that reports new entries of the log. Its messages have no content. */
+/** The bus topic that reports new entries of the log. Readers ignore the messages' content. */
 export const REVOCATIONS_TOPIC = "revocations";
 
 const BATCH = 1000;
 
-/** Brings this process's revocations up to date with a transaction, in three steps. */
+/** Reads the revocations that a transaction sees and this process lacks, in three steps. */
 export interface CurrentRevocations {
-  /** Begins, before the transaction. Returns the time in milliseconds since 1970. */
+  /** Begins, before the transaction. Returns the time in epoch milliseconds. */
   begin(): number;
   /** Whether this process has read all revocations that the transaction sees. */
   isCurrent(tx: ReadTx): Promise<boolean>;
@@ -41,7 +41,10 @@ interface ReaderOptions {
   state: RevocationState;
   /** Milliseconds between reads of the log if no wake-up arrives. */
   pollMs: number;
-  /** Whether other processes append to the log. Decisions then compare it with the store. Default false. */
+  /**
+   * Whether other processes append to the log. If so, decisions first compare this process's sequence with the store.
+   * Default false.
+   */
   isShared?: boolean;
   /** Called when this process has read entries that it did not append. */
   onAdvance?: () => void;
@@ -52,10 +55,10 @@ export class RevocationReader implements CurrentRevocations {
   readonly #options: ReaderOptions;
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
-  /** The position of the last pending entry that was read. */
+  /** The position of the last pending entry that this process has read. */
   #position = 0;
   #failed = false;
-  /** The running read for `settle`, and the next one. All calls during a read share the next one. */
+  /** The running read for `settle`, and the next read. All calls during a read wait for the same next read. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
 
@@ -75,8 +78,9 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * Reads new entries. Throws when the log cannot be read or has a gap. Without a complete read, the state becomes
-   * stale, and decisions stop. If the log became shorter or different, every later decision is refused.
+   * Reads new entries. Throws when the log cannot be read or has a gap. Without complete reads, the state becomes too
+   * old, and the service refuses decisions. If the log became shorter or different, the service refuses every later
+   * decision.
    */
   async look(): Promise<void> {
     const { store, clock, state } = this.#options;
@@ -105,7 +109,7 @@ export class RevocationReader implements CurrentRevocations {
         else state.addPendingKey(one.statement.key);
         this.#position = Math.max(this.#position, one.position);
       }
-      // The rows after the last open one are settled or expired. A row that opens again has a new position.
+      // All rows up to the last open one are now read, or need no read. A row that opens again has a new position.
       if (pending.length < BATCH) this.#position = Math.max(this.#position, lastPending);
       if (places.length > 0) this.#options.onAdvance?.();
       isMore = places.length === BATCH || pending.length === BATCH;
@@ -144,22 +148,22 @@ export class RevocationReader implements CurrentRevocations {
     try {
       await this.#lookShared();
     } catch (error) {
-      // A conflict denies every token, so that the caller needs no error.
+      // A conflict already denies every token, so the caller needs no error.
       if (!state.isConflicting) throw error;
     }
   }
 
   /**
-   * Requires that this process has read all revocations that a transaction sees. A process without replicas has always
-   * read them. Call this method within `decide`.
+   * Requires that this process has read all revocations that a transaction sees. A process without replicas always has.
+   * Call this method within `decide`.
    */
   async assertCurrent(tx: ReadTx): Promise<void> {
     if (this.#options.isShared === true && !(await this.isCurrent(tx))) throw new BehindError();
   }
 
   /**
-   * Runs a function whose transaction decides by the revocations. If `assertCurrent` finds that revocations are
-   * missing, this method reads them, and runs the function again.
+   * Runs a function whose transaction decides by the revocations. If `assertCurrent` throws because revocations are
+   * missing, reads them and runs the function again.
    */
   async decide<T>(run: () => Promise<T>): Promise<T> {
     for (let remainingRuns = MAX_RUNS; ; remainingRuns--) {
@@ -172,7 +176,7 @@ export class RevocationReader implements CurrentRevocations {
     }
   }
 
-  /** Reads the revocations that other replicas have recorded until now. Undefined without replicas. */
+  /** Reads the revocations that other replicas have recorded. Undefined without replicas. */
   catchUp(): Promise<void> | undefined {
     return this.#options.isShared === true ? this.#catchUp() : undefined;
   }
@@ -183,10 +187,10 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * For a replica, reads again if the last read is older than the interval between reads. A process that was stopped
-   * therefore decides by the present revocations.
+   * With replicas, reads again if the last read is older than the poll interval. A process that was suspended therefore
+   * decides by the present revocations.
    *
-   * @returns whether the revocations are now recent; undefined if nothing had to be read
+   * @returns whether the revocations are now recent; undefined if no read was needed
    */
   refresh(): Promise<boolean> | undefined {
     const { isShared, state, clock, pollMs } = this.#options;
@@ -203,7 +207,7 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * Drops the waiting revocations that another replica has logged or removed. Their log entries are read first, so that no
+   * Drops the pending revocations that another replica has logged or removed. Reads their log entries first, so that no
    * revocation is out of force in between.
    */
   async dropSettled(): Promise<void> {
@@ -225,7 +229,7 @@ export class RevocationReader implements CurrentRevocations {
     for (const { key, added } of keys) if (!isOpen.has(key)) state.dropPendingKey(key, added);
   }
 
-  /** Reads new entries, with all calls that come during a running read. */
+  /** Reads new entries. All calls during a running read share the next one. */
   #lookShared(): Promise<void> {
     this.#nextLook ??= (this.#looking ?? Promise.resolve())
       .catch(() => {})
@@ -275,12 +279,12 @@ export class RevocationReader implements CurrentRevocations {
       timers,
       signal: this.#stop.signal,
     });
-    // The iterator yields no values. The loop only runs its reads.
+    // The iterator yields no values. The loop only drives its reads.
     for await (const _ of looks);
   }
 }
 
-/** Principals have a fixed length, so the concatenation is unambiguous. */
+/** Returns the key of a pending entry. Principals have a fixed length, so the concatenation is unambiguous. */
 function nameOf({ revocationId, revokedBy }: { revocationId: string; revokedBy: string }): string {
   return revokedBy + revocationId;
 }

@@ -7,16 +7,16 @@ interface Place {
   readonly head: string;
 }
 
-/** A revoked key. The key's signatures are invalid, except on blocks that were recorded before a given time. */
+/** A revoked key. The key's signatures are invalid, except on blocks that were recorded before `keepBefore`. */
 export interface RevokedKey {
   readonly key: string;
-  /** Blocks that were recorded before this time stay valid. Milliseconds since 1970. */
+  /** Blocks that were recorded before this time stay valid, in epoch milliseconds. */
   readonly keepBefore: number;
   /** The revocation ids of the blocks that stay valid. */
   readonly keptBlocks: readonly string[];
 }
 
-/** A waiting entry, with the number of its addition. */
+/** A pending entry, with the number that it got when it was added. */
 export interface PendingKey {
   readonly revocationId: string;
   readonly revokedBy: string;
@@ -24,18 +24,18 @@ export interface PendingKey {
 }
 
 /**
- * The revocations that this process has read: the ids of all revoked blocks in the log, and the waiting entries. A
- * waiting entry needs proof that its revoker is rightful. Ids from the log are never removed.
+ * The revocations that this process has read: the ids of all revoked blocks in the log, and the pending entries. A
+ * pending entry waits for proof that its revoker is rightful. Ids from the log are never removed.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;
   readonly #revoked = new RevocationSet();
-  /** The waiting entries by block and revoker, with the number of their addition. */
+  /** The numbers of the pending entries, by block and revoker. */
   readonly #pending = new Map<string, Map<string, number>>();
   readonly #keys = new Map<string, { keepBefore: number; kept: RevocationSet }>();
-  /** Keys without a recorded block whose own revocation waits in the pool, with the number of their addition. */
+  /** Keys whose revocation of themselves waits in the pool, with the number of the addition. */
   readonly #pendingKeys = new Map<string, number>();
-  /** The number of additions of waiting revocations. */
+  /** The number of pending revocations that were ever added. */
   #added = 0;
   #sequence = 0;
   #head = NO_HEAD;
@@ -45,13 +45,13 @@ export class RevocationState {
   /**
    * Creates an empty state.
    *
-   * @param maxStalenessMs the age of the last complete read, in milliseconds, from which on decisions are refused
+   * @param maxStalenessMs milliseconds after the last complete read from which on the service refuses decisions
    */
   constructor(maxStalenessMs: number) {
     this.#maxStalenessMs = maxStalenessMs;
   }
 
-  /** Returns the highest sequence up to which the log is read without gaps. */
+  /** Returns the highest sequence up to which this process has read the log without gaps. */
   get sequence(): number {
     return this.#sequence;
   }
@@ -61,7 +61,7 @@ export class RevocationState {
     return this.#head;
   }
 
-  /** Whether the log was found shorter or different. If so, every decision is refused. */
+  /** Whether the log was found shorter or different. If so, the service refuses every decision. */
   get isConflicting(): boolean {
     return this.#isConflicting;
   }
@@ -72,10 +72,9 @@ export class RevocationState {
   }
 
   /**
-   * Whether a block is revoked. There are three causes: an entry of the log, the revocation of the signer's
-   * key, or a waiting entry. A waiting entry counts only if its revoker is one of `rightful`. The presented
-   * chain determines the rightful revokers (rightfulRevokers of packages/dct): the signers of the blocks above,
-   * the block's signer and its delegatee.
+   * Whether a block is revoked: by an entry of the log, by the revocation of its signer's key, or by a pending entry. A
+   * pending entry counts only if its revoker is one of `rightful`. The presented chain determines the rightful revokers
+   * (rightfulRevokers of packages/dct): the signers of the blocks above, the block's signer and its delegatee.
    */
   isRevoked(revocationId: string, rightful: readonly string[]): boolean {
     return (
@@ -86,7 +85,7 @@ export class RevocationState {
     );
   }
 
-  /** Whether one of these revokers has a waiting entry for a block. */
+  /** Whether one of these revokers has a pending entry for a block. */
   isPending(revocationId: string, rightful: readonly string[]): boolean {
     const revokers = this.#pending.get(revocationId);
     return revokers !== undefined && rightful.some((principal) => revokers.has(principal));
@@ -107,15 +106,15 @@ export class RevocationState {
   }
 
   /**
-   * Adds an entry of the log. The entry is in force at once, even if earlier entries are missing. The caller later adds
-   * it again in order, after the missing entries.
+   * Adds an entry of the log. The entry is in force at once, even if earlier entries are missing. The reader adds it
+   * again in order, after the missing entries.
    */
   add(place: Place, revocationId: string): void {
     this.#revoked.add(revocationId);
     this.addPruned(place);
   }
 
-  /** Adds a key revocation of the log. If a key has two, the stricter one applies. */
+  /** Adds a key revocation of the log. Of two revocations of one key, the stricter applies. */
   addKey(place: Place, { key, keepBefore, keptBlocks }: RevokedKey): void {
     const keyRevocation = this.#keys.get(key);
     if (keyRevocation === undefined || keepBefore < keyRevocation.keepBefore) {
@@ -126,7 +125,7 @@ export class RevocationState {
     this.addPruned(place);
   }
 
-  /** Adds the position of a log entry whose content was deleted. */
+  /** Adds the position of a log entry without content, because the log was pruned. */
   addPruned({ sequence, head }: Place): void {
     if (sequence !== this.#sequence + 1) return;
     this.#sequence = sequence;
@@ -134,21 +133,20 @@ export class RevocationState {
   }
 
   /**
-   * Records that the log contradicts the entries that this process read before. Every later decision is
-   * refused.
+   * Records that the log contradicts the entries that this process has read. The service then refuses every decision.
    */
   markConflict(): void {
     this.#isConflicting = true;
   }
 
-  /** Returns the waiting entries. */
+  /** Returns the pending entries. */
   pending(): PendingKey[] {
     return [...this.#pending].flatMap(([revocationId, revokers]) =>
       [...revokers].map(([revokedBy, added]) => ({ revocationId, revokedBy, added })),
     );
   }
 
-  /** Returns the keys whose own revocations wait. */
+  /** Returns the keys whose revocations of themselves are pending. */
   pendingKeys(): { readonly key: string; readonly added: number }[] {
     return [...this.#pendingKeys].map(([key, added]) => ({ key, added }));
   }
@@ -160,9 +158,9 @@ export class RevocationState {
   }
 
   /**
-   * Removes a waiting entry after the log contains it, or after it has expired.
+   * Removes a pending entry after the log contains it, or after it has expired.
    *
-   * @param added removes the entry only if it was not added again since
+   * @param added keeps the entry if it was added again after this number
    */
   dropPending(
     { revocationId, revokedBy }: { revocationId: string; revokedBy: string },
@@ -174,22 +172,21 @@ export class RevocationState {
     if (revokers?.size === 0) this.#pending.delete(revocationId);
   }
 
-  /** Adds a waiting revocation in which a key revokes itself. The revocation is in force while it waits. */
+  /** Adds a pending revocation in which a key revokes itself. The revocation is in force while it waits. */
   addPendingKey(key: string): void {
     this.#pendingKeys.set(key, ++this.#added);
   }
 
   /**
-   * Removes the waiting revocation in which a key revokes itself. The log now contains the revocation, or the
-   * revocation has expired.
+   * Removes the pending revocation in which a key revokes itself, after the log contains it or it has expired.
    *
-   * @param added removes the revocation only if it was not added again since
+   * @param added keeps the revocation if it was added again after this number
    */
   dropPendingKey(key: string, added: number = Number.POSITIVE_INFINITY): void {
     if ((this.#pendingKeys.get(key) ?? 0) <= added) this.#pendingKeys.delete(key);
   }
 
-  /** Records that every entry from before this time has been read. */
+  /** Records that this process has read every entry from before a time. */
   markRead(time: number): void {
     this.#finalDenial = Math.max(this.#finalDenial, time);
   }

@@ -4,14 +4,17 @@ import type { OnRoleDenied } from "@depute/service";
 import type { AuditLog } from "./audit-log.ts";
 import type { DecisionKind } from "./rules/audit-record.ts";
 
-/** The kinds of the methods that decide about the platform's root key. */
+/** Maps the methods that use the platform's root key to the kinds of their decisions. */
 const KINDS: ReadonlyMap<unknown, DecisionKind> = new Map<unknown, DecisionKind>([
   [TokenService.method.mintToken, "mint"],
   [RevocationService.method.revokeMintedToken, "revoke"],
   [RevocationService.method.revokeKeyAsRoot, "revoke"],
 ]);
 
-/** Records a call that is refused for its roles. A full log loses the record; the caller gets the denial in any case. */
+/**
+ * Records a call that the service refused because of the caller's roles. A full audit log loses the record; the caller
+ * gets the error in any case.
+ */
 export function recordRoleDenial(
   audit: Pick<AuditLog, "assertRoom" | "add">,
   { method, principal }: Parameters<OnRoleDenied>[0],

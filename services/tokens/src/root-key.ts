@@ -4,14 +4,14 @@ import { type KeySource, type Logger, openSeed, SettingsError } from "@depute/se
 /** Where to find the root key. */
 export interface KeyPlace {
   keys: KeySource;
-  /** The configured path of the key file; empty to use the platform's key source. */
+  /** The configured path of the key file; empty for the platform's key source. */
   configured: string;
   log: Logger;
 }
 
 /**
- * Opens the platform's root key: the configured file, or the platform's key `root`, which is created if absent. The
- * key's text is the 32-byte seed in base64url.
+ * Opens the platform's root key: the configured file, or the platform's key `root`, which the function creates if
+ * absent. The key's text is the 32-byte seed in base64url.
  *
  * @throws SettingsError when a file is missing or malformed, or other users can read the created one
  */
@@ -28,7 +28,7 @@ export async function openRootKey(
 }
 
 /**
- * Returns the principals whose tokens are accepted.
+ * Returns the principals whose root tokens the service accepts.
  *
  * @throws SettingsError for a key that is not of prime order
  */

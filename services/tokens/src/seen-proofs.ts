@@ -12,22 +12,22 @@ import {
   writeHorizon,
 } from "./store/proof-rows.ts";
 
-/** Number of characters of a principal. */
+/** Length of a principal, in characters. */
 const PRINCIPAL_CHARS = 43;
 
-/** The proofs that expire at the same time. */
+/** The keys of the proofs that expire at the same time, by kind. */
 type Bucket = Record<ProofKind, string[]>;
 
 /**
- * The used proofs, by principal and `jti`, until they expire. Each proof takes about 150 bytes, or 250 with the
- * longest `jti`. A full memory accepts no further proof, because deleting a proof would allow its replay. Any
- * party can generate keys and make identity proofs (proofs without a token). So identity proofs get only half
- * of the space, and cannot displace the proofs of token holders.
+ * The used proofs, by principal and `jti`, until they expire. A proof takes about 150 bytes, or 250 with the longest
+ * `jti`. A full memory accepts no further proof, because a deleted proof could be replayed. Any party can generate keys
+ * and make identity proofs (proofs without a token). So identity proofs get only half of the room, and cannot displace
+ * the proofs of token holders.
  */
 export class ProofMemory {
   readonly #max: number;
   readonly #keys = new Set<string>();
-  /** The proofs by their expiry. Expiries are whole seconds, so there is at most one bucket for each second. */
+  /** The proofs by their expiry. Expiries are whole seconds, so each second has at most one bucket. */
   readonly #buckets = new Map<number, Bucket>();
   #strangers = 0;
   /** The earliest expiry of a bucket. */
@@ -45,7 +45,7 @@ export class ProofMemory {
     return this.#keys.has(keyOf(proof));
   }
 
-  /** Whether a kind of proof has no space left. */
+  /** Whether a kind of proof has no room left. */
   isFull(kind: ProofKind): boolean {
     if (this.#keys.size >= this.#max) return true;
     return kind === "identity" && this.#strangers >= Math.ceil(this.#max / 2);
@@ -103,27 +103,27 @@ function keyOf({ principal, jti }: Pick<SeenProof, "principal" | "jti">): string
   return principal + jti;
 }
 
-/** Milliseconds by which the horizon (see SeenProofs) is moved ahead of the clock. */
+/** Milliseconds by which the horizon (see SeenProofs) is ahead of the clock after it moves. */
 export const HORIZON_LEAD_MS = 2000;
-/** One second in milliseconds. Proofs have whole seconds, so `iat` may be up to one second early. */
+/** One second in milliseconds. Proofs have whole seconds, so `iat` may be up to one second too early. */
 const SECOND_MS = 1000;
 /** Maximum number of rows in one transaction. */
 const BATCH = 2048;
 
 /**
- * The result of using a proof. `unsure` means that an earlier process may have used the proof before a crash, so the
- * proof is refused. `closed` means that the proof's holder session was closed at another replica.
+ * The result of an attempt to use a proof. `unsure`: an earlier process may have used the proof before a crash, so the
+ * proof is refused. `closed`: another replica has closed the proof's holder session.
  */
 export type Use = "fresh" | "seen" | "unsure" | "full" | "closed";
-/** The result of using a proof that is written before it counts. */
+/** The result for a proof that the store records before it counts. */
 export type RecordedUse = Exclude<Use, "unsure" | "closed">;
 
-/** The proofs that were used. No proof is accepted twice (RFC 9449 section 11.1). */
+/** The used proofs. No proof counts twice (RFC 9449 section 11.1). */
 export interface UsedProofs {
-  /** Prepares the first use. */
+  /** Prepares the first use. Call this method before the other methods. */
   start(): Promise<void>;
   /**
-   * Marks a proof as used. The result is `full` if no space is left to record it.
+   * Marks a proof as used. The result is `full` if the memory has no room for the proof.
    *
    * @param session the id of the holder session, for the proof of a call in a session that replicas share
    * @throws DeputeError SHUTTING_DOWN
@@ -145,32 +145,29 @@ interface SeenProofsOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
-  /** Maximum number of remembered proofs. */
+  /** Maximum number of proofs in memory. */
   max: number;
 }
 
 /**
- * The used proofs, by principal and `jti`. No proof is accepted twice (RFC 9449 section 11.1), even across crashes.
- *
- * Memory holds each proof for twice the time in which the proof can be presented. The second half covers a clock that
- * is set back. One process owns the store, so this memory has every proof since the start.
- *
+ * The used proofs, by principal and `jti`. No proof counts twice (RFC 9449 section 11.1), even across crashes.
+ * Memory holds each proof for twice the time in which a client can present it. The second half covers a clock that is
+ * set back. One process owns the store, so this memory has every proof since the start.
  * A write of each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the clock,
- * which moves about once a second while calls arrive. A proof whose `iat` (time of issue) is below the horizon is
- * accepted without a write. A proof beyond the horizon is written first.
- *
+ * which moves about once a second while calls arrive. A proof whose `iat` (time of issue) is below the horizon counts
+ * without a write. A proof beyond the horizon waits for a write.
  * After a crash the service refuses each proof whose `iat` is below the stored horizon. The earlier process may have
- * accepted such a proof. The horizon is at most two seconds ahead, and the service starts after the horizon has passed.
- * So clients with a correct clock see no refusal. A clean stop writes all proofs in memory instead.
+ * accepted such a proof. The horizon is at most two seconds ahead, and the service starts after it has passed. So
+ * clients with a correct clock see no refusal. A clean stop writes all proofs in memory instead.
  */
 export class SeenProofs implements UsedProofs {
   readonly #options: SeenProofsOptions;
   readonly #memory: ProofMemory;
-  /** The horizon that the store contains. */
+  /** The horizon in the store. */
   #horizon = 0;
   /**
-   * Proofs up to this time are refused, because an earlier process may have used them. Until the store is read, all
-   * proofs are refused.
+   * The service refuses proofs up to this time, because an earlier process may have used them. Before `load`, the
+   * service refuses all proofs.
    */
   #unsureUntil = Number.POSITIVE_INFINITY;
   #raising: Promise<void> | undefined;
@@ -189,7 +186,7 @@ export class SeenProofs implements UsedProofs {
     await untilPast(this.#unsureUntil, { clock, timers, log });
   }
 
-  /** Loads the previous process's used proofs and horizon. Every proof is refused before that. */
+  /** Loads the previous process's used proofs and horizon. Until then, the service refuses every proof. */
   async load(): Promise<void> {
     const { store, clock } = this.#options;
     let after = { principal: "", jti: "" };
@@ -215,8 +212,8 @@ export class SeenProofs implements UsedProofs {
     if (issuedAt > now + HORIZON_LEAD_MS) await this.#record(seenProof);
     else if (issuedAt > this.#horizon) await this.#raiseTo(issuedAt);
     else if (now > this.#horizon - HORIZON_LEAD_MS / 2) this.#raise(issuedAt).catch(ignore);
-    // No await follows, so that only one of two equal proofs is fresh. The assertion also refuses proofs after `close`
-    // has written the memory to the store. The store would not contain these proofs.
+    // No await follows, so only one of two equal proofs is fresh. The assertion refuses proofs after `close` has
+    // written the memory to the store, because the store would not contain them.
     this.#assertOpen();
     if (this.#memory.isFull(kind)) return "full";
     return this.#memory.add(seenProof) ? "fresh" : "seen";
@@ -234,7 +231,7 @@ export class SeenProofs implements UsedProofs {
     return this.#memory.add(proof) ? "fresh" : "seen";
   }
 
-  /** Writes all remembered proofs, so that the next start needs no horizon. The promise never rejects. */
+  /** Writes all proofs in memory, so that the next start needs no horizon. The promise never rejects. */
   async close(): Promise<void> {
     const { clock, log } = this.#options;
     this.#closed = true;
@@ -271,7 +268,7 @@ export class SeenProofs implements UsedProofs {
   }
 
   async #raiseTo(issuedAt: number): Promise<void> {
-    // The running write may have started too early to cover this proof. Then the next write covers it.
+    // The running write may have started too early to cover this proof. The loop then waits for the next write.
     while (this.#horizon < issuedAt) await this.#raise(issuedAt);
   }
 
@@ -306,10 +303,10 @@ export async function untilPast(
   const remainingMs = horizon + SECOND_MS - clock.now();
   if (remainingMs <= 0) return;
   log.warn({ until: horizon }, "proofs made before the last stop are refused: it was not a clean one");
-  // The horizon can be further ahead only if the clock was set back. The wait is bounded for that case.
+  // The horizon can be further ahead only if the clock was set back. The minimum bounds the wait in that case.
   const waitMs = Math.min(remainingMs, HORIZON_LEAD_MS + SECOND_MS);
   await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
 }
 
-/** Ignores the error of a write. The next proof that needs the write repeats it and sees its error. */
+/** Ignores the error of a write. The next proof that needs the write repeats it, and gets its error. */
 function ignore(): void {}

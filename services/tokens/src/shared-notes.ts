@@ -14,7 +14,7 @@ const BATCH = 500;
 interface SharedNotesOptions {
   readonly store: Store;
   readonly timers: Timers;
-  /** Brings this replica's revocations up to date with the read. */
+  /** Reads the revocations that this replica lacks, with the same transaction. */
   readonly revocations: CurrentRevocations;
 }
 
@@ -26,8 +26,8 @@ interface Waiting {
 
 /**
  * The recorded limits of blocks, for replicas that share a store. Every verification reads the rows, because any
- * replica may have changed them. The verifications of one turn of the event loop share a read. So do the verifications
- * that arrive during a read. The same read shows whether this replica knows all revocations.
+ * replica may have changed them. The verifications of one turn of the event loop share a read. So do those that arrive
+ * during a read. The same read shows whether this replica has all revocations.
  */
 export class SharedNotes implements BlockRecords {
   readonly #options: SharedNotesOptions;
@@ -40,7 +40,7 @@ export class SharedNotes implements BlockRecords {
 
   async start(): Promise<void> {}
 
-  /** Does nothing: no spend is in memory. */
+  /** Does nothing, because this class holds no spend in memory. */
   count(): void {}
 
   async bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
@@ -58,7 +58,10 @@ export class SharedNotes implements BlockRecords {
     return useUpBlocks(this.#options.store, blocks);
   }
 
-  /** Reads until no verification waits. Those that come during a read share the next one. The promise never rejects. */
+  /**
+   * Reads until no verification waits. Verifications that arrive during a read share the next one. The promise never
+   * rejects.
+   */
   async #readAll(): Promise<void> {
     this.#isReading = true;
     await this.#options.timers.nextTurn();
@@ -68,7 +71,7 @@ export class SharedNotes implements BlockRecords {
     this.#isReading = false;
   }
 
-  /** Reads the records of some verifications, and settles their calls. The promise never rejects. */
+  /** Reads the limits for some verifications, and settles their calls. The promise never rejects. */
   async #readSome(batch: readonly Waiting[]): Promise<void> {
     const { store, revocations } = this.#options;
     const ids = padded([...new Set(batch.flatMap((one) => one.ids))]);
@@ -87,7 +90,7 @@ export class SharedNotes implements BlockRecords {
 }
 
 interface Records {
-  /** Microcents charged plus reserved, of those blocks that have any. */
+  /** Microcents charged plus reserved, by block; without blocks that have none. */
   readonly counted: ReadonlyMap<string, number>;
   readonly bindings: ReadonlyMap<string, Binding>;
 }
@@ -105,7 +108,7 @@ function notesOf(ids: readonly string[], { counted, bindings }: Records): Notes 
   };
 }
 
-/** Divides calls into groups whose blocks fit into one read. */
+/** Groups verifications so that the blocks of each group fit into one read. */
 function batches(waiting: readonly Waiting[]): Waiting[][] {
   const groups: Waiting[][] = [];
   let size = BATCH;

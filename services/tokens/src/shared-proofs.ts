@@ -14,7 +14,10 @@ import {
   type SeenProof,
 } from "./store/proof-rows.ts";
 
-/** Maximum number of proofs in one transaction, and of expired proofs that one transaction deletes. */
+/**
+ * Maximum number of proofs that one transaction inserts (BATCH), and of expired proofs that it deletes
+ * (FORGOTTEN_AT_ONCE).
+ */
 const BATCH = 256;
 const FORGOTTEN_AT_ONCE = 2048;
 /** Milliseconds between two deletions of expired proofs. */
@@ -25,9 +28,9 @@ interface SharedProofsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** Brings this replica's revocations up to date with the transaction that marks a proof. */
+  /** Reads the revocations that this replica lacks, with the transaction that marks a proof. */
   readonly revocations: CurrentRevocations;
-  /** Maximum number of remembered proofs of this replica. */
+  /** Maximum number of proofs in this replica's memory. */
   readonly max: number;
 }
 
@@ -43,15 +46,15 @@ interface Waiting {
 /**
  * The used proofs of replicas that share a store. Each proof is a row, unique by principal and `jti`, and counts only
  * once the row is durable. So neither another replica nor a crash lets a proof count twice. The proofs of one turn of
- * the event loop share a transaction. So do the proofs that arrive during a write. Memory bounds the proofs that one
- * replica accepts, and refuses a repeated proof without a transaction.
+ * the event loop share a transaction. So do those that arrive during a write. Memory bounds the proofs that one replica
+ * accepts, and refuses a repeated proof without a transaction.
  */
 export class SharedProofs implements UsedProofs {
   readonly #options: SharedProofsOptions;
   readonly #memory: ProofMemory;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | undefined;
-  /** Proofs up to this time are refused, because a process without replicas may have used them. */
+  /** The service refuses proofs up to this time, because a process without replicas may have used them. */
   #unsureUntil = Number.POSITIVE_INFINITY;
   #nextForget = 0;
   #closed = false;
@@ -97,7 +100,7 @@ export class SharedProofs implements UsedProofs {
     });
   }
 
-  /** Writes until no proof waits. Those that come during a write share the next one. The promise never rejects. */
+  /** Writes until no proof waits. Proofs that arrive during a write share the next one. The promise never rejects. */
   async #writeAll(): Promise<void> {
     await this.#options.timers.nextTurn();
     while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, BATCH));

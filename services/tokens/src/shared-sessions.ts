@@ -11,7 +11,7 @@ import { deleteHolderSession, findHolderSession, insertHolderSession } from "./s
 
 /** Maximum number of sessions in the memory of a replica, at about 1 KB each. */
 const MAX_KNOWN = 10_000;
-/** The id of the session in the proof of a call. */
+/** Matches the session's id at the start of a call's proof. */
 const ID = /^[A-Za-z0-9_-]{22}(?=\.)/;
 
 interface SharedSessionsOptions {
@@ -22,8 +22,8 @@ interface SharedSessionsOptions {
 }
 
 /**
- * The holder sessions of replicas that share a store. A session is a row with its key, sealed by the master key. Memory
- * has the sessions that this replica has served. The transaction that marks a call's proof as used also checks that the
+ * The holder sessions of replicas that share a store. A session's row has its key, sealed by the master key. Memory has
+ * the sessions that this replica has served. The transaction that marks a call's proof as used also checks that the
  * session is open. So a session that one replica closes ends at all replicas.
  */
 export class SharedSessions {
@@ -35,7 +35,7 @@ export class SharedSessions {
     this.#options = options;
   }
 
-  /** Stores a session; false if the maximum number of sessions is reached. */
+  /** Stores a session. Returns false if the maximum number of sessions is reached. */
   async add(session: HolderSession, now: number): Promise<boolean> {
     const { store, secrets } = this.#options;
     const { id, principal, expiresAt: expireTime } = session.terms;
@@ -55,7 +55,7 @@ export class SharedSessions {
     return this.#known.get(idIn(proof) ?? "");
   }
 
-  /** Reads the session that a call's proof names into memory, if there is one. */
+  /** If the store has the session that a call's proof names, reads it into memory. */
   async load(proof: string): Promise<void> {
     const { engine, store, secrets } = this.#options;
     const id = idIn(proof);
@@ -74,7 +74,7 @@ export class SharedSessions {
     this.forget(id);
   }
 
-  /** Removes a session that another replica has closed. */
+  /** Removes a closed session from this replica's memory. */
   forget(id: string): void {
     this.#known.get(id)?.close();
     this.#known.delete(id);
@@ -95,7 +95,7 @@ function idIn(proof: string): string | undefined {
   return ID.exec(proof)?.[0];
 }
 
-/** Returns the context of a sealed key, which opens only with its own terms. */
+/** Returns the context to which a sealed key is bound. The key opens only with the terms of its session. */
 export function contextOfSession(terms: string): Record<string, string> {
   return { purpose: "holder-session", terms };
 }

@@ -26,7 +26,7 @@ import {
 } from "./store/spend-rows.ts";
 import type { TokenMeter } from "./token-metrics.ts";
 
-/** Number of expired rows that each insert deletes. The number is larger than 1, so that a backlog shrinks. */
+/** Number of expired rows that each insert deletes: more than 1, so that a backlog shrinks. */
 const FORGOTTEN_AT_ONCE = 4;
 
 /** The members of a verified block that budgets need. */
@@ -65,14 +65,14 @@ interface SpendLedgerOptions {
   audit: AuditLog;
   notes: BlockRecords;
   meter?: Pick<TokenMeter, "reserved" | "charged">;
-  /** Brings the revocations up to date with a transaction; undefined without replicas. */
+  /** Reads the revocations that a transaction sees and this process lacks; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
 }
 
 /**
  * The spend under each block, including all blocks below it (DelegateOS 13.4). A reservation counts on all blocks of a
- * chain in one transaction, or on none. Only a call that settles a reservation releases it. Without such a call the
- * reservation stays charged, also after a crash or its expiry.
+ * chain in one transaction, or on none. Only a call that settles a reservation releases it. Without such a call it
+ * stays charged, even after a crash or its expiry.
  */
 export class SpendLedger {
   readonly #store: Store;
@@ -107,7 +107,7 @@ export class SpendLedger {
   /**
    * Reserves an amount on every block of a verified chain, or on none.
    *
-   * @param assertCounts throws if the chain is no longer valid; called within the transaction
+   * @param assertCounts throws if the chain is no longer valid; called in the transaction
    * @throws DeputeError BUDGET_EXCEEDED, LIMIT_EXCEEDED, REQUEST_ID_REUSED
    */
   reserve(
@@ -185,7 +185,11 @@ export class SpendLedger {
     });
   }
 
-  /** @throws DeputeError RESERVATION_NOT_FOUND */
+  /**
+   * Returns a reservation that the caller may see.
+   *
+   * @throws DeputeError RESERVATION_NOT_FOUND
+   */
   async find(id: string, maySee: (maker: string) => boolean): Promise<StoredReservation> {
     const reservation = await this.#store.read((tx) => findReservation(tx, id));
     if (reservation === undefined || !maySee(reservation.caller)) throw notFound(id);

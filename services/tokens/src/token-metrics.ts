@@ -3,12 +3,12 @@ import type { DomainMetrics } from "@depute/service";
 import type { RevocationState } from "./revocation-state.ts";
 import type { Decision } from "./rules/audit-record.ts";
 
-/** Maximum number of reasons that the counter of denials names. */
+/** Maximum number of distinct reasons in the counter of denials. Further reasons count as `other`. */
 const MAX_REASONS = 64;
 
-/** Counts what the tokens service decides and reserves. */
+/** Counts denials, and the microcents that reservations and settlements change. */
 export interface TokenMeter {
-  /** Counts a decision, if it denies. */
+  /** Counts a decision if it is a denial. */
   decided(decision: Pick<Decision, "decision" | "reason">): void;
   /** Counts microcents that a durable reservation took from budgets. */
   reserved(microcents: number): void;
@@ -33,7 +33,7 @@ export function tokenMetrics(
   return {
     decided({ decision, reason }) {
       if (decision !== "denied") return;
-      // After the colon follows the place of the fault, which has no bounded number of values.
+      // The text after the colon states the place of the fault, which has no bounded number of values.
       const [kind = ""] = reason.split(":", 1);
       if (reasons.size < MAX_REASONS) reasons.add(kind);
       denials({ reason: reasons.has(kind) ? kind : "other" });

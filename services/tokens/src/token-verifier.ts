@@ -39,16 +39,16 @@ import {
 import { isAfterBudget, isAfterProof } from "./rules/order.ts";
 import { budgetDenial, remaining } from "./rules/spend.ts";
 
-/** A decision with the recorded limits of the token's blocks; `singleUse`: the ids of single-use blocks. */
+/** A decision, with the ids of the token's single-use blocks. */
 export interface LimitedDecision {
   readonly result: VerifyResult;
   readonly singleUse: readonly string[];
 }
 
 /**
- * Applies the recorded spend and reservations of each block (DelegateOS 10.1 step 6), and the bindings of an
- * allowed token. The store is read only for a token that passes the steps before step 6. If a later step denied
- * the token, step 6 runs again with the recorded spend. A denial in step 6 takes precedence.
+ * Applies the recorded spend and reservations of each block (DelegateOS 10.1 step 6), and the bindings of an allowed
+ * token. Reads the store only for a token that passes the steps before step 6. If a later step denied the token,
+ * repeats step 6 with the recorded spend. A denial in step 6 takes precedence.
  */
 export async function applyBlockRecords(
   { engine, notes, chains }: { engine: CryptoEngine; notes: BlockRecords; chains: Chains },
@@ -78,7 +78,7 @@ function applyLimits(
     return allowed.ok && placeDenial !== undefined ? { ok: false, denial: placeDenial } : allowed;
   };
   if (counted.every((amount) => amount === 0)) return inPlace(result);
-  // The spend that the caller states counts towards the last block.
+  // The spend that the caller states counts on the last block.
   const { spentMicrocents } = verification.context;
   const ownSpend = typeof spentMicrocents === "number" ? spentMicrocents : 0;
   const last = ids.length - 1;
@@ -99,8 +99,8 @@ function applyLimits(
 }
 
 /**
- * Identifies callers of this service with the code behind VerifyProof. The service cannot call its own RPC for
- * this purpose, because that call would need an identified caller again.
+ * Identifies callers of this service by the implementation of VerifyProof. A call of the RPC would need an identified
+ * caller again.
  */
 export function createIdentify(tokenVerifier: TokenVerifier): (context: HandlerContext) => Promise<Identity> {
   return (context) =>
@@ -114,7 +114,7 @@ function holderOf({ authority, attenuations }: SignedJSONToken): string {
   return (attenuations.at(-1) ?? authority).delegatee;
 }
 
-/** Returns the values that a proof must match for a presented token. An unreadable token has no holder to compare. */
+/** Returns the values that a proof must match for a presented token. For an unreadable token, returns no holder. */
 function boundTo(text: string): { token: string; principal?: string } {
   const token = readTokenDocument({ token: text, format: SJT_FORMAT });
   return { token: text, ...(token !== undefined && { principal: holderOf(token) }) };
@@ -133,7 +133,7 @@ interface TokenVerifierOptions {
   notes: BlockRecords;
   /** Reads the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
-  /** Refreshes the revocations of a replica that was stopped; see RevocationReader. */
+  /** Reads the revocations again after this replica was suspended; see RevocationReader. */
   refresh(): Promise<boolean> | undefined;
 }
 
@@ -147,11 +147,11 @@ export class TokenVerifier {
   }
 
   /**
-   * Decides whether the bearer of a token may perform one action now (DelegateOS 10.1). A genuine proof is marked as
-   * used after every decision. Otherwise an observer of a denied call could present the proof again after the decision
-   * would be different. A denial before the check of the proof marks nothing, so forged tokens cannot fill the memory
-   * of proofs. Marking the proof may wait for the store. So revocations are checked again afterwards, in the same turn
-   * of the event loop as the response. After a revocation is acknowledged, no token with the revoked block is allowed.
+   * Decides whether the bearer of a token may perform one action now (DelegateOS 10.1). Marks a genuine proof as used
+   * after every decision. Otherwise an observer of a denied call could present the proof later, when the token is
+   * allowed. A denial before the check of the proof marks nothing, so forged tokens cannot fill the memory of proofs.
+   * The mark may wait for the store. So the method checks revocations again afterwards, in the same turn of the event
+   * loop as the response. Once a revocation is acknowledged, no token with the revoked block is allowed.
    *
    * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
    */
@@ -212,8 +212,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Requires that the payer of the verification has processor time left. Only the holder of a key learns that its quota
-   * is used, so its proof is checked first.
+   * Requires that the payer of the verification has processor time left. Checks the holder's proof first, because only
+   * the holder may learn that its quota is used.
    */
   #assertCpu({ token: presented, proof }: VerifyTokenRequest, isBearer: boolean, now: number): void {
     cpuQuotaOf()?.assertRoom();
@@ -229,8 +229,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Marks the call's proof, and the single-use blocks of an allowed token, as used. Then a replica that was stopped
-   * reads the revocations again.
+   * Marks the call's proof, and the single-use blocks of an allowed token, as used. Then reads the revocations again if
+   * this replica was suspended.
    */
   async #use(
     result: VerifyResult,
@@ -260,8 +260,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Returns the principal of a holder proof and marks the proof as used (RFC 9449). With a token, the proof must name
-   * that token, and its key must be the token's holder. The token itself is not verified.
+   * Returns the principal of a holder proof, and marks the proof as used (RFC 9449). With a token, the proof must name
+   * that token and its holder. Does not verify the token.
    *
    * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
    */
@@ -279,7 +279,7 @@ export class TokenVerifier {
     return denial === undefined ? { ok: true, principal } : { ok: false, denial };
   }
 
-  /** Whether an allowed token also grants the further requested capabilities. */
+  /** Returns the first denial of the further requested capabilities; otherwise the given result. */
   #withMore(
     result: VerifyResult,
     verification: Verification,
@@ -295,8 +295,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Waits for the end of the event loop's turn, so that concurrent tokens are verified together. The signature
-   * check then finds its code and tables in the CPU caches, which saves nine tenths of the time.
+   * Waits for the end of the event loop's turn, so that concurrent tokens are verified together. The signature check
+   * then has its code and tables in the CPU caches, which saves nine tenths of the time.
    */
   #gather(): Promise<void> {
     this.#turn ??= this.#options.timers.nextTurn().then(() => {
@@ -305,7 +305,7 @@ export class TokenVerifier {
     return this.#turn;
   }
 
-  /** Reads new revocations. After a failed read, decisions use the known revocations until these are too old. */
+  /** Reads new revocations. After a failed read, decisions rest on the known revocations until these are too old. */
   async #look(): Promise<void> {
     try {
       await this.#options.look();
@@ -331,7 +331,7 @@ export class TokenVerifier {
     return checked.ok ? checked.proof : undefined;
   }
 
-  /** Logs revocations that waited for proof that their revoker is rightful, if this chain proves it. */
+  /** Logs the pending revocations whose revokers this chain proves rightful. */
   async #settle(
     token: SignedJSONToken,
     blocks: readonly Pick<Block, "revocationId">[],

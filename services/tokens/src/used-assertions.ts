@@ -6,13 +6,13 @@ import type { UsedProofs } from "./seen-proofs.ts";
 interface UsedAssertionsOptions {
   engine: Pick<CryptoEngine, "sha256">;
   seenProofs: UsedProofs;
-  /** Maximum number of remembered proofs and assertions. */
+  /** Maximum number of proofs and assertions in memory. */
   max: number;
 }
 
 /**
- * The identity assertions that were exchanged. They are stored as digests in the table of used proofs, and share its
- * space.
+ * The identity assertions that callers have exchanged. Their digests are in the table of used proofs, and share its
+ * room.
  */
 export class UsedAssertions {
   readonly #options: UsedAssertionsOptions;
@@ -22,10 +22,10 @@ export class UsedAssertions {
   }
 
   /**
-   * Marks an assertion as used, durably. (RFC 7523 section 3, claim `jti`)
+   * Durably marks an assertion as used. (RFC 7523 section 3, claim `jti`)
    *
    * @throws DeputeError UNAUTHENTICATED with the fault `replayed` if the assertion was used before
-   * @throws DeputeError LIMIT_EXCEEDED if no space is left to remember the assertion
+   * @throws DeputeError LIMIT_EXCEEDED if no room is left for the assertion
    */
   async use({ issuer, jti, expiresAt }: AssertionId): Promise<void> {
     const { seenProofs, max } = this.#options;

@@ -10,7 +10,11 @@ import { contractOwner } from "./store/contracts.ts";
 import type { SignedDocument, StoredDocument } from "./store/documents.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
-/** @throws DeputeError ATTESTATION_NOT_FOUND */
+/**
+ * Reads a stored attestation.
+ *
+ * @throws DeputeError ATTESTATION_NOT_FOUND
+ */
 export async function readAttestation(
   store: Store,
   id: string,
@@ -22,8 +26,8 @@ export async function readAttestation(
 }
 
 /**
- * Stores an attestation and appends it to the log, or returns the stored one. An attestation can only name stored
- * children, so no attestation is its own descendant.
+ * Stores an attestation and appends it to the transparency log, or returns the stored one. An attestation can only name
+ * stored children, so no attestation is its own descendant.
  *
  * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND
  */
@@ -44,7 +48,7 @@ export async function storeAttestation(
 }
 
 /**
- * Checks that an attestation can be stored: its id is free, and its children are stored.
+ * Requires that an attestation can be stored: its id is free, and its children are stored.
  *
  * @returns the stored attestation if it equals this one; undefined if this attestation is new
  * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child)
@@ -78,13 +82,12 @@ export function attestationNotFound(id: string): DeputeError {
   });
 }
 
-/** An output as canonical JSON, the form in which outputs are hashed and compared. */
+/** An output as canonical JSON, the form that the service hashes and compares. */
 export interface CanonicalOutput {
   canonical: string;
   /**
-   * The output's hash in an attestation: base64url of BLAKE2b-256 of the canonical JSON. DelegateOS 7.1 does
-   * not say which form of the output is hashed. Depute hashes the canonical form, so that equal outputs have
-   * equal hashes.
+   * The output's hash in an attestation: base64url of BLAKE2b-256 of the canonical JSON. DelegateOS 7.1 leaves the
+   * hashed form open. Depute's choice: the canonical form, so that equal outputs have equal hashes.
    */
   hash: string;
 }
@@ -93,6 +96,7 @@ export interface CanonicalOutput {
  * Converts an output to canonical JSON and hashes it.
  *
  * @param text JSON of the output
+ * @param field the field that an error names
  * @throws DeputeError INVALID_REQUEST, naming the field, if the text has no canonical form
  */
 export async function canonicalOutput(

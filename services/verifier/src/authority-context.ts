@@ -17,12 +17,12 @@ import { lineageOf } from "./store/sub-contracts.ts";
 import type { Verifier } from "./verifier.ts";
 import type { YieldToEventLoop } from "./yield-to-event-loop.ts";
 
-/** Maximum number of delegations that are read concurrently. */
+/** Maximum number of concurrent reads of delegations. */
 const AT_ONCE = 32;
 
 /**
- * Maximum number of revocations by which RevocationFollower may lag behind the tokens service. With a greater lag the
- * verifier refuses to check signers.
+ * Maximum number of revocations by which RevocationFollower may lag behind the tokens service. With a greater lag, the
+ * verifier service refuses to check signers.
  */
 const MAX_BEHIND = 1000;
 
@@ -79,7 +79,7 @@ export async function loadAuthority(
   };
 }
 
-/** Reads the delegations that the tokens service has recorded, by id. Unknown and ambiguous ids are left out. */
+/** Reads the delegations that the tokens service has recorded, by id. Omits unknown and ambiguous ids. */
 async function readRecordedDelegations(
   { delegations, clock }: Verifier,
   ids: readonly string[],
@@ -132,7 +132,7 @@ async function readRevocations(
     for (const id of blocks) rows.push(...(await revocationsOf(tx, id)));
     return { rows, cursor: await readCursor(tx, CURSOR) };
   });
-  // Reads the revocations that the follower has not copied yet.
+  // Reads the revocations that RevocationFollower has not copied yet.
   const rest = await revocations.listRevocations(
     { afterSequence: BigInt(cursor), pageSize: MAX_BEHIND },
     options,

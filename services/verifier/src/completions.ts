@@ -29,12 +29,12 @@ import type { TransparencyLog } from "./transparency-log.ts";
 
 /** Maximum number of pending completions. */
 const MAX_PENDING = 10_000;
-/** Timeout in milliseconds of the verifier's own calls to other services. */
+/** Timeout in milliseconds of the calls that the outbox makes to other services. */
 const TIMEOUT_MS = 10_000;
 /** Maximum length of a failure message in characters. */
 const MAX_MESSAGE = 2000;
 
-/** Errors after which the outbox tries again; every other error is final. */
+/** Errors after which the outbox retries. Every other error is final. */
 const RETRYABLE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.DEPENDENCY_UNAVAILABLE,
   ErrorReason.SHUTTING_DOWN,
@@ -44,30 +44,29 @@ const RETRYABLE: ReadonlySet<ErrorReason> = new Set([
 
 export interface CompletionsOptions {
   readonly store: Store;
-  /** The log to which each stored attestation is appended. */
+  /** The transparency log, to which each stored attestation is appended. */
   readonly transparency: TransparencyLog;
   readonly tasks: Client<typeof WorkerService>;
   readonly delegations: Client<typeof DelegationService>;
   readonly timers: Timers;
   readonly logger: Logger;
-  /** The lease of the work on completions that were interrupted; undefined without replicas. */
+  /** The lease to finish interrupted completions; undefined without replicas. */
   readonly lease: WorkLease | undefined;
 }
 
 /** The delegation's state after a completion. */
 export interface Completed {
   readonly status: DelegationStatus;
-  /** The delegation's task; empty for none. */
+  /** The id of the delegation's task; empty for none. */
   readonly taskId: string;
 }
 
 /**
- * Ends delegations when their delegatees attest completion. The steps span the tasks service, the tokens
- * service and this store. An accepted completion is a row until the completion is finished. If the delegation
- * has a task, the tasks service decides first, because that service makes more checks. Otherwise the tokens
- * service decides. A refusal deletes the row. After an acceptance, one transaction stores the attestation and
- * deletes the row. Every step can be repeated, so the next start finishes the completions that a crash
- * interrupted.
+ * Ends delegations when their delegatees attest completion. The steps span the tasks service, the tokens service and
+ * this store. An accepted completion is a row until it is finished. If the delegation has a task, the tasks service
+ * decides first, because it checks more. Otherwise the tokens service decides. A refusal deletes the row. After an
+ * acceptance, one transaction stores the attestation and deletes the row. Every step can be repeated, so the next start
+ * finishes the completions that a crash interrupted.
  */
 export class Completions {
   readonly #options: CompletionsOptions;
@@ -83,7 +82,7 @@ export class Completions {
       lease,
       first: (limit) => store.read((tx) => firstPending(tx, limit)),
       tell: (row, signal) => this.#finishAlone(row, signal),
-      // Nothing to delete here: the transaction that stored the attestation or the refusal has deleted the row.
+      // Nothing to delete: the transaction that stored the attestation or the refusal has deleted the row.
       drop: async () => {},
     });
   }
@@ -183,21 +182,21 @@ export class Completions {
     } catch (thrown) {
       const refusal = fromConnectError(thrown);
       if (!hasEnded || RETRYABLE.has(refusal.reason)) throw refusal;
-      // The attestation ended the task while another call revoked the delegation. The delegation has already ended, so its
-      // stored status is returned.
+      // While the attestation ended the task, another call revoked the delegation. Returns the stored status, because
+      // the delegation has already ended.
       const { delegation } = await delegations.getDelegation(key, options);
       return delegation?.status ?? DelegationStatus.UNSPECIFIED;
     }
   }
 }
 
-/** Returns the reason for the failure that the delegatee states in the attestation. */
+/** Returns the explanation of a failure that the delegatee states in the attestation. */
 export function failureOf({ result }: Attestation): string {
   const details = result.verificationOutcome?.details ?? "";
   return shorten(details === "" ? "the delegatee attests that the work failed" : details, MAX_MESSAGE);
 }
 
-/** Converts the check result of the contract to the text that the row stores. */
+/** Converts the result of the contract's check to the text in the row. */
 export function serializeCheck(method: string, result: CheckResult): string {
   return JSON.stringify({ ...result, method });
 }

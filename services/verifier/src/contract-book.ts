@@ -17,7 +17,7 @@ export interface KnownContract {
 /** Capacity of the cache in characters of contracts. A parsed contract takes about ten bytes for each character. */
 const CACHE_CHARS = 4 * 1024 * 1024;
 
-/** Milliseconds for which a contract is served from memory. Another replica may have purged it meanwhile. */
+/** Milliseconds for which the cache serves a contract. Another replica may have purged it meanwhile. */
 const FRESH_MS = 60_000;
 
 /** Reads contracts and caches them. Contracts never change; only a purge deletes them. */
@@ -31,12 +31,16 @@ export class ContractBook {
     this.#clock = clock;
   }
 
-  /** Removes a purged contract from memory. */
+  /** Removes a purged contract from the cache. */
   forget(id: string): void {
     this.#cache.delete(id);
   }
 
-  /** @throws DeputeError CONTRACT_NOT_FOUND */
+  /**
+   * Returns a contract.
+   *
+   * @throws DeputeError CONTRACT_NOT_FOUND
+   */
   async get(id: string): Promise<KnownContract> {
     const cached = this.#cache.get(id);
     const now = this.#clock.monotonic();

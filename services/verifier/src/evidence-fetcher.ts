@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Timers } from "@depute/core";
 import { AllowedHosts, type Logger, Outbound, type OutboundOptions } from "@depute/service";
 
-/** Maximum size of fetched evidence in bytes. */
+/** Maximum size of fetched evidence, in bytes. */
 const MAX_BYTES = 16 * 1024 * 1024;
 /** Timeouts in milliseconds: IDLE_MS between two parts of a response, LIMIT_MS for the whole response. */
 const IDLE_MS = 5_000;
@@ -11,7 +11,7 @@ const LIMIT_MS = 15_000;
 const AT_ONCE = 8;
 
 export interface EvidenceFetcherOptions {
-  /** Hosts from which the settings allow fetches. If the list is empty, nothing is fetched. */
+  /** Hosts from which the settings allow fetches. With an empty list, the class fetches nothing. */
   readonly hosts: readonly string[];
   readonly timers: Timers;
   readonly logger: Logger;
@@ -19,15 +19,15 @@ export interface EvidenceFetcherOptions {
 }
 
 /**
- * Fetches evidence from allowed hosts and computes its hash, for the comparison with the evidence's digest. The
- * response is hashed as a stream and not stored.
+ * Fetches evidence from allowed hosts and computes its hash, for the comparison with the evidence's digest. Hashes the
+ * response as a stream, without storing it.
  */
 export class EvidenceFetcher {
   readonly #options: EvidenceFetcherOptions;
   readonly #hosts: AllowedHosts;
   readonly #outbound: Outbound;
 
-  /** @throws Error if the name of a host is malformed */
+  /** @throws Error for a malformed host name */
   constructor(options: EvidenceFetcherOptions) {
     this.#options = options;
     this.#hosts = new AllowedHosts(options.hosts);
@@ -36,9 +36,9 @@ export class EvidenceFetcher {
   }
 
   /**
-   * Fetches addresses and hashes their content. The result omits addresses outside the allowed hosts.
+   * Fetches URIs and hashes their content. Omits URIs outside the allowed hosts.
    *
-   * @returns for each address `sha256:` and hexadecimal digits, or an empty text if the fetch failed
+   * @returns for each fetched URI `sha256:` and hexadecimal digits, or an empty text if the fetch failed
    */
   async digests(uris: readonly string[], signal: AbortSignal): Promise<Map<string, string>> {
     const fetchedTexts = new Map<string, string>();

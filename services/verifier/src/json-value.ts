@@ -27,7 +27,7 @@ export function readValue(message: Value, field: string, maxBytes: number = MAX_
 }
 
 /**
- * Reads a JSON field that a request sends as a value or as text; the text stays unparsed.
+ * Reads a JSON field that a request carries as a value or as text. Does not parse the text.
  *
  * @returns the text; undefined if the request has neither
  * @throws DeputeError INVALID_REQUEST if the request has both, LIMIT_EXCEEDED
@@ -39,14 +39,22 @@ export function readText(message: Value | undefined, text: string, field: string
   return message === undefined ? undefined : readValue(message, field).text;
 }
 
-/** @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED */
+/**
+ * Reads a field as `readText` does, and requires it.
+ *
+ * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
+ */
 export function requireText(message: Value | undefined, text: string, field: string): string {
   const read = readText(message, text, field);
   if (read === undefined) throw invalid(field, "is needed");
   return read;
 }
 
-/** @throws DeputeError LIMIT_EXCEEDED */
+/**
+ * Requires that a text has at most `maxBytes`.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
 export function assertOutputSize(text: string, field: string, maxBytes: number = MAX_OUTPUT_BYTES): void {
   if (Buffer.byteLength(text) <= maxBytes) return;
   throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${field} is larger than ${maxBytes} bytes`, {

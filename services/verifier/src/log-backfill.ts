@@ -5,7 +5,7 @@ import type { TransparencyLog } from "./transparency-log.ts";
 /** Maximum number of attestations in one transaction. */
 const BATCH = 50;
 
-/** Appends the stored attestations that are missing in the log, in the order of their storage. */
+/** Appends stored attestations without a leaf to the transparency log, in the order of their storage. */
 export async function appendUnlogged(store: Store, log: TransparencyLog): Promise<void> {
   for (let more = true; more; ) {
     more = await store.write(async (tx) => {

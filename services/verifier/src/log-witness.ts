@@ -13,9 +13,10 @@ interface LogWitnessOptions {
 }
 
 /**
- * Compares the transparency log with its published head, and publishes later heads.
+ * Opens the witness of the transparency log. Compares the log with the last published head, then publishes each later
+ * head.
  *
- * @returns undefined without a place
+ * @returns undefined if the settings name no place
  * @throws SettingsError as `witnessFor` and `Witness.check`; the store is then closed
  */
 export async function openLogWitness(options: LogWitnessOptions): Promise<Witness | undefined> {

@@ -22,16 +22,16 @@ import type { Verifier } from "./verifier.ts";
 export interface OutputVerdict {
   /** The result; undefined while a review is pending. */
   result: CheckResult | undefined;
-  /** The pending review; empty for none. */
+  /** The id of the pending review; empty for none. */
   reviewId: string;
-  /** Total cost in microcents of models for this output, including earlier runs. */
+  /** Total cost of models for this output in microcents, including earlier runs. */
   cost: number;
 }
 
 /** An output to verify, with its contract and caller. */
 export interface OutputToVerify {
   knownContract: KnownContract;
-  /** JSON of the output in the form that checks read. */
+  /** JSON of the output, as the checks read it. */
   output: string;
   outputHash: string;
   identity: Identity;
@@ -40,10 +40,7 @@ export interface OutputToVerify {
   payingToken: SerializedDCT | undefined;
 }
 
-/**
- * Returns the token that pays for models: the request's paying token. If the request has none, returns the caller's
- * token.
- */
+/** Returns the token that pays for models: the paying token of the request or, without one, the caller's token. */
 export function payingTokenOf(
   requestToken: SerializedDCT | undefined,
   context: HandlerContext,
@@ -53,7 +50,7 @@ export function payingTokenOf(
   return token === undefined ? undefined : create(SerializedDCTSchema, { token, format: SJT_FORMAT });
 }
 
-/** Converts the caller to the form that the checker needs. */
+/** Returns the caller in the form that the checker takes. */
 export function checkCallerOf({
   identity,
   signal,
@@ -62,8 +59,8 @@ export function checkCallerOf({
 }
 
 /**
- * Verifies an output by its contract's method. Deterministic methods run in the checker. For equal outputs, models and
- * reviewers are asked only once.
+ * Verifies an output by its contract's method. The checker runs deterministic methods. For equal outputs, models and
+ * reviewers decide only once.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, BUDGET_EXCEEDED, LIMIT_EXCEEDED, and the errors of WorkerPool.run
  */
@@ -175,7 +172,7 @@ async function verifyByReview(
   const { contract } = subject.knownContract;
   const creator = verifier.keypair.principal.id;
   const requestId = `${contract.id} ${subject.outputHash} ${step}`;
-  // Looks for the existing review first, because a changed setting must not create a second review.
+  // Searches for an existing review first, because a changed setting must not create a second review.
   const existing = await store.read((tx) => getRequestedReview(tx, creator, requestId));
   const newReview: NewReview = {
     requestId,
@@ -225,7 +222,7 @@ async function verdictOfReview(
   }
 }
 
-/** Returns the verdict for a verification that could not run: the output has not passed. */
+/** Returns the verdict for a verification that could not run, which counts as not passed. */
 function failedVerdict(problem: string, cost: number): OutputVerdict {
   const details = shorten(`the check could not run: ${problem}`);
   return { result: { passed: false, score: 0, details }, reviewId: "", cost };

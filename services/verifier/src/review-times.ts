@@ -4,7 +4,7 @@ import type { Reviews } from "./reviews.ts";
 
 /** Maximum number of reviews in one transaction. */
 const BATCH = 100;
-/** Maximum milliseconds that the loop sleeps, so that it notices when the clock jumps. */
+/** Maximum wait of the loop in milliseconds, so that it notices a jump of the clock. */
 const MAX_WAIT_MS = 1000;
 
 export interface ReviewTimesOptions {
@@ -12,13 +12,13 @@ export interface ReviewTimesOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The lease of the work; undefined without replicas. */
+  /** The lease of the loop; undefined without replicas. */
   readonly lease?: WorkLease | undefined;
 }
 
 /**
- * Records escalations and time-outs, so that watchers are notified. Decisions do not depend on this loop,
- * because the rules compute a review's state from the clock (rules/review.ts).
+ * Records escalations and time-outs, so that watchers get them. Decisions do not depend on this loop, because the rules
+ * compute a review's state from the clock (rules/review.ts).
  */
 export function reviewTimes({ reviews, clock, timers, log, lease }: ReviewTimesOptions): DeadlineLoop {
   const loop = new DeadlineLoop({

@@ -35,20 +35,17 @@ import {
   updateReview,
 } from "./store/reviews.ts";
 
-/** Bus topic that wakes watchers of reviews. The key is the review's id. */
+/** The bus topic that wakes the watchers of reviews. The key is the review's id. */
 export const REVIEW_TOPIC = "reviews";
 
-/** The fields of a new review. Times are milliseconds since the Unix epoch. */
+/** The fields of a new review. Times are epoch milliseconds. */
 export interface NewReview extends Omit<Review, "id" | "createTime" | "deadline" | "escalationTime"> {
-  /** A UUID that the creator chooses. If absent, the service creates a UUID. */
+  /** A UUID that the creator chooses; if absent, the service chooses one. */
   id?: string | undefined;
   requestId: string;
-  /** Duration in milliseconds within which a reviewer must decide. */
+  /** Milliseconds within which a reviewer must decide. */
   timeoutMs: number;
-  /**
-   * Milliseconds until the escalation reviewers may decide. If absent, they may decide after half of the
-   * timeout.
-   */
+  /** Milliseconds until the escalation reviewers may decide; if absent, half of the timeout. */
   escalateAfterMs?: number | undefined;
   /** JSON of the content under review. */
   content: string | undefined;
@@ -70,8 +67,8 @@ export class Reviews {
   }
 
   /**
-   * Registers the listener for deadlines. The listener receives the time, in epoch milliseconds, at which a
-   * review will escalate or time out.
+   * Sets the listener for deadlines. It receives the time, in epoch milliseconds, at which a review will escalate or
+   * time out.
    */
   onDue(listener: (atMs: number) => void): void {
     this.#onDue = listener;
@@ -83,7 +80,7 @@ export class Reviews {
   }
 
   /**
-   * Records escalations and time-outs that are due, so that watchers are notified of each one.
+   * Records escalations and time-outs that are due, so that watchers get each of them.
    *
    * @returns true if more may be due
    */
@@ -147,7 +144,11 @@ export class Reviews {
     return this.#change(id, { principal, roles }, (review, now) => decide(review, decision, now));
   }
 
-  /** @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, REVIEW_CLOSED */
+  /**
+   * Withdraws a review for its creator.
+   *
+   * @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, REVIEW_CLOSED
+   */
   withdraw(id: string, by: string, reason: string): Promise<Review> {
     return this.#change(id, { principal: by }, (review, now) => {
       if (review.creator === by) return withdraw(review, by, reason, now);
@@ -156,7 +157,7 @@ export class Reviews {
   }
 
   /**
-   * Asks a question about a review that the reviewer may read; a replay returns the existing inquiry.
+   * Asks a question about a review that the reviewer may read. A replay returns the existing inquiry.
    *
    * @throws DeputeError REVIEW_NOT_FOUND, REQUEST_ID_REUSED and the errors of `inquire`
    */
@@ -177,7 +178,11 @@ export class Reviews {
     });
   }
 
-  /** @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, INQUIRY_NOT_FOUND and the errors of `answerInquiry` */
+  /**
+   * Answers a question of a review.
+   *
+   * @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, INQUIRY_NOT_FOUND and the errors of `answerInquiry`
+   */
   answer(
     id: string,
     number: number,
@@ -221,8 +226,7 @@ export class Reviews {
 
   async #requireReview(tx: WriteTx, id: string, by: Reader, now: number): Promise<Review> {
     const review = await getReview(tx, id);
-    // The work's author already knows that the review exists, so the error is CALLER_NOT_ALLOWED instead of
-    // REVIEW_NOT_FOUND.
+    // The work's author already knows that the review exists, so this code does not hide the review from the author.
     if (review !== undefined && (mayRead(review, by, now) || review.author === by.principal)) return review;
     throw reviewNotFound(id);
   }

@@ -9,7 +9,7 @@ import { readCursor, writeCursor } from "./store/cursors.ts";
 import { insertRevocation } from "./store/revocations.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
-/** Name of the follower's cursor in the store. */
+/** Name of the cursor that stores the follower's position. */
 export const CURSOR = "revocations";
 
 export interface RevocationFollowerOptions {
@@ -18,14 +18,14 @@ export interface RevocationFollowerOptions {
   readonly revocations: Client<typeof RevocationService>;
   readonly timers: Timers;
   readonly logger: Logger;
-  /** The lease of the work on the stream; undefined without replicas. */
+  /** The lease to follow the stream; undefined without replicas. */
   readonly lease: WorkLease | undefined;
 }
 
 /**
- * Appends the tokens service's revocations to the transparency log, and reconnects after a failure. The
- * follower's cursor moves in the transaction that appends, so a restart resumes without gaps or duplicates. Of several
- * replicas, the one with the lease follows.
+ * Appends the tokens service's revocations to the transparency log, and reconnects after a failure. The transaction
+ * that appends also moves the cursor, so a restart resumes without gaps or duplicates. Only the replica with the lease
+ * follows the stream.
  */
 export class RevocationFollower {
   readonly #options: RevocationFollowerOptions;
@@ -64,7 +64,7 @@ export class RevocationFollower {
   async #append({ entry, sequence, recordTime }: Revocation): Promise<void> {
     const { store, log } = this.#options;
     await store.write(async (tx) => {
-      // A replica that lost the lease without noticing may still follow the stream.
+      // A replica that has lost the lease may still follow the stream for a short time.
       if ((await readCursor(tx, CURSOR)) >= Number(sequence)) return;
       if (entry !== undefined) {
         await log.append(tx, "revocation", canonicalJson(encode(RevocationEntrySchema, entry)));

@@ -35,9 +35,9 @@ export interface SignedHead {
 }
 
 /**
- * The transparency log (RFC 6962 2.1). A leaf is appended in the transaction that stores its document, so log and store
- * always match. Nodes of complete subtrees are stored. An append writes two nodes on average, and a proof reads at most
- * two nodes per level.
+ * The transparency log (RFC 6962 2.1). The transaction that stores a document also appends its leaf, so log and store
+ * always match. The store has the nodes of complete subtrees. An append writes two nodes on average, and a proof reads
+ * at most two nodes per level.
  */
 export class TransparencyLog {
   readonly #engine: CryptoEngine;
@@ -56,13 +56,13 @@ export class TransparencyLog {
     return this.#keypair.principal.id;
   }
 
-  /** Calls the listener after each append of this process that is durable. */
+  /** Adds a listener. The log calls it after each durable append of this process. */
   onAppend(listener: () => void): void {
     this.#listeners.push(listener);
   }
 
   /**
-   * Appends a signed document once.
+   * Appends a signed document. A document with a leaf gets no second one.
    *
    * @param canonical canonical JSON of the document; the leaf contains its digest
    * @returns the leaf's index in the log, starting at 0
@@ -81,7 +81,7 @@ export class TransparencyLog {
     const frontier = split(state.frontier);
     let hash = leafHash(sha256, logEntryBytes({ kind, digest, time }));
     await insertNode(tx, { level: 0, index }, hash);
-    // As in a binary addition with carry, each complete subtree merges with the new one.
+    // As in a binary addition with carry, the new subtree merges with each complete subtree of its size.
     for (let level = 0, at = index; at % 2 === 1; level += 1) {
       const leftHash = frontier.pop();
       if (leftHash === undefined) throw new Error("the log's frontier does not match its size");

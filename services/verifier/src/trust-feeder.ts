@@ -20,7 +20,7 @@ import {
 /** Maximum duration that TrustService's contract allows: 9,223,372,036 seconds. */
 const MAX_DURATION_MS = 9_223_372_036_000;
 
-/** Refusals that every retry would receive again. */
+/** Errors that a repeated report would get again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.EVIDENCE_EXISTS,
   ErrorReason.AGENT_NOT_FOUND,
@@ -37,15 +37,15 @@ export interface TrustFeederOptions {
   readonly trust: Client<typeof TrustService>;
   readonly timers: Timers;
   readonly logger: Logger;
-  /** The background work that replicas share. */
+  /** The leases of background work. */
   readonly work: Pick<SharedWork, "lease">;
 }
 
 /**
- * Reports verified outcomes to the registry as evidence of trust, in the order of signing. The feeder repeats a
- * report until the registry accepts. Outcomes of unregistered agents are skipped. Only the first outcome of a
- * delegation counts, so repeated verification cannot raise a score. Final verification results are reported
- * too, unless the seller attested its own work.
+ * Reports verified outcomes to the registry as evidence of trust, in the order of signing. Repeats a report until the
+ * registry has decided. Skips outcomes of unregistered agents. Only the first outcome of a delegation counts, so
+ * repeated verification cannot raise a score. Also reports final verification results, unless the seller attested its
+ * own work.
  */
 export class TrustFeeder {
   readonly #options: TrustFeederOptions;
@@ -80,7 +80,7 @@ export class TrustFeeder {
     this.#results.start();
   }
 
-  /** Wakes both outboxes, for attestations and for verification results. Called after rows were added. */
+  /** Wakes both outboxes, for attestations and for verification results. Call this method after you add a row. */
   wake(): void {
     this.#outbox.wake();
     this.#results.wake();
@@ -142,7 +142,7 @@ export class TrustFeeder {
     }
   }
 
-  /** Finds the agent of a principal; undefined unless the principal has exactly one. */
+  /** Finds the agent of a principal; undefined unless the principal has exactly one agent. */
   async #agentOf(principal: string, signal: AbortSignal): Promise<string | undefined> {
     const options = { headers: ownHeaders(""), signal };
     const { agents } = await this.#options.agents.listAgents({ principal, pageSize: 2 }, options);

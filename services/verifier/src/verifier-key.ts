@@ -2,10 +2,10 @@ import { type CryptoEngine, type Keypair, keypairFromSeed } from "@depute/dct";
 import { type KeySource, openSeed } from "@depute/service";
 
 /**
- * Opens the verifier's keypair from the configured file. If no file is configured, opens the platform's key `verifier`.
- * The platform's key is created if it does not exist; a missing configured file is an error.
+ * Opens the verifier's keypair: the configured file or, without one, the platform's key `verifier`. Creates the
+ * platform's key if it does not exist. A missing configured file is an error.
  *
- * @throws SettingsError if the file is missing, unreadable, damaged or readable by others
+ * @throws SettingsError if the file is missing, unreadable, damaged, or readable by other users
  */
 export async function loadVerifierKey(
   engine: CryptoEngine,

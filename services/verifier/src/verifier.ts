@@ -29,19 +29,19 @@ export interface Verifier {
   /** The names that contracts may use. */
   readonly names: ContractNames;
   readonly engine: CryptoEngine;
-  /** The verifier's own keypair, which signs its statements. */
+  /** The verifier's keypair, which signs the service's statements. */
   readonly keypair: Keypair;
   /** The transparency log of attestations, verification results, revocations, session heads and audit seals. */
   readonly log: TransparencyLog;
-  /** Counts the verdict of an output. */
+  /** Counts the verdict on an output. */
   readonly countCheck: CountCheck;
   /** Runs model judges. */
   readonly judge: Judge;
-  /** Claims judge runs among replicas; undefined if one process has the store. */
+  /** The claims on judge runs among replicas; undefined without replicas. */
   readonly judgeClaims: JudgeClaims | undefined;
   /** The queue of reviews. */
   readonly reviews: Reviews;
-  /** Principals that may decide every human_review, in addition to the contract's issuer. */
+  /** Principals, besides the contract's issuer, that may decide every human_review. */
   readonly reviewers: readonly string[];
   /** Default timeout of a human_review in milliseconds. */
   readonly reviewTimeoutMs: number;
@@ -59,10 +59,10 @@ export interface Verifier {
   /** Reserves and charges the cost of judges. */
   readonly spend: Client<typeof SpendService>;
   readonly delegations: Client<typeof DelegationService>;
-  /** Ends delegations by attestations. */
+  /** Ends delegations by their delegatees' attestations. */
   readonly completions: Pick<Completions, "complete">;
   readonly revocations: Client<typeof RevocationService>;
-  /** Maximum number of platforms whose logs' heads are kept. */
+  /** Maximum number of platforms whose logs' heads the store keeps. */
   readonly maxWitnessedPlatforms: number;
   readonly authority: Authority;
   readonly clock: Clock;

@@ -1,4 +1,4 @@
-/** A cache that evicts the least recently used entries. The sum of the entries' weights is bounded. */
+/** A cache that evicts the least recently used entries. The sum of the entries' weights is at most `maxWeight`. */
 export class WeightedLru<Value> {
   readonly #entries = new Map<string, { value: Value; weight: number }>();
   readonly #maxWeight: number;
@@ -15,7 +15,7 @@ export class WeightedLru<Value> {
   get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    // A Map keeps the order of insertion. A repeated insertion makes the entry the most recently used.
+    // A Map keeps the order of insertion, so this insertion makes the entry the most recently used.
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     return entry.value;
@@ -25,7 +25,7 @@ export class WeightedLru<Value> {
     this.#remove(key);
   }
 
-  /** Stores a value. A value that alone exceeds the bound is not stored. */
+  /** Stores a value, unless its weight alone exceeds the bound. */
   set(key: string, value: Value, weight: number): void {
     this.#remove(key);
     if (weight > this.#maxWeight) return;

@@ -1,14 +1,15 @@
 import type { Clock, Timers } from "@depute/core";
 
-/** Time slice in milliseconds. The clock is read only between pieces of work, so a slice may last somewhat longer. */
+/**
+ * Time slice in milliseconds. The request reads the clock only between pieces of work, so a slice may last somewhat
+ * longer.
+ */
 const TURN_MS = 2;
 
-/** Yields to the event loop once the time slice is used up. */
+/** Yields to the event loop if the time slice has passed. */
 export type YieldToEventLoop = () => Promise<void>;
 
-/**
- * Creates the yield function of one request. All steps of a request share the function, and so share one time slice.
- */
+/** Creates the yield function of one request. All steps of the request share the function, and so one time slice. */
 export function createYieldToEventLoop({
   clock,
   timers,

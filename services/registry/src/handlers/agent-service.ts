@@ -112,7 +112,7 @@ async function heartbeatAgent(
     const now = registry.clock.now();
     const expireTime = leaseExpiry(now, leaseMsOf(callersAgent.record));
     await putLease(tx, registry, id, now, expireTime);
-    // A heartbeat of a live agent is not logged, because it changes nothing that watchers see.
+    // Records no change for the heartbeat of a live agent, because watchers see no difference.
     if (!isLive(callersAgent, { now, asOf: now })) {
       await recordChange(registry, tx, AgentChangeKind.RETURNED, callersAgent.record);
     }
@@ -132,7 +132,7 @@ async function deregisterAgent(
     const visibleAgent = await findAgentToEnd(tx, identity, id, "id");
     if (visibleAgent.status === AgentStatus.REMOVED) return toAgentMessage(visibleAgent, view);
     const removed = await removeAgent(registry, tx, visibleAgent, message, view.now);
-    // A removed base takes its instances with it, because an instance cannot exist without its base.
+    // Removes the instances too, because an instance cannot exist without its base.
     for (const instance of await listInstances(tx, id, MAX_INSTANCES)) {
       if (instance.status !== AgentStatus.REMOVED)
         await removeAgent(registry, tx, instance, message, view.now);

@@ -23,7 +23,7 @@ import { listGrants, removeGrant, type StoredGrant } from "../store/authorities.
 const CREATE = { request: CreateAuthorityGrantRequestSchema, answer: CreateAuthorityGrantResponseSchema };
 const DELETE = { request: DeleteAuthorityGrantRequestSchema, answer: DeleteAuthorityGrantResponseSchema };
 
-/** Implements AuthorityService. */
+/** Handles the calls of AuthorityService. */
 export function authorityService(registry: RegistryContext): ServiceImpl<typeof AuthorityService> {
   const { store, authorities, clock } = registry;
 
@@ -31,8 +31,8 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
     hasRole(identity, "operator") || authorities.operators.includes(identity.principal);
 
   /**
-   * Returns the source of the grants that a caller may create and revoke. On an open loopback every caller is
-   * `local`. So `local` is an operator only if the setting `asp-authority-operators` lists it.
+   * Returns the source of the grants that a caller may create and revoke. On an open loopback every caller is `local`,
+   * so `local` is an operator only if the setting `asp-authority-operators` lists it.
    *
    * @throws DeputeError CALLER_NOT_ALLOWED
    */

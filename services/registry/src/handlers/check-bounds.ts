@@ -31,7 +31,7 @@ export function isBoundsOperatorChange(
  * Refuses a change that widens the agent's bounds, unless the caller may widen them.
  *
  * @param after the effective record after the change
- * @param before the last record of the id, even if it was removed; for a new instance the record of its base
+ * @param before the last record of the id, even if that agent was removed; for a new instance the record of its base
  * @throws DeputeError AGENT_BOUNDS_WIDENED naming each widening
  */
 export async function checkBounds(
@@ -46,7 +46,7 @@ export async function checkBounds(
   if (widened.length > 0) throw boundsWidened(after.id, widened);
 }
 
-/** Lists each member by which a record permits its agent more than the last record, see {@link checkBounds}. */
+/** Returns each member by which a record permits its agent more than the last record; see {@link checkBounds}. */
 export async function listWidenings(
   tx: ReadTx,
   after: Agent,
@@ -55,8 +55,8 @@ export async function listWidenings(
   const { id, principal, manifest } = after;
   const comparesOtherManifests = manifest !== undefined && baseOf(id) === undefined;
   const others = comparesOtherManifests ? await otherManifests(tx, principal, id) : [];
-  // After a change of the key, the agent's previous manifest is not compared with the new one. The new manifest
-  // is compared with the manifests of the other agents of the new key.
+  // After a change of the key, the agent's previous manifest does not count. The manifests of the new key's other
+  // agents count instead.
   const ownManifest =
     before === undefined || before.principal === principal ? before : { ...before, manifest: undefined };
   return widenings(after, { ownBounds: ownManifest, others });

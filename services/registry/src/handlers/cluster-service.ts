@@ -15,9 +15,9 @@ export function clusterService({
 }: Pick<ServiceDeps, "replicas" | "authority">): ServiceImpl<typeof ClusterService> {
   return {
     async getCluster(_, context) {
-      // Identifying the caller also checks the roles of a caller with a holder proof.
+      // For a caller with a holder proof, `identify` also looks up the roles.
       const identity = await authority.identify(context);
-      // The state of the cluster belongs to no organization, so the auditor of one organization may not read it.
+      // No organization owns the cluster's state, so the auditor of one organization may not read it.
       if (!identity.local && !hasRole(identity, "operator") && !hasRole(identity, "auditor"))
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,

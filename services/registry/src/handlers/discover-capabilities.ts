@@ -42,14 +42,14 @@ interface Search extends CapabilityFilter {
   readonly topK: number;
 }
 
-/** A page of results. The token of the next page is empty on the last page. */
+/** A page of results; `nextPageToken` is empty on the last page. */
 interface Page {
   readonly rows: readonly CapabilityRow[];
   readonly nextPageToken: string;
   readonly truncated: boolean;
 }
 
-/** The position, size and viewer of a page. */
+/** The position, size and view of a page. */
 interface PageRequest {
   readonly filters: PageFilters;
   readonly token: string;
@@ -98,9 +98,9 @@ export async function discoverCapabilities(
 }
 
 /**
- * Checks the agent that a request names.
+ * Requires that the agent that a request names is visible and live.
  *
- * @throws DeputeError AGENT_NOT_FOUND if the agent is invisible or not alive
+ * @throws DeputeError AGENT_NOT_FOUND
  */
 async function checkRequestedAgent(
   tx: ReadTx,
@@ -113,7 +113,7 @@ async function checkRequestedAgent(
   if (!found || (health === AgentHealth.UNSPECIFIED && !isLive(agent, view))) throw agentNotFound(agentId);
 }
 
-/** Reads the search from a request. Empty members do not filter. */
+/** Returns the search that a request describes. An empty member matches all. */
 function readSearch(request: DiscoverCapabilitiesRequest): Search {
   const { filter, agentId, organization, protocol, tags, health, minTrust } = request;
   return {
@@ -130,8 +130,8 @@ function readSearch(request: DiscoverCapabilitiesRequest): Search {
 }
 
 /**
- * Lists capabilities by id and agent. `served` is the number of entries on earlier pages. The function needs it
- * because `top_k` limits the total of all pages.
+ * Returns capabilities in the order of id and agent. `served` is the number of entries on earlier pages, because
+ * `top_k` limits the total of all pages.
  */
 async function listPage(
   tx: ReadTx,
@@ -145,13 +145,13 @@ async function listPage(
   const { rows, stoppedAt } = await listCapabilities(tx, search, list);
   const page = pageOf(rows, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
   if (stoppedAt === undefined || page.nextPageToken !== "") return page;
-  // The search stopped at its limit of rows, with fewer results than requested. The page token lets the caller continue
-  // there.
+  // The search stopped at its limit of rows, with fewer results than requested. With the page token, the caller
+  // continues from that row.
   const position = [served + page.rows.length, stoppedAt.id, stoppedAt.agentId];
   return { ...page, nextPageToken: encodePageToken(position, filters) };
 }
 
-/** Ranks capabilities by score. Equal scores are ordered by id and agent. */
+/** Ranks capabilities by score. Id and agent order equal scores. */
 async function rankPage(
   tx: ReadTx,
   search: Search,
@@ -179,10 +179,10 @@ async function rankPage(
   return { ...page, truncated };
 }
 
-/** A scored capability that has not passed the filter yet. */
+/** A scored capability before the check against the filter. */
 type Candidate = Ranked & Place;
 
-/** Applies the filter to candidates, best first, until enough have passed. */
+/** Applies the filter to candidates, highest score first, until `limit` have passed. */
 async function firstPassingCandidates(
   tx: ReadTx,
   search: Search,

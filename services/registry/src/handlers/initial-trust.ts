@@ -4,7 +4,7 @@ import { NO_OUTCOMES } from "../rules/bayesian.ts";
 import { unknownTrust } from "../rules/trust.ts";
 import { findTrust, type StoredTrust } from "../store/trust.ts";
 
-/** Returns an agent's stored trust. An agent without evidence has the initial trust. */
+/** Returns an agent's stored trust or, without evidence, the initial trust. */
 export async function findTrustOrInitial(
   tx: ReadTx | WriteTx,
   { record }: StoredAgent,

@@ -47,8 +47,8 @@ export async function listAgents(
   });
   const agentMessages = found.agents.map((agent) => toAgentMessage(agent, view));
   const { items: page, more } = cutPage(agentMessages, size, (agent) => bytesOf(AgentSchema, agent));
-  // The search stopped at its limit of rows, with fewer results than requested. The page token lets the caller continue
-  // there.
+  // The search stopped at its limit of rows, with fewer results than requested. With the page token, the caller
+  // continues from that row.
   const last = more ? page.at(-1)?.id : found.stoppedAt;
   return create(ListAgentsResponseSchema, {
     sequence: BigInt(sequence),

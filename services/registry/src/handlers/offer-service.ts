@@ -60,8 +60,8 @@ async function listOfferVersions(
   const offerRows = await registry.store.read((tx) =>
     queryVersions(tx, offerId, { before, limit: size + 1, viewer }),
   );
-  // Every valid page token has at least one version after it. So an empty page means that the offer does not
-  // exist.
+  // After the position of a valid page token, at least one version follows. So an empty page means that the offer does
+  // not exist.
   if (offerRows.length === 0) throw offerNotFound(offerId, "");
   const { offers, last: lastOffer, more } = toOfferPage(offerRows, size, registry.clock.now());
   const last = lastOffer?.sequence;
@@ -87,8 +87,8 @@ async function listOffers(registry: RegistryContext, request: ListOffersRequest,
     queryOffers(tx, filter, { after, limit: size + 1, viewer }),
   );
   const { offers, last: lastOffer, more } = toOfferPage(offerRows.offers, size, registry.clock.now());
-  // The search stopped at its limit of rows, with fewer results than requested. The page token lets the caller continue
-  // there.
+  // The search stopped at its limit of rows, with fewer results than requested. With the page token, the caller
+  // continues from that row.
   const last = more ? lastOffer?.offer.offerId : offerRows.stoppedAt;
   return create(ListOffersResponseSchema, {
     offers,
@@ -96,7 +96,7 @@ async function listOffers(registry: RegistryContext, request: ListOffersRequest,
   });
 }
 
-/** Converts a page to contract messages, and returns the stored form of the page's last offer. */
+/** Converts a page to contract messages. Also returns the stored form of the page's last offer. */
 function toOfferPage(offerRows: readonly StoredOffer[], size: number, now: number) {
   const publishedOffers = offerRows.map((stored) => ({ stored, offer: toPublishedOffer(stored, now) }));
   const { items, more } = cutPage(publishedOffers, size, ({ offer }) => bytesOf(PublishedOfferSchema, offer));

@@ -49,7 +49,7 @@ import {
   wasProven,
 } from "../store/proofs.ts";
 
-/** Maximum number of proofs of one organization that are in force at once. */
+/** Maximum number of proofs in force of one organization. */
 const MAX_PROOFS = 10_000;
 /** Maximum number of organizations of one principal. */
 const MAX_ORGANIZATIONS = 16;
@@ -85,7 +85,7 @@ export async function createOrganizationProof(
 }
 
 /**
- * Returns the proof in force that a principal acts for an organization, or adds it.
+ * Returns the principal's proof in force for an organization, or adds such a proof.
  *
  * @param provenBy the operator's principal
  * @throws DeputeError LIMIT_EXCEEDED
@@ -189,7 +189,7 @@ export async function batchGetAffiliations(
   });
 }
 
-/** Returns the facts about a stored agent that decide whether the agent is independent of another agent. */
+/** Returns the facts that decide whether one agent is independent of another. */
 export async function affiliationOf(
   tx: ReadTx,
   { record: { principal } }: StoredAgent,
@@ -199,9 +199,9 @@ export async function affiliationOf(
 }
 
 /**
- * Moves proofs and memberships from a replaced key to the new key. A proof moves instead of being copied,
- * because only an operator may add to the proven keys of an organization. If the new key already has the
- * maximum number of proofs, the moved proof ends.
+ * Moves proofs and memberships from a replaced key to the new key. Does not copy a proof, because only an operator may
+ * add keys to an organization's proven keys. If the new key already has the maximum number of proofs, the moved proof
+ * ends.
  */
 export async function moveProofs(
   tx: WriteTx,
@@ -220,7 +220,11 @@ export async function moveProofs(
   }
 }
 
-/** @throws DeputeError CALLER_NOT_ALLOWED */
+/**
+ * Requires that the caller may prove organizations.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED
+ */
 function checkOperator({ trustOperators, localProves }: RegistryContext, identity: Identity): void {
   if (hasRole(identity, "operator") || trustOperators.includes(identity.principal)) return;
   if (identity.local && localProves) return;
@@ -231,7 +235,11 @@ function checkOperator({ trustOperators, localProves }: RegistryContext, identit
   );
 }
 
-/** @throws DeputeError LIMIT_EXCEEDED */
+/**
+ * Requires room for one more proof, of the organization and of the principal.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
 async function checkRoom(tx: ReadTx, organization: string, principal: string): Promise<void> {
   if ((await countProofs(tx, organization, MAX_PROOFS)) >= MAX_PROOFS) {
     throw tooMany("organization_proofs", MAX_PROOFS);
@@ -248,7 +256,7 @@ function tooMany(limit: string, max: number): DeputeError {
 }
 
 /**
- * Makes the proof's principal a member of the organization. The organization's first proof removes its earlier members,
+ * Makes the proof's principal a member of the organization. The organization's first proof removes the earlier members,
  * unless the proof's principal founded the organization.
  */
 async function makeMember(tx: WriteTx, proof: StoredProof): Promise<void> {

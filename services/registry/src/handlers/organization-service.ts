@@ -98,7 +98,11 @@ export function organizationService(registry: RegistryContext): ServiceImpl<type
   };
 }
 
-/** @throws DeputeError CALLER_NOT_ALLOWED, also for an organization without members */
+/**
+ * Requires that the caller is a member of an organization.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED, also for an organization without members
+ */
 async function checkMember(tx: ReadTx, identity: Identity, organization: string): Promise<void> {
   if (identity.local || (await isMember(tx, organization, identity.principal))) return;
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only members of the organization may do this", {

@@ -51,8 +51,8 @@ async function decideDelegation(
   const now = registry.clock.now();
   const { from, fromFacts, delegate } = await registry.store.read(async (tx) => {
     const from = await findParty(tx, fromId, viewer);
-    // A delegator must see the agent that it delegates to. So the lookup finds the agents that the delegator may
-    // see, even if the caller may see others.
+    // A delegator must see the agent to which it delegates. So the lookup has the delegator as viewer, even if the
+    // caller may see more agents.
     const sight =
       from === undefined || from.record.principal === "" ? viewer : { principal: from.record.principal };
     return {
@@ -65,7 +65,7 @@ async function decideDelegation(
   return decideByManifest(registry, request, fromFacts, from, delegate);
 }
 
-/** The delegate, with its trust score. */
+/** The delegate of a delegation, with its facts and trust score. */
 interface Delegate {
   readonly to: StoredAgent | undefined;
   readonly facts: PartyFacts;
@@ -110,9 +110,9 @@ function decideByManifest(
 }
 
 /**
- * Decides whether a key may delegate. At least one of the manifests that bind the key must allow the
- * delegation. Otherwise the response reports the refusal of the first manifest that names the target. If no
- * manifest names the target, the response reports the refusal of the first manifest.
+ * Decides whether a key may delegate: at least one of the manifests that bind the key must allow the delegation.
+ * Otherwise the response reports the refusal of the first manifest that names the target. If no manifest names the
+ * target, it reports the refusal of the first manifest.
  */
 async function decideDelegationForKey(
   registry: RegistryContext,
@@ -143,8 +143,8 @@ async function decideDelegationForKey(
 }
 
 /**
- * Returns the agent, or undefined if it was removed. The manifest of a removed agent still binds its key, but permits
- * nothing.
+ * Returns the agent; undefined if it was removed. The manifest of a removed agent still binds the agent's key, but
+ * permits nothing.
  */
 function unlessRemoved(agent: StoredAgent): StoredAgent | undefined {
   return agent.status === AgentStatus.REMOVED ? undefined : agent;
@@ -158,8 +158,8 @@ function checkIsKey(identity: Identity, principal: string, field: string): void 
 }
 
 /**
- * Returns the facts about a party. A record may name any organization, so the organization counts only if the principal
- * is its member. A predicate that uses an absent fact fails.
+ * Returns the facts about a party. A record may name any organization, so the function includes it only if the
+ * principal is its member. A predicate that uses an absent fact fails.
  */
 async function partyFacts(tx: ReadTx, id: string, agent: StoredAgent | undefined): Promise<PartyFacts> {
   const { principal = "", organization: organizationName = "", tags = [] } = agent?.record ?? {};
@@ -186,7 +186,7 @@ function taskFacts(task: DelegatedWork | undefined): PredicateFacts["task"] {
   return facts;
 }
 
-/** Requires that the caller is a party, or may act for a party, because the response reveals parts of manifests. */
+/** Requires that the caller may act for one of the parties, because the response reveals parts of manifests. */
 function checkIsParty(
   { orchestrators }: RegistryContext,
   identity: Identity,

@@ -40,7 +40,7 @@ import { checkGrant } from "./proposed-grant.ts";
 
 const CREATE = { request: CreateProposalRequestSchema, answer: CreateProposalResponseSchema };
 
-/** Implements ProposalService. */
+/** Handles the calls of ProposalService. */
 export function proposalService(registry: RegistryContext): ServiceImpl<typeof ProposalService> {
   const { store, clock, proposals } = registry;
   return {
@@ -122,14 +122,21 @@ export function proposalService(registry: RegistryContext): ServiceImpl<typeof P
   };
 }
 
-/** Whether the caller sees the proposals of all principals: `local`, and those who may make a grant of some kind. */
+/**
+ * Whether the caller sees the proposals of all principals: `local`, operators, and principals that may make some kind
+ * of grant.
+ */
 function seesAll({ proposals: { grantors } }: RegistryContext, identity: Identity): boolean {
   const { local, principal } = identity;
   const isNamed = PROPOSAL_KINDS.some((kind) => grantors[kind].includes(principal));
   return local || hasRole(identity, "operator") || isNamed;
 }
 
-/** @throws DeputeError PROPOSAL_NOT_FOUND, also for a proposal that the caller may not see */
+/**
+ * Finds a proposal that the caller may see.
+ *
+ * @throws DeputeError PROPOSAL_NOT_FOUND, also for a proposal that the caller may not see
+ */
 async function requireVisible(
   registry: RegistryContext,
   tx: ReadTx,
@@ -144,7 +151,7 @@ async function requireVisible(
   });
 }
 
-/** Converts a proposal for a list: without the content of its manifest. */
+/** Converts a proposal to its message for a list. Omits the content of a proposed manifest. */
 function toSummary(proposal: StoredProposal): Proposal {
   const message = toMessage(proposal);
   const { grant } = message;

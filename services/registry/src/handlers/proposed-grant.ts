@@ -34,13 +34,13 @@ import {
 /** A proposed grant, with its empty members filled in. */
 export type ProposedGrant = Exclude<CreateProposalRequest["grant"], { case: undefined }>;
 
-/** The facts about a proposed grant that the proposal keeps. */
+/** The facts about a proposed grant that the proposal stores. */
 export interface CheckedGrant {
   readonly kind: ProposalKind;
   readonly grant: ProposedGrant;
   /** The permissions that a proposed manifest adds; empty for other grants. */
   readonly widenings: readonly Widening[];
-  /** The digest of the agent's present record; empty for other grants. */
+  /** The digest of the agent's record before the proposed manifest; empty for other grants. */
   readonly baseDigest: string;
 }
 
@@ -48,7 +48,8 @@ export interface CheckedGrant {
 const KEY = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /**
- * Checks that a grant is possible now and does not exist yet. {@link makeGrant} repeats the checks that can change.
+ * Checks that a grant is possible now and does not exist yet. {@link makeGrant} repeats the checks whose result can
+ * change.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED, LIMIT_EXCEEDED, INVALID_REQUEST
  */

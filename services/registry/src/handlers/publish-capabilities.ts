@@ -19,14 +19,14 @@ import { schemasToCheck } from "../rules/schema-checks.ts";
 import { putState } from "../store/agents.ts";
 import { publishedBy, replaceCapabilities } from "../store/capabilities.ts";
 
-/** Number of bytes of the response that are reserved for version hashes. */
+/** Number of bytes of the response that the version hashes may take. */
 const ROOM_FOR_HASHES = 32 * 1024;
 
 const SCHEMAS = { request: PublishCapabilitiesRequestSchema, answer: PublishCapabilitiesResponseSchema };
 
 /**
- * Implements AgentService.PublishCapabilities. The handler calls the verifier between two transactions, because no
- * transaction may wait for another service. Therefore the second transaction repeats every check.
+ * Implements AgentService.PublishCapabilities. Calls the verifier between two transactions, because no transaction may
+ * wait for another service. So the second transaction repeats every check.
  */
 export async function publishCapabilities(
   registry: RegistryContext,
@@ -67,7 +67,7 @@ export async function publishCapabilities(
 }
 
 /**
- * Limits the size of the request, because the response repeats the whole request in one message.
+ * Requires that the response fits one message, because it repeats the whole request.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */

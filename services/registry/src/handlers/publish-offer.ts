@@ -25,10 +25,7 @@ const SCHEMAS = { request: PublishOfferRequestSchema, answer: PublishOfferRespon
 /** Maximum number of versions of an offer. */
 const MAX_VERSIONS = 10_000;
 
-/**
- * Implements OfferService.PublishOffer. The handler calls the verifier between two transactions, as PublishCapabilities
- * does.
- */
+/** Implements OfferService.PublishOffer. Calls the verifier between two transactions, as PublishCapabilities does. */
 export async function publishOffer(
   registry: RegistryContext,
   request: PublishOfferRequest,
@@ -84,7 +81,8 @@ export async function publishOffer(
 }
 
 /**
- * Finds an existing version with this content: the version that the request names, or otherwise the current version.
+ * Finds an existing version with this content: the version that the request names or, without a name, the current
+ * version.
  *
  * @throws DeputeError OFFER_VERSION_EXISTS
  */

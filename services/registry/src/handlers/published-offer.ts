@@ -9,7 +9,7 @@ import { digestBytes } from "../rules/agent.ts";
 import { isOpen } from "../rules/offer.ts";
 import type { StoredOffer } from "../store/offers.ts";
 
-/** Converts a stored version to its contract message. */
+/** Converts a stored version of an offer to its contract message. */
 export function toPublishedOffer(stored: StoredOffer, now: number): PublishedOffer {
   const { offer, isCurrent: current, digest, withdrawTime, withdrawMessage } = stored;
   const withdrawn = withdrawTime !== 0;

@@ -28,10 +28,7 @@ import {
 } from "../store/purge-rows.ts";
 import { removeAgent } from "./remove-agent.ts";
 
-/**
- * Maximum number of answers to repeated requests of one key that a call deletes. The rest goes within a day, as all
- * answers do.
- */
+/** Maximum number of a key's stored responses that one call deletes. The others expire within a day. */
 const MAX_FORGOTTEN = 10_000;
 
 /** Implements OrganizationService.PurgeOrganization. */
@@ -78,7 +75,9 @@ async function purge(
   await deleteGrantsOf(tx, { column: "organization", value: organization }, tally);
 }
 
-/** Withdraws pending proposals. Deletes ended ones, except those whose end the verifier service does not know yet. */
+/**
+ * Withdraws pending proposals. Deletes ended proposals, except those whose end the verifier service does not know yet.
+ */
 async function purgeProposals(
   { proposals, clock }: RegistryContext,
   tx: WriteTx,
@@ -98,7 +97,7 @@ async function purgeProposals(
   }
 }
 
-/** Removes an agent that is not removed. Otherwise deletes its records, and then the agent itself. */
+/** Removes the agent if it is not removed. Otherwise deletes the agent's records, and then the agent. */
 async function purgeAgent(
   registry: RegistryContext,
   tx: WriteTx,
@@ -118,7 +117,7 @@ async function purgeAgent(
   await forgetKey(tx, principal, tally);
 }
 
-/** Deletes what the registry keeps for a key, unless the key still acts for an agent or an organization. */
+/** Deletes the rows of a key, unless the key still acts for an agent or an organization. */
 async function forgetKey(tx: WriteTx, principal: string, tally: PurgeTally): Promise<void> {
   if (principal === "" || (await isKeyInUse(tx, principal))) return;
   await deleteGrantsOf(tx, { column: "principal", value: principal }, tally);

@@ -118,7 +118,11 @@ export async function recordEvidence(
   });
 }
 
-/** @throws DeputeError AGENT_NOT_FOUND, INVALID_REQUEST for evidence between agents of one owner */
+/**
+ * Finds the agents that a piece of evidence names.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, INVALID_REQUEST for evidence between agents of one owner
+ */
 async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): Promise<Parties> {
   const viewer = viewerFor(identity, "");
   const subjectId = baseOf(evidence.agentId) ?? evidence.agentId;
@@ -144,7 +148,7 @@ async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): 
 }
 
 /**
- * Checks that the caller may record the evidence, and determines its effects.
+ * Checks that the caller may record the evidence, and returns its effects.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, INVALID_REQUEST, LIMIT_EXCEEDED, SIGNATURE_INVALID
  */
@@ -197,7 +201,7 @@ async function assessEvidence(
   }
 }
 
-/** Requires that the caller is a service of the platform, because only these services observe outcomes of work. */
+/** Requires that the caller is the platform, because only the platform's services observe outcomes of work. */
 function checkWitness(identity: Identity): void {
   if (identity.local) return;
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform records outcomes", {
@@ -253,7 +257,7 @@ function withEvidence(
   };
 }
 
-/** Whether a caller may read evidence between two agents. */
+/** Whether a caller may read evidence between two agents: it may act for one of them. */
 export function isParty(identity: Identity, agents: readonly (StoredAgent | undefined)[]): boolean {
   return identity.local || agents.some((agent) => agent && mayActFor(identity, agent.record.principal));
 }

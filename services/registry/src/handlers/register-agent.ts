@@ -93,7 +93,11 @@ export async function registerAgent(
   });
 }
 
-/** @throws DeputeError AGENT_EXISTS for the id of an agent whose organization was purged */
+/**
+ * Requires that no purge deleted an agent with this id.
+ *
+ * @throws DeputeError AGENT_EXISTS
+ */
 async function requireUnpurged(tx: WriteTx, id: string): Promise<void> {
   if (!(await isPurged(tx, "agent", id))) return;
   throw new DeputeError(ErrorReason.AGENT_EXISTS, `the id ${id} belonged to a purged agent; use another id`, {
@@ -140,8 +144,8 @@ export async function storeRegistration(
 }
 
 /**
- * Returns the card of an instance without the URI that it inherits from its base. A URI belongs to only one
- * agent, and this URI belongs to the base.
+ * Returns an instance without a card whose URI is the base's. A URI belongs to only one agent, and this URI belongs to
+ * the base.
  */
 function withoutBaseUri(agent: Agent, base: StoredAgent | undefined): Agent {
   if (base?.record.card?.agentId !== agent.card?.agentId) return agent;
@@ -175,7 +179,7 @@ export function recordDigestOf(agent: Agent): string {
 }
 
 /**
- * Requires proof that the registrant holds the agent's key. Either the caller is the key's principal, or the request
+ * Requires proof that the registrant has the agent's key. Either the caller is the key's principal, or the request
  * contains a statement that the key signed.
  */
 function checkPossession(
@@ -209,7 +213,11 @@ async function checkInstances(tx: WriteTx, baseId: string): Promise<void> {
   });
 }
 
-/** @throws DeputeError INVALID_REQUEST if the chain of overseers leads back to the agent */
+/**
+ * Requires that the chain of overseers does not lead back to the agent.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
 export async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
   await checkOverseers(agent.id, overseerOf(agent.manifest) || undefined, async (id) => {
     const overseer = await findAgent(tx, id);
@@ -218,8 +226,8 @@ export async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
 }
 
 /**
- * Makes the first registrant of an organization its founding member. Later only members may register agents that are
- * visible only to members. An organization that an operator has proven has no founder.
+ * Makes the first registrant of an organization its founding member. From then on, only members may register agents
+ * that only members see. An organization with an operator's proof has no founder.
  */
 async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
   const { organization, principal, visibility } = agent;
@@ -241,8 +249,8 @@ async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, n
 }
 
 /**
- * Determines the version of a registration. Unchanged content keeps its version, so an agent that registers at
- * every start creates no new version. Content that equals an earlier version gets that earlier version again.
+ * Returns the version of a registration. Unchanged content keeps its version, so an agent that registers at every start
+ * creates no new version. Content that equals an earlier version gets that version again.
  *
  * @throws DeputeError AGENT_VERSION_EXISTS, LIMIT_EXCEEDED
  */
@@ -298,7 +306,7 @@ async function updateInstances(
   }
 }
 
-/** Updates the index of the agent's capabilities, if its search keys changed. */
+/** Updates the index of the agent's capabilities if the agent's search keys changed. */
 async function reindex(
   tx: WriteTx,
   { record }: StoredAgent,

@@ -6,7 +6,7 @@ import type { StoredAgent } from "../rules/agent.ts";
 import { putState } from "../store/agents.ts";
 import { retireLease } from "../store/leases.ts";
 
-/** Removes an agent from discovery. Its record stays, so that its id stays taken. */
+/** Removes an agent from discovery. The record stays, so that no other agent gets the id. */
 export async function removeAgent(
   registry: RegistryContext,
   tx: WriteTx,

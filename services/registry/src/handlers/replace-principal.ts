@@ -55,7 +55,7 @@ export async function replacePrincipal(
   return create(ReplacePrincipalResponseSchema, { agent });
 }
 
-/** Requires the signatures of both keys: the old key releases the agent, and the new key accepts the agent. */
+/** Requires the statements of both keys: the replaced key releases the agent, and the new key accepts it. */
 function checkBothStatements(
   registry: RegistryContext,
   request: ReplacePrincipalRequest,
@@ -96,7 +96,7 @@ async function replace(
   return changed;
 }
 
-/** Makes the new key a member of the old key's organization, so that it can register the agent. */
+/** Makes the new key a member of the replaced key's organization, so that it can register the agent. */
 async function admitNewKey(
   tx: WriteTx,
   { record }: StoredAgent,

@@ -88,7 +88,7 @@ async function explainTrust(
   });
 }
 
-/** Returns the contract message of a trust state at the time `now`. */
+/** Converts a trust state, as it is at a time, to its contract message. */
 export function toTrustView(state: TrustState, now: number, levels: readonly number[]): TrustView {
   const faded = decay(state, now);
   const score = trustScore(faded);

@@ -17,14 +17,14 @@ import { findAgent } from "../store/agents.ts";
 import { changeBounds, listChanges, type StoredChange } from "../store/changes.ts";
 import { isVisible } from "../store/visibility.ts";
 
-/** Milliseconds after which the log is read again if no wake-up arrives. */
+/** Milliseconds between two reads of the log if no wake-up arrives. */
 const POLL_MS = 5_000;
 /** Number of consecutive hidden changes after which a response reports the watcher's position. */
 const POSITION_EVERY = 1_000;
 
 interface ObservedAgents {
   readonly sequence: number;
-  /** The change; undefined if it is hidden from the watcher. */
+  /** The change; undefined if the watcher may not see it. */
   readonly change: AgentChange | undefined;
 }
 
@@ -70,7 +70,11 @@ export async function* watchAgents(
   }
 }
 
-/** @throws DeputeError REVISION_COMPACTED when a change after the position may be missing */
+/**
+ * Requires that the log still has every change after a position.
+ *
+ * @throws DeputeError REVISION_COMPACTED when a change after the position may be missing
+ */
 function checkKept(position: number, { first, last }: { first: number; last: number }): void {
   if (position >= first - 1 && position <= last) return;
   const message = `the changes after ${position} are not kept; list again, and watch from there`;
@@ -107,7 +111,7 @@ function changed(
   return message;
 }
 
-/** Builds a response: a change with its position in the log, or only the position if `change` is absent. */
+/** Returns a response with a change and its position in the log, or with only the position. */
 function response(sequence: number, change?: AgentChange): WatchAgentsResponse {
   const message = create(WatchAgentsResponseSchema, { sequence: BigInt(sequence) });
   if (change !== undefined) message.change = change;

@@ -16,22 +16,22 @@ import { findSources, putSource } from "../store/trust.ts";
 import { findTrustOrInitial } from "./initial-trust.ts";
 import { affiliationOf } from "./organization-proofs.ts";
 
-/** The subject and the counterpart of a piece of evidence. If a party is an instance, its base takes its place. */
+/** The subject and the counterpart of a piece of evidence. For an instance, its base is the party. */
 export interface Parties {
   readonly subject: StoredAgent;
   readonly subjectId: string;
-  /** The other agent; undefined if the evidence is an import. */
+  /** The other agent; undefined for an import. */
   readonly counterpart: StoredAgent | undefined;
   readonly counterpartId: string;
 }
 
 /**
  * The assessment of the witness of a piece of evidence. The witness's standing scales gains. Repeated gains from one
- * source count less, so the assessment also contains the sources of the evidence.
+ * source count less, so the assessment also contains the evidence's sources.
  */
 export interface WitnessAssessment {
   readonly standing: number;
-  /** The id of the witness, the agent whose standing is used; empty for an import. */
+  /** The id of the agent with this standing; empty for an import. */
   readonly witnessId: string;
   /**
    * The names of all sources of the evidence. `sources` has only the sources from which the subject gained trust
@@ -44,7 +44,7 @@ export interface WitnessAssessment {
 /** The assessment of an import, which has no witness because the operator sets the components. */
 const IMPORT_ASSESSMENT: WitnessAssessment = { standing: 0, witnessId: "", names: [], sources: new Map() };
 
-/** Determines the standing of the witness of a piece of evidence, from stored records. */
+/** Returns the assessment of the witness of a piece of evidence, from stored records. */
 export async function assessWitness(
   { trustLevels }: RegistryContext,
   tx: ReadTx,
@@ -74,10 +74,7 @@ export async function assessWitness(
   };
 }
 
-/**
- * Adds the gains of one piece of evidence to each source of that evidence. Later gains from these sources then
- * count less.
- */
+/** Adds the gains of one piece of evidence to each of its sources. Later gains from these sources then count less. */
 export async function countGains(
   tx: WriteTx,
   subjectId: string,

@@ -5,7 +5,7 @@ import { A2A_EXTENSIONS } from "@depute/core";
 
 /** The A2A version of the interfaces. (A2A 3.6) */
 const PROTOCOL_VERSION = "1.0";
-/** The version in the card of an agent without a version, because A2A requires a version. */
+/** The version in the card of an agent without a version. A2A requires a version. */
 const NO_VERSION = "0";
 
 const INPUT_MODES = ["text/plain", "application/json", "*/*"];
@@ -13,17 +13,17 @@ const OUTPUT_MODES = ["application/json", "text/plain"];
 
 /** The facts about the platform that a card states. */
 export interface A2aPlatform {
-  /** The platform's address, without a trailing slash. */
+  /** The platform's public URL, without a trailing slash. */
   readonly publicUrl: string;
-  /** Whether callers have to present credentials. */
+  /** Whether callers must present credentials. */
   readonly needsCredentials: boolean;
   /** Whether the platform calls webhooks. */
   readonly callsWebhooks: boolean;
 }
 
 /**
- * Builds the unsigned A2A 1.0 card of an agent: its addresses at this platform, and a skill for each capability.
- * REQUIRED members stay even if they are empty; other members with default values are left out. (A2A 4.4.1, 8.4.1)
+ * Returns the unsigned A2A 1.0 card of an agent: its URLs at this platform, and a skill for each capability. REQUIRED
+ * members stay even if they are empty; other members with default values are omitted. (A2A 4.4.1, 8.4.1)
  */
 export function a2aCard(
   { id, displayName, description, version, card: asp, organization, tags }: Agent,
@@ -34,7 +34,7 @@ export function a2aCard(
   const name = displayName || asp?.name || id;
   return {
     name,
-    // Never empty: clients differ in whether an empty REQUIRED member belongs to the signed text.
+    // Never empty, because clients differ in whether an empty REQUIRED member is part of the signed text.
     description: description || asp?.description || name,
     supportedInterfaces: interfacesOf(id, publicUrl),
     version: version || NO_VERSION,
@@ -52,7 +52,7 @@ export function a2aCard(
   };
 }
 
-/** The agent's addresses, the preferred one first. */
+/** Returns the agent's interfaces, the preferred one first. */
 function interfacesOf(id: string, publicUrl: string): JsonObject[] {
   const url = `${publicUrl}/a2a/${encodeURIComponent(id)}`;
   return [
@@ -62,7 +62,7 @@ function interfacesOf(id: string, publicUrl: string): JsonObject[] {
   ];
 }
 
-/** The host and port of an address, for gRPC. */
+/** Returns host and port of a URL, for gRPC. */
 function authorityOf(publicUrl: string): string {
   const { host, port, protocol } = new URL(publicUrl);
   return port === "" ? `${host}:${protocol === "https:" ? 443 : 80}` : host;

@@ -5,11 +5,11 @@ import { type A2aInterface, a2aInterfaceOf, invalid, MAX_A2A_INTERFACES } from "
 
 const FIELD = "agent.a2a_card";
 
-/** Maximum size of an agent's own A2A card, in bytes of its protobuf encoding. */
+/** Maximum size of the A2A card that an agent publishes, in bytes of its protobuf encoding. */
 const MAX_CARD_BYTES = 16_384;
 
 /**
- * Checks the A2A card that an agent publishes at its own address. Returns the address at which the platform calls the
+ * Checks the A2A card that an agent publishes at its own URL. Returns the interface at which the platform calls the
  * agent. (A2A 8.3)
  *
  * @returns undefined if the agent publishes no card

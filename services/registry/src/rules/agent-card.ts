@@ -7,16 +7,16 @@ import type { Sha256Hex } from "./version-hash.ts";
 
 /** The A2A version that the cards follow. */
 const A2A_VERSION = "0.3.0";
-/** The version in the card of an agent without a version, because A2A requires a version. */
+/** The version in the card of an agent without a version. A2A requires a version. */
 const NO_VERSION = "0";
 const MODES = ["application/json"];
 
 /**
- * Builds the unsigned A2A Agent Card of an agent. The card has the platform's address, because callers reach agents
+ * Returns the unsigned A2A Agent Card of an agent. The card has the platform's URL, because callers reach agents
  * through the platform. The transport is `NEKTE`, which the platform serves for each agent; A2A allows any transport
  * name. (A2A 0.3 `AgentCard`; DelegateOS 14.2)
  *
- * @param publicUrl the platform's address, without a trailing slash
+ * @param publicUrl the platform's public URL, without a trailing slash
  */
 export function agentCard(
   agent: Agent,
@@ -48,8 +48,8 @@ function skill({ id, cat = "", desc = "" }: CapabilityFull, tags: readonly strin
 }
 
 /**
- * The card's `delegateos` member: the principal and the agent's delegation profile. Counts and prices are JSON numbers,
- * as in DelegateOS's published code.
+ * Returns the card's `delegateos` member: the principal and the agent's delegation profile. Counts and prices are JSON
+ * numbers, as in DelegateOS's published code.
  */
 function delegateos({ principal, delegation }: Agent): JsonObject {
   const principalMembers: JsonObject = principal === "" ? {} : { principal };

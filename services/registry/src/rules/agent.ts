@@ -10,21 +10,21 @@ import {
 import { decodeHex, toTimestamp } from "@depute/core";
 import { inherit } from "./instances.ts";
 
-/** An agent's stored record; times are epoch ms. */
+/** An agent's stored record. Times are epoch milliseconds. */
 export interface StoredAgent {
   /** The effective record. For an instance it includes the members that the base supplies. */
   readonly record: Agent;
-  /** The members that the owner set, without those that the registry sets. */
+  /** The members that the owner set, without the members that the registry sets. */
   readonly ownerMembers: Agent;
   readonly status: AgentStatus;
   readonly statusMessage: string;
-  /** Number and digest of the current version; 0 and empty for records from before versioning. */
+  /** Number and digest of the current version; 0 and empty for a record from before versions existed. */
   readonly revision: number;
   readonly digest: string;
   readonly capabilityIds: readonly string[];
   readonly createTime: number;
   readonly updateTime: number;
-  /** Time in epoch ms; NO_HEARTBEAT if the agent has sent no heartbeat. */
+  /** The time of the last heartbeat, in epoch milliseconds; NO_HEARTBEAT for none. */
   readonly heartbeatTime: number;
   readonly expireTime: number;
 }
@@ -36,8 +36,8 @@ export interface VersionIdentity {
 }
 
 /**
- * Returns the record of an agent that registers at `now`. A registration of a known agent keeps its
- * capabilities, creation time and last heartbeat. The agent becomes active, and its lease begins.
+ * Returns the record of an agent that registers at `now`. A known agent keeps its capabilities, creation time and last
+ * heartbeat. The agent becomes active, and its lease begins.
  *
  * @param base the record of the base, for an instance
  */
@@ -85,12 +85,12 @@ export function toAgentMessage(agent: StoredAgent, view: LivenessView): Agent {
   return message;
 }
 
-/** Returns the members of a record that the owner set, without those that the registry sets. */
+/** Returns the members of a record that the owner set, without the members that the registry sets. */
 export function ownerRecord(agent: Agent): Agent {
   const { id, displayName, description, version, organization, principal } = agent;
   const { tags, protocols, visibility, visibleTo } = agent;
   const part = create(AgentSchema, { id, displayName, description, version, organization, principal });
-  // Writes the lease in whole milliseconds, and absent for zero, so that equal leases have equal digests.
+  // Equal leases must have equal digests. So this code writes whole milliseconds, and omits a zero lease.
   const leaseMs = leaseMsOf(agent);
   if (leaseMs !== 0) part.leaseDuration = durationFromMs(leaseMs);
   part.tags = [...tags];
@@ -116,12 +116,12 @@ export const NO_HEARTBEAT = 0;
 /** The expiry of a lease that never ends. The expiry is a number, so that one comparison finds all live agents. */
 export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
 
-/** The times for liveness checks, in epoch ms. */
+/** The times for liveness checks, in epoch milliseconds. */
 export interface LivenessView {
   readonly now: number;
   /**
-   * A lease that ends after this time counts as running. The value is `now`, or an earlier time while the
-   * removal guard holds.
+   * A lease that ends after this time counts as running. The value is `now`; while the removal guard holds, an earlier
+   * time.
    */
   readonly asOf: number;
 }
@@ -131,26 +131,27 @@ export function leaseMsOf({ leaseDuration }: Agent): number {
   return leaseDuration === undefined ? 0 : Math.trunc(durationMs(leaseDuration));
 }
 
-/** Converts a stored digest to the form in the contract: 32 bytes, or none for an empty text. */
+/** Converts a stored digest to the form in the contract: 32 bytes, or no bytes for an empty text. */
 export function digestBytes(hex: string): Uint8Array {
   return decodeHex(hex) ?? new Uint8Array();
 }
 
 /**
- * Returns the expiry of a lease whose last extension was a registration or a heartbeat.
+ * Returns the expiry of a lease.
  *
- * @param extendedTime epoch ms
+ * @param extendedTime the time of the last registration or heartbeat, epoch milliseconds
  * @param leaseMs milliseconds; 0 for an agent without a lease
- * @returns epoch ms; {@link NO_EXPIRY} without a lease
+ * @returns epoch milliseconds; {@link NO_EXPIRY} without a lease
  */
 export function leaseExpiry(extendedTime: number, leaseMs: number): number {
   return leaseMs === 0 ? NO_EXPIRY : extendedTime + leaseMs;
 }
 
 /**
- * An agent's health. From the millisecond of the expiry the agent is LOST, or SUSPECT while the removal guard holds.
+ * Returns an agent's health. From the millisecond of the expiry the agent is LOST, or SUSPECT while the removal guard
+ * holds.
  *
- * @param heartbeatTime epoch ms; {@link NO_HEARTBEAT} for none
+ * @param heartbeatTime epoch milliseconds; {@link NO_HEARTBEAT} for none
  */
 export function healthAt(
   { expireTime, heartbeatTime }: { readonly expireTime: number; readonly heartbeatTime: number },
@@ -160,15 +161,15 @@ export function healthAt(
   return expireTime > asOf ? AgentHealth.SUSPECT : AgentHealth.LOST;
 }
 
-/** The principal on whose behalf a read is made. `all` stands for the platform, which sees every agent. */
+/** The principal for which a read is made. `all` stands for the platform, which sees every agent. */
 export type Viewer = "all" | { readonly principal: string };
 
 /** The members of a record that decide its visibility. */
 export type VisibilityFields = Pick<Agent, "principal" | "organization" | "visibility" | "visibleTo">;
 
 /**
- * Decides whether a viewer sees an agent, from the record alone. Returns undefined if the record does not suffice and
- * the store must be read.
+ * Decides from the record alone whether a viewer sees an agent. Returns undefined if the decision needs a read of the
+ * store.
  */
 export function isVisibleByRecord(viewer: Viewer, sight: VisibilityFields): true | undefined {
   if (viewer === "all") return true;

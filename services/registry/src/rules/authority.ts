@@ -17,8 +17,8 @@ const HOST = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-
 const URI = /^agent:\/\/([^/]+)\/./;
 
 /**
- * Returns the authority of an agent URI: the host name in lower case. Host names ignore case; so without a
- * single spelling, two URIs could name the same authority.
+ * Returns the authority of an agent URI: a host name in lower case. Host names ignore case, so a URI with upper case
+ * has no authority.
  *
  * @returns undefined for a URI without an authority
  */
@@ -28,7 +28,7 @@ export function authorityOf(uri: string): string | undefined {
 }
 
 /**
- * Returns the grants in force. Grants of first registration do not count if the authority has a grant from another
+ * Returns the grants in force. Grants from first registrations do not count if the authority has a grant from another
  * source.
  */
 export function grantsInForce<G extends Grant>(grants: readonly G[]): readonly G[] {
@@ -36,15 +36,12 @@ export function grantsInForce<G extends Grant>(grants: readonly G[]): readonly G
   return strong.length > 0 ? strong : grants;
 }
 
-/**
- * Returns the grant by which a principal holds an authority. Returns undefined if the principal does not hold the
- * authority.
- */
+/** Returns the grant by which a principal holds an authority; undefined if it does not hold the authority. */
 export function findGrant<G extends Grant>(grants: readonly G[], principal: string): G | undefined {
   return grantsInForce(grants).find((grant) => grant.principal === principal);
 }
 
-/** The relation of a principal to the authority of an agent that the principal registers. */
+/** The relation between an authority and the principal that registers an agent below it. */
 export type Standing =
   /** The principal holds the authority. */
   | "holds"
@@ -52,13 +49,13 @@ export type Standing =
   | "first"
   /** Other principals hold the authority. */
   | "taken"
-  /** No principal holds the authority, and only a grant or a proof assigns it. */
+  /** No principal holds the authority, and only a grant or a proof can assign it. */
   | "ungranted";
 
 /**
  * Returns a principal's relation to an authority.
  *
- * @param isProvable whether the domain publishes its keys; if so, the first registration assigns nothing
+ * @param isProvable whether the domain publishes its keys; if so, a first registration does not assign the authority
  */
 export function authorityStanding(
   grants: readonly Grant[],
@@ -71,7 +68,10 @@ export function authorityStanding(
   return policy === "first" && !isProvable ? "first" : "ungranted";
 }
 
-/** Returns the agent's key on ASP: its principal, or else the card's signing key. Empty for an agent without a key. */
+/**
+ * Returns the agent's key in ASP: its principal or, without one, the card's signing key. Empty for an agent without a
+ * key.
+ */
 export function aspKeyOf({ principal, card }: Pick<Agent, "principal" | "card">): string {
   const key = card?.signingPublicKey;
   return principal === "" && key?.crv === "Ed25519" ? key.x : principal;

@@ -1,14 +1,14 @@
 /** The age in milliseconds at which an outcome has half of its weight. (DelegateOS 14.1, published reference code) */
 export const HALF_LIFE_MS = 7 * 86_400_000;
-/** The longest duration in milliseconds of work that still gets the full speed score. */
+/** The longest duration of work that gets the full speed score, in milliseconds. */
 const QUICK_MS = 60_000;
-/** The score of an agent without outcomes (PRIOR). That score weighs as much as PRIOR_WEIGHT outcomes. */
+/** The score of an agent without outcomes (PRIOR), which weighs as much as PRIOR_WEIGHT outcomes. */
 const PRIOR = 0.5;
 const PRIOR_WEIGHT = 1;
 /** The number of outcomes at which confidence reaches its maximum. */
 const CONFIDENT_AT = 10;
 
-/** The weight of an outcome. The weight depends on the witness. */
+/** The facts about the witness that determine the weight of an outcome. */
 export interface OutcomeWorth {
   /** The witness's standing, from 0 to 1. If an outcome's value exceeds 0.5, the standing scales the excess. */
   readonly standing: number;
@@ -16,7 +16,7 @@ export interface OutcomeWorth {
   readonly repeats: number;
 }
 
-/** Sums of outcomes, each weighted by its age at `time` (epoch ms). */
+/** Sums of outcomes, each weighted by its age at `time` (epoch milliseconds). */
 export interface BayesianState {
   readonly time: number;
   readonly count: number;
@@ -46,9 +46,9 @@ export interface Outcome {
 }
 
 /**
- * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source
- * weighs less. If a value exceeds PRIOR, the witness's standing scales the excess. So no number of outcomes
- * from strangers (see STRANGER_STANDING) raises the score above the value of one such outcome.
+ * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source weighs
+ * less. If a value exceeds PRIOR, the witness's standing scales the excess. So no number of outcomes from strangers
+ * (see STRANGER_STANDING) raises the score above the value of one such outcome.
  */
 export function addOutcome(
   state: BayesianState,
@@ -72,7 +72,7 @@ export function addOutcome(
   };
 }
 
-/** Computes DelegateOS's scores from the sums at the time `now`. Each score is from 0 to 1. */
+/** Returns DelegateOS's scores at a time, from the sums. Each score is from 0 to 1. */
 export function bayesianView(state: BayesianState, now: number) {
   const { weight, successes, qualityWeight, qualities, speeds } = ageTo(state, now);
   const reliability = posterior(successes, weight);

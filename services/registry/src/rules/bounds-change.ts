@@ -3,7 +3,7 @@ import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/ag
 import { ownerRecord } from "./agent.ts";
 
 /**
- * Whether two records differ only in the members that bound the agent. The version name may differ too, because changed
+ * Whether two records differ only in the members that bound the agent. The version may differ too, because changed
  * content needs a new version.
  */
 export function isBoundsChange(before: Agent, after: Agent): boolean {

@@ -3,13 +3,13 @@ import { invalid } from "@depute/core";
 /** A caller's reference to a capability. */
 export interface CapabilityName {
   readonly id: string;
-  /** The agent of the capability. If it is absent, the id alone must identify the capability. */
+  /** The agent of the capability. If absent, the id alone must identify the capability. */
   readonly agentId?: string;
 }
 
 /**
- * Reads `capability` or `agent/capability`, and the separate agent id. The first slash is the separator, because ids of
- * capabilities contain no slash.
+ * Parses `capability` or `agent/capability`, together with the separate agent id. The first slash is the separator,
+ * because ids of capabilities contain no slash.
  *
  * @throws DeputeError INVALID_REQUEST when a part is empty or the two agents differ
  */

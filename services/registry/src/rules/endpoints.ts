@@ -1,16 +1,16 @@
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { type A2aInterface, DeputeError, ErrorReason, type FieldViolation } from "@depute/core";
 
-/** A registered address and its path in the request. */
+/** A registered URL and its field in the request. */
 export interface Endpoint {
   readonly field: string;
   readonly url: string | undefined;
 }
 
 /**
- * Lists the addresses in an agent's record that other services call.
+ * Returns the URLs in an agent's record that other services call.
  *
- * @param a2aInterface the address of the agent's own A2A card; undefined without a card
+ * @param a2aInterface the interface in the agent's own A2A card; undefined without a card
  */
 export function endpointsOf(
   { card, nekte, delegation }: Agent,
@@ -26,11 +26,11 @@ export function endpointsOf(
 }
 
 /**
- * Refuses addresses outside the configured origins (such as `https://agents.example`). Other services call
- * registered addresses, so without this check an owner could direct those calls to any host.
+ * Refuses URLs outside the configured origins (such as `https://agents.example`). Other services call registered URLs,
+ * so without this check an owner could direct those calls to any host.
  *
  * @param origins the allowed origins; an empty list allows all
- * @throws DeputeError INVALID_REQUEST with every refused address
+ * @throws DeputeError INVALID_REQUEST with every refused URL
  */
 export function checkEndpoints(endpoints: readonly Endpoint[], origins: readonly string[]): void {
   if (origins.length === 0) return;
@@ -45,8 +45,8 @@ export function checkEndpoints(endpoints: readonly Endpoint[], origins: readonly
 }
 
 /**
- * The origin of a URL; undefined if the URL has credentials or no origin. `grpc` and `grpcs` have origins like `http`
- * and `https`.
+ * Returns the origin of a URL; undefined if the URL has credentials or no origin. `grpc` and `grpcs` URLs have origins
+ * like `http` and `https` URLs.
  */
 export function originOf(url: string): string | undefined {
   const [scheme] = /^grpc(?=s?:)/i.exec(url) ?? [];

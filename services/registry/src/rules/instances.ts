@@ -1,12 +1,12 @@
 import { clone } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
 
-/** Maximum number of instances of one agent, because a change of the base rewrites all instances in one transaction. */
+/** Maximum number of instances of one agent. A change of the base rewrites all instances in one transaction. */
 export const MAX_INSTANCES = 1_000;
 
 /**
- * Returns the effective record of an instance: its own members, completed by members of the base. (CAP "Agent
- * Definition", instances) Permissions and visibility always come from the base, so an instance never has more
+ * Returns the effective record of an instance: the members of the instance, completed by members of the base. (CAP
+ * "Agent Definition", instances) Permissions and visibility always come from the base. So an instance never has more
  * permissions than its base. Id, principal and lease are always the instance's.
  */
 export function inherit(instance: Agent, base: Agent): Agent {
@@ -18,7 +18,7 @@ export function inherit(instance: Agent, base: Agent): Agent {
     if (record[name].length === 0) record[name] = [...base[name]];
   }
   if (record.card === undefined && base.card !== undefined) record.card = base.card;
-  // An agent has one address of its own, so an instance with an address inherits no second address.
+  // An agent has at most one URL of its own, so an instance with a URL inherits none.
   const hasOwnAddress = record.a2aCard !== undefined || (record.nekte?.endpoint ?? "") !== "";
   if (record.nekte === undefined && !hasOwnAddress && base.nekte !== undefined) record.nekte = base.nekte;
   if (!hasOwnAddress && base.a2aCard !== undefined) record.a2aCard = base.a2aCard;

@@ -9,7 +9,7 @@ export type JsonText =
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Reads JSON text from a caller's bytes. Besides malformed JSON, some valid JSON is refused. Numbers out of range, lone
+ * Parses JSON text from a caller's bytes. Refuses malformed JSON, and some valid JSON. Numbers out of range, lone
  * surrogates and nesting over 64 have no canonical form, so no hash. Duplicate members are ambiguous. Members named
  * `__proto__` disappear when objects are copied.
  */
@@ -37,7 +37,7 @@ export function readJsonText(bytes: Uint8Array): JsonText {
   return { value };
 }
 
-/** Returns the bytes that are stored for a parsed value. */
+/** Returns the bytes that the store holds for a parsed value. */
 export function writeJsonText(value: JsonValue): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(JSON.stringify(value));
 }

@@ -3,7 +3,7 @@ import { DeputeError, decodeBase64Url, ErrorReason, parseStrictJson } from "@dep
 /** Seconds for which a signed statement is valid. The signer's clock may be ahead by up to the same time. */
 export const STATEMENT_LIFE_S = 300;
 
-/** Verifies an Ed25519 signature. It is passed as an argument, because rules import no Node module. */
+/** Verifies an Ed25519 signature. The function is a parameter of the rules, because rules import no Node module. */
 export type VerifyEd25519 = (signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array) => boolean;
 
 /** The payload and the signer of a JWS. */
@@ -16,7 +16,7 @@ export interface ReadJws {
 /**
  * Reads a JWS in compact form (RFC 7515) that one of the given Ed25519 keys signed.
  *
- * @param type the required `typ` header, which prevents the use of a statement for another purpose
+ * @param type the required `typ` header, so that nobody can use a statement for another purpose
  * @param keys in base64url
  * @throws DeputeError SIGNATURE_INVALID naming the fault
  */
@@ -42,10 +42,10 @@ export function readJws(text: string, type: string, keys: readonly string[], ver
 }
 
 /**
- * Checks that a statement's age is at most {@link STATEMENT_LIFE_S} seconds.
+ * Requires that a statement's age is at most {@link STATEMENT_LIFE_S} seconds.
  *
- * @param now epoch ms
- * @returns `iat`, in seconds since the epoch
+ * @param now epoch milliseconds
+ * @returns `iat`, in epoch seconds
  * @throws DeputeError SIGNATURE_INVALID
  */
 export function checkFreshness(iat: unknown, now: number): number {

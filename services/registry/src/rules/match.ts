@@ -10,7 +10,7 @@ const WHOLE_WORD = 1;
 const WORD_START = 0.75;
 const WITHIN_WORD = 0.5;
 
-/** Maximum number of words that a query searches for; further words are ignored. */
+/** Maximum number of words of a query that count. The search ignores further words. */
 export const MAX_QUERY_WORDS = 16;
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
@@ -20,28 +20,28 @@ export function wordsOf(text: string): string[] {
   return text.normalize("NFKC").toLowerCase().match(WORD) ?? [];
 }
 
-/** Returns the search key of a category, in which case is ignored. */
+/** Returns the search key of a category. Categories that differ only in case have the same key. */
 export function categoryKey(category: string): string {
   return category.normalize("NFKC").toLowerCase();
 }
 
-/** Returns the distinct words of a query, {@link MAX_QUERY_WORDS} at most. A query without words matches nothing. */
+/** Returns the distinct words of a query, at most {@link MAX_QUERY_WORDS}. A query without words matches nothing. */
 export function queryWords(query: string): string[] {
   return [...new Set(wordsOf(query))].slice(0, MAX_QUERY_WORDS);
 }
 
 /**
  * Returns the searched text of a capability: id, category and description, each on a line. Every capability with a
- * score above zero has a query word in this text. Stores can therefore prefilter by the text.
+ * score above zero has a query word in this text. A store can therefore preselect by it.
  */
 export function searchText(capability: { id: string; category: string; description: string }): string {
   return FIELD_WEIGHTS.map(([field]) => wordsOf(capability[field]).join(" ")).join("\n");
 }
 
 /**
- * The score of a capability for a query: 0 (no match) to 1 (each query word is a word of the id). Each query
- * word gets the weight of its best match. The score is the mean of these weights. Equal inputs give equal
- * scores on every machine.
+ * Returns the score of a capability for a query: from 0 (no match) to 1 (each query word is a word of the id). The
+ * score is the mean over the query words of the weight of each word's heaviest match. Equal inputs give equal scores on
+ * every machine.
  *
  * @param words the result of {@link queryWords}
  * @param text the result of {@link searchText}
@@ -73,14 +73,14 @@ function standing(word: string, line: string): number {
 }
 
 /**
- * Whether a score reaches the threshold. The contract's threshold has single precision, so the score is rounded the
- * same way: 0.6 passes 0.6. A capability without any query word never passes.
+ * Whether a score reaches the threshold. The contract's threshold has single precision, so this function rounds the
+ * score in the same way. A capability without any query word never passes.
  */
 export function passes(value: number, threshold: number): boolean {
   return value > 0 && Math.fround(value) >= Math.fround(threshold);
 }
 
-/** The sort key of an entry in a ranked list. */
+/** The members by which a ranked list sorts its entries. */
 export interface Ranked {
   readonly score: number;
   readonly id: string;
@@ -88,8 +88,8 @@ export interface Ranked {
 }
 
 /**
- * Compares two entries of a ranked list. Higher scores come first; equal scores are ordered by id and agent, so no two
- * entries are equal.
+ * Compares two entries of a ranked list. Higher scores come first. Id and agent order equal scores, so no two entries
+ * are equal.
  */
 export function compareRanked(a: Ranked, b: Ranked): number {
   return b.score - a.score || order(a.id, b.id) || order(a.agentId, b.agentId);

@@ -17,28 +17,31 @@ import type { Sha256Hex } from "./version-hash.ts";
  */
 export const USAGE_UNITS: readonly string[] = ["input_units", "output_units", "compute_seconds"];
 
-/** A valid offer. Times are epoch ms. */
+/** A valid offer. Times are epoch milliseconds. */
 export interface ReadOffer {
   readonly offer: Offer;
   readonly validFrom: number;
-  /** Epoch ms. Number.MAX_SAFE_INTEGER for an offer without an end, so that one comparison finds valid offers. */
+  /**
+   * The end of the sale, in epoch milliseconds. Number.MAX_SAFE_INTEGER for an offer without an end, so that one
+   * comparison finds valid offers.
+   */
   readonly validUntil: number;
-  /** The distinct search words in lower case. */
+  /** The distinct words of the offer's capabilities, in lower case, which searches compare. */
   readonly capabilities: readonly string[];
-  /** The buyers that the offer permits. Undefined permits all buyers; an empty list permits none. */
+  /** The buyers to which the offer is open; undefined for all buyers, empty for none. */
   readonly buyers: readonly string[] | undefined;
 }
 
-// Maximum nesting of an offer in canonical JSON. It is never reached, because protobuf's own limit is lower.
+// Maximum nesting of an offer in canonical JSON. No offer reaches it, because protobuf's own limit is lower.
 const MAX_DEPTH = 256;
 
 /**
- * Reads an offer. Refuses an inconsistent offer. (Agenta offer.schema.json) Depute's choice: an offer that has
- * already ended is refused. A usage-based price must name a unit of receipts, because without such a unit the
- * amount could never be computed.
+ * Parses an offer, and refuses an inconsistent one. (Agenta offer.schema.json) Depute's choice: refuses an offer that
+ * has already ended. A usage-based price must name a unit of receipts, because without such a unit the amount could
+ * never be computed.
  *
  * @param organization the seller's registered organization
- * @param now epoch ms
+ * @param now epoch milliseconds
  * @throws DeputeError INVALID_REQUEST with every fault
  */
 export function readOffer(offer: Offer, organization: string, now: number): ReadOffer {
@@ -104,7 +107,7 @@ export function capabilityWord(capability: string): string {
 
 /**
  * Returns the digest of an offer's content: SHA-256 of the canonical JSON (RFC 8785) of the offer's protobuf JSON
- * without its version. It has 64 hex digits in lower case.
+ * without its version. The digest has 64 hex digits in lower case.
  *
  * @throws CanonicalError when a string or number has no JSON form
  */
@@ -114,7 +117,7 @@ export function offerDigest(offer: Offer, sha256: Sha256Hex): string {
   return sha256(canonicalBytes(toJson(OfferSchema, content), MAX_DEPTH));
 }
 
-/** Whether a version is for sale at a time. The sale ends just before the end time. */
+/** Whether a version is for sale at a time. At the end time, the version is no longer for sale. */
 export function isOpen(
   offer: { readonly withdrawn: boolean; readonly validFrom: number; readonly validUntil: number },
   now: number,
@@ -122,7 +125,7 @@ export function isOpen(
   return !offer.withdrawn && offer.validFrom <= now && now < offer.validUntil;
 }
 
-/** Generates a version name: the lowest unused number that exceeds the number of versions. */
+/** Returns a new version name: the lowest unused number above the number of versions. */
 export function nextVersion(count: number, isTaken: (version: string) => boolean): string {
   let number = count + 1;
   while (isTaken(String(number))) number += 1;

@@ -1,14 +1,14 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { baseOf } from "./registration.ts";
 
-/** Maximum accepted length of a chain of overseers. A longer chain is refused like a cycle. */
+/** Maximum accepted length of a chain of overseers. A longer chain gets the error of a cycle. */
 export const MAX_OVERSEERS = 64;
 
 /**
- * Refuses a chain of overseers that leads back to the agent, because its results would wait for its own
+ * Refuses a chain of overseers that leads back to the agent. Otherwise the agent's results would wait for its own
  * approval. An overseer that is an instance counts as its base. (CAP "Quality control")
  *
- * @param overseerOf the registered overseer of an agent; undefined if the agent is unknown or has none
+ * @param overseerOf returns the registered overseer of an agent; undefined if the agent is unknown or has none
  * @throws DeputeError INVALID_REQUEST
  */
 export async function checkOverseers(

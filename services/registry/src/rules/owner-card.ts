@@ -21,16 +21,16 @@ const FIELD = "agent.signed_card";
 export interface OwnerCard {
   /** The canonical JSON of the card. */
   readonly text: Uint8Array;
-  /** The bytes that are signed: the canonical JSON of the card without `signatures`. */
+  /** The signed bytes: the canonical JSON of the card without `signatures`. */
   readonly payload: Uint8Array;
-  /** The addresses in the card. */
+  /** The URLs in the card. */
   readonly endpoints: readonly Endpoint[];
 }
 
 /**
  * Reads the A2A Agent Card that an agent's owner signed. (A2A 8.4; DelegateOS 14.2) Two checks suffice, because the
  * card speaks for the owner: the card names this agent's principal, and that principal's key signed it. Other
- * signatures are allowed and not verified.
+ * signatures may exist, and are not verified.
  *
  * @returns undefined without a card
  * @throws DeputeError INVALID_REQUEST for a malformed card, SIGNATURE_INVALID without the principal's signature
@@ -66,7 +66,7 @@ export function readOwnerCard(
   return { text, payload, endpoints: addressesOf(card).map((url) => ({ field: FIELD, url })) };
 }
 
-/** Whether a key signed a payload; the signature is a JWS in general JSON form (RFC 7515 7.2.1). */
+/** Whether a key signed a payload. The signature is an element of a JWS in general JSON form (RFC 7515 7.2.1). */
 function isSignedBy(
   key: Uint8Array,
   signature: JsonValue,
@@ -86,7 +86,7 @@ function isSignedBy(
   return verify(bytes, new TextEncoder().encode(`${header}.${encodeBase64Url(payload)}`), key);
 }
 
-/** Returns the addresses in a card that the card's readers may call. (A2A `AgentCard`) */
+/** Returns the URLs in a card that the card's readers may call. (A2A `AgentCard`) */
 function addressesOf({ url, additionalInterfaces }: JsonObject): string[] {
   const more = Array.isArray(additionalInterfaces) ? additionalInterfaces : [];
   const urls = [url, ...more.map((each) => (isObject(each) ? each.url : undefined))];

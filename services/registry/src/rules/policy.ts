@@ -12,15 +12,12 @@ export function isRole(id: string): boolean {
   return id === USER || id === ORCHESTRATOR;
 }
 
-/**
- * A registered agent in a delegation. Where a `Party` is optional, undefined means that the agent is not registered.
- * CAP's roles need no registration.
- */
+/** A registered agent in a delegation. An undefined party is not registered. CAP's roles need no registration. */
 export interface Party {
   readonly manifest?: AgentManifest | undefined;
 }
 
-/** The facts on which the decision about one delegation depends. */
+/** The facts for the decision about one delegation. */
 export interface DelegationQuestion {
   readonly fromId: string;
   readonly toId: string;
@@ -29,13 +26,13 @@ export interface DelegationQuestion {
   readonly justification: string;
   /** Whether the platform permits delegations by the orchestrator. */
   readonly orchestratorMay: boolean;
-  /** Evaluates a predicate for this delegation. */
+  /** Evaluates a predicate with the facts of this delegation. */
   readonly evaluate: (predicate: string) => Verdict;
 }
 
 export interface DelegationAnswer {
   readonly decision: PolicyDecision;
-  /** The condition and predicate of the rule that was applied; empty if no rule was applied. */
+  /** The condition (`whenToDelegate`) and the predicate of the rule that decided; empty if no rule decided. */
   readonly whenToDelegate: string;
   readonly predicate: string;
   /** The reason why the predicate could not be evaluated; empty if it could. */
@@ -46,10 +43,10 @@ export interface DelegationAnswer {
  * Decides whether one agent may delegate to another. Three conditions: the target is in allowed_agents, a rule has a
  * condition for the target, and the caller states a reason. (CAP "Delegation") Depute's choices:
  * - An allowed agent without a rule is refused, because CAP bases every delegation on a rule.
- * - The reason is recorded and not evaluated, because conditions in words are for people. Programs evaluate the
- *   predicate; if its evaluation fails, the condition is not met.
+ * - No program evaluates the reason, because conditions in words are for people. Programs evaluate the predicate; if
+ * its evaluation fails, the condition is not met.
  * - `orchestrator` has no manifest. It may delegate to every agent if the platform's setting permits it. `user` may not
- *   delegate to any.
+ * delegate to any.
  */
 export function checkDelegation(question: DelegationQuestion): DelegationAnswer {
   const { fromId, toId, from, to } = question;
@@ -83,7 +80,7 @@ function denied(decision: PolicyDecision): DelegationAnswer {
   return { decision, whenToDelegate: "", predicate: "", predicateFailure: "" };
 }
 
-/** The facts on which the decision about one call of a tool depends. */
+/** The facts for the decision about one call of a tool. */
 export interface ToolQuestion {
   readonly serverId: string;
   readonly tool: string;
@@ -92,7 +89,7 @@ export interface ToolQuestion {
 }
 
 /**
- * Decides whether an agent may call a tool. At least one binding of the server must allow the tool and hold the scope.
+ * Decides whether an agent may call a tool. At least one binding of the server must allow both the tool and the scope.
  * (CAP "MCP Integration")
  */
 export function checkToolAccess(

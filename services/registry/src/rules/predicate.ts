@@ -14,7 +14,7 @@ export interface PredicateFacts {
 export interface PartyFacts {
   readonly id: string;
   readonly principal: string;
-  /** The organization in the record; absent unless the principal is its member. */
+  /** The organization that the record names; absent unless the principal is its member. */
   readonly organization?: string;
   readonly tags: string[];
 }
@@ -25,17 +25,17 @@ export type Verdict =
   /** The evaluation failed. The reason has at most 200 characters. */
   | { readonly failure: string };
 
-/** A predicate that is compiled and permitted. */
+/** A compiled, permitted predicate. */
 export type Predicate = (facts: PredicateFacts) => Verdict;
 
-/** Thrown if a source is not a permitted predicate; the message has the reason. */
+/** Thrown if a source is not a permitted predicate. The message states the reason. */
 export class PredicateError extends Error {
   override readonly name = "PredicateError";
 }
 
 /**
- * MAX_PREDICATE: maximum characters of one predicate. MAX_PREDICATES: maximum characters of all predicates of a
- * manifest. MAX_PARTS: maximum syntax nodes of one predicate. MAX_FAILURE: maximum characters of a failure's reason.
+ * Limits in characters: of one predicate (MAX_PREDICATE), of all predicates of a manifest (MAX_PREDICATES), and of a
+ * failure's reason (MAX_FAILURE). MAX_PARTS limits the syntax nodes of one predicate.
  */
 export const MAX_PREDICATE = 1_000;
 export const MAX_PREDICATES = 8_000;
@@ -45,8 +45,8 @@ const MAX_FAILURE = 200;
 const VARIABLES = ["from", "to", "justification", "task"];
 const PARTY = ["id", "principal", "organization", "tags"];
 /**
- * The permitted members of each variable. A misspelt member would deny every delegation later, so the registration of
- * an agent with such a predicate is refused.
+ * The permitted members of each variable. The registration refuses a predicate with any other member, because a
+ * misspelt member would deny every delegation.
  */
 const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   from: PARTY,
@@ -56,8 +56,8 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The permitted functions. Each node is evaluated at most once, at a cost linear in its input. Macros and regular
- * expressions are excluded: macros evaluate a node once per list element, and regular expressions have no such bound.
+ * The permitted functions. Each node is evaluated at most once, at a cost linear in its input. Macros evaluate a node
+ * once per list element, and regular expressions have no such bound. So neither is permitted.
  */
 const FUNCTIONS = new Set([
   ...["_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"],
@@ -66,8 +66,8 @@ const FUNCTIONS = new Set([
 ]);
 
 /**
- * Functions that search substrings. Their cost is the product of both lengths, so both arguments must be short: facts
- * or literals.
+ * Functions that search substrings. Their cost is the product of both lengths, so both arguments must be facts or
+ * literals, which are short.
  */
 const TEXT_FUNCTIONS = new Set(["contains", "startsWith", "endsWith"]);
 
@@ -99,7 +99,7 @@ function parseOnly(source: string) {
   try {
     return parse(source);
   } catch (error) {
-    // A RangeError also arrives here, because the parser throws it for deep nesting.
+    // The parser throws a RangeError for deep nesting, which this code handles too.
     throw new PredicateError(`is not a CEL expression: ${shorten(messageOf(error))}`);
   }
 }
@@ -164,14 +164,18 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
   }
 }
 
-/** Maximum number of cached predicates. */
+/** Maximum number of predicates in the cache. */
 const MAX_KEPT = 1_000;
 
-/** Caches compiled predicates by their source. The cache keeps the newest {@link MAX_KEPT} predicates. */
+/** Caches compiled predicates by their source. A new predicate replaces the oldest of {@link MAX_KEPT} predicates. */
 export class Predicates {
   readonly #predicates = new Map<string, Predicate>();
 
-  /** @throws PredicateError */
+  /**
+   * Returns the compiled predicate of a source.
+   *
+   * @throws PredicateError
+   */
   read(source: string): Predicate {
     let predicate = this.#predicates.get(source);
     if (predicate !== undefined) return predicate;
@@ -207,7 +211,7 @@ export function checkPredicates(
   for (const [delegate, { predicate }] of Object.entries(rules)) {
     if (predicate === undefined) continue;
     remaining -= predicate.length;
-    // Predicates beyond the limit are not compiled.
+    // Does not compile predicates beyond the limit.
     if (remaining < 0)
       return [{ delegate, problem: `exceeds ${MAX_PREDICATES} characters of predicates in the manifest` }];
     try {

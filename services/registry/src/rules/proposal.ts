@@ -6,13 +6,16 @@ import { DeputeError, ErrorReason } from "@depute/core";
 export const PROPOSAL_KINDS = ["organization", "authority", "manifest"] as const;
 export type ProposalKind = (typeof PROPOSAL_KINDS)[number];
 
-/** Maximum number of pending proposals of one principal, and of all principals. */
+/**
+ * Maximum number of pending proposals: of one principal (MAX_PENDING), and of all principals together
+ * (MAX_PENDING_OF_ALL).
+ */
 export const MAX_PENDING = 16;
 export const MAX_PENDING_OF_ALL = 10_000;
 /** Maximum number of proposals that one principal creates within {@link DAY_MS}. */
 export const MAX_PER_DAY = 64;
 export const DAY_MS = 86_400_000;
-/** Maximum number of permissions that a proposed manifest adds. A reviewer has to read each of them. */
+/** Maximum number of permissions that a proposed manifest adds, because a reviewer has to read each of them. */
 export const MAX_WIDENINGS = 256;
 /** Maximum number of reviewers of a review. */
 const MAX_REVIEWERS = 64;
@@ -20,34 +23,41 @@ const MAX_REVIEWERS = 64;
 /** The caller without credentials on an open loopback. */
 const LOCAL = "local";
 
-/** The principals that may make a grant directly, by the kind of the grant. Callers with the role operator may too. */
+/**
+ * The principals that may make a grant directly, by the kind of the grant. Callers with the role operator may do so
+ * too.
+ */
 export type Grantors = Readonly<Record<ProposalKind, readonly string[]>>;
 
 /**
- * Returns the principals that may decide a proposal: those that may make the grant directly, without the proposer. On an
- * open loopback `local` may stand on both sides, because it is every program of the machine.
+ * Returns the principals that may decide a proposal: those that may make the grant directly, without the proposer. On
+ * an open loopback, `local` may be proposer and reviewer, because every program of the machine is `local`.
  */
 export function reviewersOf(kind: ProposalKind, grantors: Grantors, proposer: string): string[] {
   const others = grantors[kind].filter((one) => one !== proposer || one === LOCAL);
   return [...new Set(others)].slice(0, MAX_REVIEWERS);
 }
 
-/** Returns the author of a proposal's review, which may not decide it; empty for `local`. */
+/** Returns the author that a proposal's review names, who may not decide the review; empty for `local`. */
 export function authorOf(proposer: string): string {
   return proposer === LOCAL ? "" : proposer;
 }
 
-/** How many proposals exist already. */
+/** The numbers of existing proposals. */
 export interface ProposalCounts {
-  /** Pending proposals of the proposer. */
+  /** Number of pending proposals of the proposer. */
   readonly pending: number;
-  /** Proposals that the proposer created in the last {@link DAY_MS}. */
+  /** Number of proposals that the proposer created in the last {@link DAY_MS}. */
   readonly today: number;
-  /** Pending proposals of all principals. */
+  /** Number of pending proposals of all principals. */
   readonly pendingOfAll: number;
 }
 
-/** @throws DeputeError LIMIT_EXCEEDED if the proposer may not create one more proposal */
+/**
+ * Requires that the proposer may create one more proposal.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
 export function checkRoom({ pending, today, pendingOfAll }: ProposalCounts): void {
   if (pending >= MAX_PENDING) {
     throw tooMany("proposals", MAX_PENDING, "proposals of the caller wait; withdraw one first");
@@ -60,7 +70,11 @@ export function checkRoom({ pending, today, pendingOfAll }: ProposalCounts): voi
   }
 }
 
-/** @throws DeputeError LIMIT_EXCEEDED */
+/**
+ * Requires that a proposal adds at most {@link MAX_WIDENINGS} permissions.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
 export function checkWidenings(count: number): void {
   if (count > MAX_WIDENINGS) {
     throw tooMany("proposal_widenings", MAX_WIDENINGS, "permissions fit one proposal; propose fewer at once");
@@ -74,8 +88,8 @@ function tooMany(limit: string, max: number, message: string): DeputeError {
 }
 
 /**
- * Returns the state into which a review moves its proposal. GRANTED means that the grant has to be made. Undefined while
- * the review waits.
+ * Returns the proposal's state after a state of its review; undefined while the review waits. After GRANTED, the
+ * registry makes the grant.
  */
 export function outcomeOf(review: ReviewState): ProposalState | undefined {
   switch (review) {
@@ -93,7 +107,7 @@ export function outcomeOf(review: ReviewState): ProposalState | undefined {
   }
 }
 
-/** A proposal's state and proposer. */
+/** The members of a proposal that decide whether it can be withdrawn. */
 export interface Withdrawable {
   readonly id: string;
   readonly proposer: string;
@@ -101,7 +115,7 @@ export interface Withdrawable {
 }
 
 /**
- * Whether a proposal has yet to be withdrawn; false for a repeated call.
+ * Whether a withdrawal changes the proposal; false for a repeated call.
  *
  * @param mayAct whether the caller may act for the proposer
  * @throws DeputeError CALLER_NOT_ALLOWED, PROPOSAL_CLOSED

@@ -21,15 +21,15 @@ export interface ReadCapability {
   readonly digest: string;
 }
 
-// Matches the ids that no capability may have. A capability id becomes part of names (`agent/capability`), of
-// lists, and of the resources in tokens. In a resource, `*` is a pattern and `-` means work without a
-// capability. Tokens refuse a resource with `.`, `..`, `%` or a backslash.
+// Matches ids that no capability may have. A capability id is part of names (`agent/capability`), of lists, and of the
+// resources in tokens. In a resource, `*` is a pattern and `-` means work without a capability. Tokens refuse a
+// resource with `.`, `..`, `%` or a backslash.
 const UNFIT_FOR_IDS = /[\p{C}\p{Z}/\\*%]|^(?:-|\.|\.\.)$/u;
 
 /**
- * Reads the set of capabilities that an agent publishes. (NEKTE 1) The function checks more than the contract's
- * limits. Each id must be unique and valid in a resource. A category and both schemas are required, because the
- * version hash covers them and calls are checked against them. JSON members must be well-formed.
+ * Parses the set of capabilities that an agent publishes. (NEKTE 1) Checks more than the contract's limits. Each id
+ * must be unique and valid in a resource. A category and both schemas are required: the version hash covers them, and
+ * the platform checks calls against them. JSON members must be well-formed.
  *
  * @throws DeputeError INVALID_REQUEST with every fault of every capability
  */

@@ -1,14 +1,14 @@
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 
-/** The registered agent that a registration is checked against. */
+/** The registered agent with which a registration is compared. */
 export interface Registered {
   readonly principal: string;
 }
 
 /**
- * Returns the base of an instance: the part of the id before its first colon; undefined without a colon. Permissions of
- * an agent apply to its instances. (CAP "Agent Definition", instances)
+ * Returns the base of an instance: the id before the first colon; undefined without a colon. Permissions of an agent
+ * apply to its instances. (CAP "Agent Definition", instances)
  */
 export function baseOf(id: string): string | undefined {
   const colon = id.indexOf(":");
@@ -19,17 +19,17 @@ export function baseOf(id: string): string | undefined {
 const KEY = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /**
- * Returns the record with its principal. A record that names no principal gets the caller's.
+ * Returns the record with its principal. A record without a principal gets the caller's.
  *
- * @param caller the caller's principal; a value that is not a key, such as `local`, is not assigned
+ * @param caller the caller's principal; `local`, or any other text that is no key, is not assigned
  */
 export function withDefaultPrincipal(agent: Agent, caller: string): Agent {
   return agent.principal === "" && KEY.test(caller) ? { ...agent, principal: caller } : agent;
 }
 
 /**
- * Checks that a principal may register an id: the id is free or belongs to the principal. The base of an instance must
- * belong to the principal, because an instance has the permissions of its base.
+ * Requires that a principal may register an id: the id is free or belongs to the principal. The base of an instance
+ * must belong to the principal too, because an instance has the permissions of its base.
  *
  * @throws DeputeError AGENT_EXISTS, INVALID_REQUEST
  */
@@ -54,8 +54,8 @@ export function checkOwnership(
 }
 
 /**
- * Checks that the card's signing key is the agent's principal. Readers of the card trust messages with this
- * key's signature. The registrant has proven possession only of the principal's key.
+ * Requires that the card's signing key is the agent's principal. Readers of the card trust messages with this key's
+ * signature, and the registrant has proven only the principal's key.
  *
  * @throws DeputeError INVALID_REQUEST
  */

@@ -5,16 +5,16 @@ export const MIN_VANISHED = 10;
 /** If the ended leases exceed this share of all leases, the guard trips. */
 export const TRIP_SHARE = 0.3;
 /**
- * The guard releases when at most this share of all leases is missing, or fewer than `MIN_VANISHED` leases. A missing
- * lease has ended and was not extended again.
+ * The guard releases when fewer than `MIN_VANISHED` leases, or at most this share of all leases, are missing. A missing
+ * lease has ended without a new extension.
  */
 export const RELEASE_SHARE = 0.15;
-/** Maximum time for which the guard holds, in milliseconds. Agents that are still missing then count as lost. */
+/** Maximum time for which the guard holds, in milliseconds. After it, missing agents count as lost. */
 export const MAX_HOLD_MS = 600_000;
 /** Time in which agents may reconnect after a restart of the registry, in milliseconds. */
 export const WARM_UP_MS = 60_000;
 
-/** The state of the guard; times are epoch ms. */
+/** The state of the guard. Times are epoch milliseconds. */
 export type GuardState =
   | { readonly holds: false }
   | {
@@ -22,11 +22,11 @@ export type GuardState =
       /** A lease that ends after this time counts as running. */
       readonly asOf: number;
       readonly since: number;
-      /** The time at which the guard releases at the latest, independent of the counts. */
+      /** The latest time at which the guard releases, whatever the counts are. */
       readonly until: number;
     };
 
-/** Counts of leases that have an end. Leases of removed agents are not counted. */
+/** Counts of leases that have an end, without the leases of removed agents. */
 export interface LeaseCounts {
   /** Number of leases that still run. */
   readonly running: number;
@@ -36,22 +36,22 @@ export interface LeaseCounts {
 
 export const OPEN: GuardState = { holds: false };
 
-/** Returns the start of the interval in which ended leases are counted. */
+/** Returns the start of the interval in which the guard counts ended leases. */
 export function countStart(state: GuardState, now: number): number {
   return state.holds ? state.asOf : now - WINDOW_MS;
 }
 
-/** Returns the number of running leases at which counting may stop. A higher count would not change the decision. */
+/** Returns the number of running leases at which the count may stop. A higher number would not change the decision. */
 export function maxRunningCounted(vanished: number): number {
   return vanished < MIN_VANISHED ? 0 : Math.ceil(vanished / Math.min(TRIP_SHARE, RELEASE_SHARE));
 }
 
 /**
- * The removal guard. Agents leave discovery when their lease expires. When many leases expire together, a
- * network fault is likelier than the loss of all agents. An empty registry would stop all work. So the guard
- * trips when, within a minute, at least 10 leases and more than 30 % of all expire. The guard then fixes the
- * reference time at one minute earlier, so the agents become SUSPECT and stay discoverable. The guard releases
- * when fewer than 10 leases, or at most 15 % of all, are missing. It releases after 10 minutes at the latest.
+ * Returns the next state of the removal guard. Agents leave discovery when their lease expires. When many leases expire
+ * together, a network fault is likelier than the loss of all agents. An empty registry would stop all work. So the
+ * guard trips when, within a minute, at least 10 leases and more than 30 % of all expire. It then fixes the reference
+ * time at one minute earlier, so the agents become SUSPECT and stay discoverable. It releases when fewer than 10
+ * leases, or at most 15 % of all, are missing. After 10 minutes it releases in any case.
  */
 export function nextGuardState(
   state: GuardState,
@@ -69,10 +69,10 @@ export function nextGuardState(
 }
 
 /**
- * Returns the initial state. Agents could not extend their leases while the registry was down. Agents whose
- * leases expired meanwhile are SUSPECT for one minute, in which they can reconnect.
+ * Returns the initial state. Agents could not extend their leases while the registry was down. Agents whose leases
+ * expired meanwhile are SUSPECT for one minute, in which they can reconnect.
  *
- * @param lastUp the time at which the registry last ran, epoch ms; undefined at its first start
+ * @param lastUp the time at which the registry last ran, epoch milliseconds; undefined at its first start
  */
 export function initialGuardState(lastUp: number | undefined, now: number): GuardState {
   if (lastUp === undefined || lastUp >= now) return OPEN;

@@ -4,14 +4,14 @@ import type { ReadCapability } from "./publication.ts";
 
 /** A schema to compile, and the examples that must satisfy it. */
 export interface SchemaToCheck {
-  /** The path of the schema in the request. */
+  /** The field of the schema in the request. */
   readonly field: string;
   readonly schema: JsonValue;
   readonly examples: readonly { readonly field: string; readonly value: JsonValue }[];
 }
 
 /**
- * Returns the schemas of a publication that must be checked. An unchanged schema with unchanged examples has passed
+ * Returns the schemas of a publication that need a check. An unchanged schema with unchanged examples has passed
  * before, so a repeated publication costs nothing.
  *
  * @param published the agent's published capabilities, by id
@@ -34,7 +34,7 @@ export function schemasToCheck(
   });
 }
 
-/** Returns the number of calls to the verifier: one for each example, and one for a schema without examples. */
+/** Returns the number of calls to the verifier: one for each example, and one for each schema without examples. */
 export function countChecks(schemas: readonly SchemaToCheck[]): number {
   return schemas.reduce((count, { examples }) => count + Math.max(1, examples.length), 0);
 }

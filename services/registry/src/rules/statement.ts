@@ -1,6 +1,6 @@
 import { checkFreshness, readJws, refusedStatement as refused, type VerifyEd25519 } from "./jws.ts";
 
-/** The `typ` of a registration statement. It prevents the use of other JWS by the same key as registrations. */
+/** The `typ` of a registration statement, so that no other JWS of the same key counts as a registration. */
 export const STATEMENT_TYPE = "depute-registration+jwt";
 
 /** The `typ` of a statement that replaces an agent's key. */
@@ -9,13 +9,16 @@ export const REPLACEMENT_TYPE = "depute-key-replacement+jwt";
 /** The claims that the statements of both keys must match. */
 export interface ExpectedReplacement {
   readonly agentId: string;
-  /** The previous key (`from`) and the new key (`to`), in base64url. */
+  /** The replaced key (`from`) and the new key (`to`), in base64url. */
   readonly from: string;
   readonly to: string;
   readonly audience: string;
-  /** Current time in epoch ms. */
+  /** The current time in epoch milliseconds. */
   readonly now: number;
-  /** Time of the record's last change in epoch ms. An older statement is refused. Undefined omits this check. */
+  /**
+   * The time of the record's last change, in epoch milliseconds. An older statement is refused. Undefined omits this
+   * check.
+   */
   readonly recordTime: number | undefined;
 }
 
@@ -26,16 +29,16 @@ export interface ExpectedStatement {
   readonly principal: string;
   readonly digest: string;
   readonly audience: string;
-  /** Current time in epoch ms. */
+  /** The current time in epoch milliseconds. */
   readonly now: number;
-  /** Time of the last change of the replaced record in epoch ms; undefined for a new agent. */
+  /** The time of the last change of the existing record, in epoch milliseconds; undefined for a new agent. */
   readonly recordTime: number | undefined;
 }
 
 /**
- * Checks that the agent's key signed this registration: a JWS (RFC 7515) over this content, platform and time.
- * A thief of the statement can register only this content. A statement older than the record is refused, so it
- * cannot restore an earlier record.
+ * Requires that the agent's key signed this registration: a JWS (RFC 7515) over this content, platform and time. A
+ * thief of the statement can register only this content. A statement older than the record is refused, so it cannot
+ * restore an earlier record.
  *
  * @throws DeputeError SIGNATURE_INVALID naming the fault
  */
@@ -48,7 +51,7 @@ export function checkStatement(statement: string, expected: ExpectedStatement, v
 }
 
 /**
- * Checks that a key has just signed the replacement of one key by another on this platform.
+ * Requires that a key has just signed the replacement of one key by another on this platform.
  *
  * @param signer which of the two keys must have signed
  * @throws DeputeError SIGNATURE_INVALID naming the fault

@@ -17,8 +17,8 @@ export type LevelledCapability =
 const utf8 = new TextDecoder();
 
 /**
- * The number of language-model tokens that capabilities use: a quarter of the characters of their JSON list,
- * rounded up. The function measures the JSON of the response itself. (NEKTE 1; NEKTE library)
+ * Returns the number of language-model tokens of capabilities: a quarter of the characters of their JSON list, rounded
+ * up. Measures the JSON as the response contains it. (NEKTE 1; NEKTE library)
  */
 export function countTokens(capabilities: readonly LevelledCapability[]): number {
   const characters = capabilities.reduce((sum, capability) => sum + nekteJson(capability).length, 0);
@@ -56,7 +56,7 @@ function member(name: string, value: unknown): string {
   return `"${name}":${JSON.stringify(value)}`;
 }
 
-/** Writes a member whose value is stored as JSON text. */
+/** Returns a JSON member whose value is already JSON text. */
 function text(name: string, json: Uint8Array): string {
   return `"${name}":${utf8.decode(json)}`;
 }

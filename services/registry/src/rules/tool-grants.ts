@@ -2,16 +2,16 @@ import type { McpBinding } from "@depute/contracts/cap/v1/manifest_pb";
 import type { Widening } from "./widening.ts";
 
 /**
- * Maximum number of comparisons in one call, so that a huge manifest cannot block the process. Bindings that were not
- * compared count as wider.
+ * Maximum number of comparisons in one call, so that a huge manifest cannot block the process. Bindings beyond it count
+ * as wider.
  */
 const MAX_STEPS = 200_000;
 
 const PATH = "agent.manifest.mcp_bindings";
 
 /**
- * Lists each tool, and each scope of a tool, that the new bindings add. If several bindings of a server allow a
- * tool, the tool has the scopes of all of them. (CAP "MCP Integration")
+ * Returns each tool, and each scope of a tool, that the new bindings add. If several bindings of a server allow a tool,
+ * the tool has the scopes of all of them. (CAP "MCP Integration")
  */
 export function toolWidenings(after: readonly McpBinding[], before: readonly McpBinding[]): Widening[] {
   const knownGrants = groupByServer(before);

@@ -7,7 +7,7 @@ import {
 } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import type { Component, Effect } from "./trust.ts";
 
-/** Minimum score with which an agent may endorse. */
+/** Minimum score with which an agent may endorse another. */
 export const MIN_ENDORSER_SCORE = 30;
 /** Maximum number of endorsements about one agent. */
 export const MAX_ENDORSEMENTS = 50;
@@ -34,7 +34,7 @@ export function attestationEffects({ success, quality }: AttestationOutcome): Ef
  * Returns the effects of a session's end. Gains need a stake. A breach counts in full, because the agent signed the
  * obligation. An unanswered invitation counts only if its sender is known, because strangers may invite any agent.
  *
- * @param isKnown whether the counterpart is known; strangers are not
+ * @param isKnown whether the counterpart is no stranger
  */
 export function sessionEffects({ result, severity, staked }: SessionOutcome, isKnown: boolean): Effect[] {
   const breachSeverity = Math.max(1, severity);

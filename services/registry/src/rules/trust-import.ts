@@ -6,7 +6,7 @@ import { COMPONENTS, type Component, type Effect } from "./trust.ts";
 export const IMPORT_TYPE = "depute-trust+jwt";
 
 /**
- * Reads an operator's signed import: the components of trust that it sets.
+ * Reads an operator's signed import. Returns effects that set components of trust.
  *
  * @param operators keys in base64url
  * @throws DeputeError SIGNATURE_INVALID, INVALID_REQUEST

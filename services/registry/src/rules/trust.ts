@@ -13,7 +13,7 @@ export const WEIGHTS = {
 export type Component = keyof typeof WEIGHTS;
 export const COMPONENTS = Object.keys(WEIGHTS) as Component[];
 
-/** The components of one agent, each from 0 to 100, at a time in epoch ms. */
+/** The components of one agent, each from 0 to 100, at a time in epoch milliseconds. */
 export interface TrustState {
   readonly components: Readonly<Record<Component, number>>;
   readonly time: number;
@@ -29,7 +29,7 @@ export type Effect =
   /** Sets the component to a value from 0 to 100. */
   | { readonly component: Component; readonly set: number };
 
-/** The weight of a witness for gains. */
+/** The facts about a witness that determine how much gains count. */
 export interface Worth {
   /** The share of a gain that counts, from 0 to 1. */
   readonly standing: number;
@@ -46,18 +46,18 @@ export interface Worth {
 const GAIN = 4;
 const GAIN_BEND = 20;
 const REPEAT_POWER = 1.2;
-/** The share of a component that a breach removes, by the severity of the breach. */
+/** The share of a component that a breach removes. The index is the breach's severity. */
 const BREACH_SHARES = [0, 0.15, 0.25, 0.4, 0.6, 0.8] as const;
-/** The idle time before trust fades, in milliseconds. */
+/** The time without evidence after which trust fades, in milliseconds. */
 export const IDLE_GRACE_MS = 30 * 86_400_000;
-/** The half-life of a component after the idle time, in milliseconds. */
+/** The time in which a component without evidence halves, after IDLE_GRACE_MS, in milliseconds. */
 export const IDLE_HALF_LIFE_MS = 180 * 86_400_000;
 /** The value of the identity component for an agent that proved its key at registration. */
 const KEY_PROVEN = 50;
 
 /**
- * Returns the trust of a new agent: 0 in each component, except identity if its key is proven. Depute chose 0, so that
- * an agent with low trust gains nothing by a new registration.
+ * Returns the trust of a new agent: 0 in each component, except identity if its key is proven. Depute's choice: 0, so
+ * that an agent with low trust gains nothing by a new registration.
  */
 export function unknownTrust(hasKey: boolean, now: number): TrustState {
   const components = Object.fromEntries(COMPONENTS.map((component) => [component, 0])) as Record<
@@ -74,7 +74,7 @@ export function trustScore(state: TrustState): number {
   return Math.min(100, Math.max(0, sum));
 }
 
-/** Splits the score into the part that stays and the part that fades with idle time. */
+/** Splits the score into the part that stays and the part that fades without evidence. */
 export function scoreParts(state: TrustState): { lasting: number; fading: number } {
   const lasting = WEIGHTS.identityVerification * state.components.identityVerification;
   return { lasting, fading: trustScore(state) - lasting };
@@ -87,8 +87,8 @@ export function trustLevel(score: number, thresholds: readonly number[]): number
 
 /**
  * Returns the state after time without evidence. Trust stays unchanged for a month, and then halves every half year.
- * Verified identity does not fade. Depute chose these constants, because ASP publishes none and says only "idle decay
- * is exponential". (ASP concepts, trust scoring)
+ * Verified identity does not fade. The constants are Depute's choice, because ASP publishes none and says only "idle
+ * decay is exponential". (ASP concepts, trust scoring)
  */
 export function decay(state: TrustState, now: number): TrustState {
   const idle = now - state.time - IDLE_GRACE_MS;
@@ -102,9 +102,9 @@ export function decay(state: TrustState, now: number): TrustState {
 }
 
 /**
- * Returns the state after one piece of evidence at `now`. Growth is logarithmic, so each further gain is
- * smaller. Gains scale with the witness's worth. A breach removes the same share for every witness, so an agent
- * with more trust loses more. (ASP concepts, trust scoring)
+ * Returns the state after one piece of evidence at `now`. Growth is logarithmic, so each further gain is smaller. Gains
+ * scale with the witness's worth. A breach removes the same share whoever the witness is, so an agent with more trust
+ * loses more. (ASP concepts, trust scoring)
  */
 export function applyEvidence(
   state: TrustState,

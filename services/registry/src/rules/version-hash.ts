@@ -1,10 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { canonicalBytes } from "@depute/core";
 
-/**
- * The lengths of the version hashes that NEKTE publishes. Version hashes of both lengths are prefixes of the
- * same digest.
- */
+/** The lengths of the version hashes that NEKTE publishes. Hashes of both lengths are prefixes of the same digest. */
 export const HASH_LENGTHS = ["8", "16"] as const;
 
 /** Minimum number of digits in a reference to a version. */
@@ -12,12 +9,12 @@ export const MIN_HASH_DIGITS = 8;
 
 const HEX_DIGITS = /^[0-9a-f]{8,64}$/;
 
-/** Returns SHA-256 in lower-case hex. It is passed as an argument, because rules import no Node module. */
+/** Returns SHA-256 in lower-case hex. The function is a parameter of the rules, because rules import no Node module. */
 export type Sha256Hex = (bytes: Uint8Array) => string;
 
 /**
- * The digest of a capability's version: SHA-256 of the canonical JSON of `{input, output}`, 64 digits in lower case.
- * Only the schemas count, so cached versions stay valid when the description changes. (NEKTE 1)
+ * Returns the digest of a capability's version: SHA-256 of the canonical JSON of `{input, output}`, 64 digits in lower
+ * case. Only the schemas count, so cached versions stay valid when the description changes. (NEKTE 1)
  *
  * @throws CanonicalError when a schema has no canonical form
  */
@@ -28,7 +25,7 @@ export function versionDigest(
   return sha256(canonicalBytes({ input: schemas.input, output: schemas.output }));
 }
 
-/** Returns the version hash that is sent to callers: the first digits of the digest. */
+/** Returns the version hash for callers: the first digits of the digest. */
 export function versionHash(digest: string, length: number): string {
   return digest.slice(0, length);
 }

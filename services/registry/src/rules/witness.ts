@@ -4,9 +4,9 @@ import { type Component, type Effect, IDLE_HALF_LIFE_MS, type Worth } from "./tr
 /** The standing of a stranger: an agent without a proven organization and without earned trust. */
 export const STRANGER_STANDING = 0.1;
 /**
- * Maximum value to which gains from strangers raise a component. Anyone can create keys at no cost, so this
- * limits the effect of many keys. Strangers raise the total score by at most 8, from 10 to 18: less than a
- * quarter of the way to level 2.
+ * Maximum value to which gains from strangers raise a component. Any party can create keys at no cost, so this limits
+ * the effect of many keys. Strangers raise the total score by at most 8, from 10 to 18: less than a quarter of the way
+ * to level 2.
  */
 export const STRANGER_CEILING = 10;
 
@@ -18,8 +18,8 @@ export interface Witness {
 }
 
 /**
- * The standing of a witness, from 0 to 1. Depute's choice: proven organizations and earlier trust count, because
- * strangers can fake neither. From level 2 on, the standing is the witness's score divided by 100.
+ * Returns the standing of a witness, from 0 to 1. Depute's choice: proven organizations and earlier trust count,
+ * because strangers can fake neither. From level 2 on, the standing is the witness's score divided by 100.
  *
  * @param established the score at which level 2 begins
  */
@@ -28,7 +28,7 @@ export function witnessStanding({ affiliation, score }: Witness, established: nu
   return score >= established ? score / 100 : STRANGER_STANDING;
 }
 
-/** Whether a witness is known, meaning not a stranger. */
+/** Whether a witness with this standing is known, which means that it is no stranger. */
 export function isKnown(standing: number): boolean {
   return standing > STRANGER_STANDING;
 }
@@ -53,15 +53,15 @@ export function bestWitness(
     : counterpart;
 }
 
-/** The gains of one agent from one source, at a time in epoch ms. Gains fade like trust. */
+/** The gains of one agent from one source, at a time in epoch milliseconds. Gains fade as trust does. */
 export interface Source {
   readonly time: number;
   readonly gains: Readonly<Partial<Record<Component, number>>>;
 }
 
 /**
- * Returns the names of a witness's sources: the agent, its key and its organizations. So evidence from a new key or
- * agent of the same owner counts as repeated.
+ * Returns the names of a witness as a source: the agent, its key and its organizations. So evidence from a new key or
+ * agent of the same organization counts as repeated.
  */
 export function sourceNames({ agentId, principal, organizations }: Affiliation): string[] {
   return [`a${agentId}`, `p${principal}`, ...organizations.map((organization) => `o${organization}`)];
@@ -80,7 +80,7 @@ export function worthOf(standing: number, sources: readonly Source[], now: numbe
   };
 }
 
-/** Returns a source with the gains of one more piece of evidence. */
+/** Returns a source after one more piece of evidence. */
 export function withGains(source: Source | undefined, effects: readonly Effect[], now: number): Source {
   const gains: Partial<Record<Component, number>> = {};
   for (const component of Object.keys(source?.gains ?? {}) as Component[]) {

@@ -30,7 +30,7 @@ const N_ROW = row({ n: integer });
 const KNOWN_ROW = row({ visibility: integer, record: bytes });
 const ID_ROW = row({ id: text });
 
-/** The in-memory cache of agents. Every function that writes an agent also updates the cache. */
+/** The cache of agents. Every function that writes an agent also removes it from the cache. */
 export interface AgentMemory {
   /** Recently read agents, by id. */
   readonly recent: ReadCache<StoredAgent>;
@@ -64,13 +64,13 @@ export async function findAgent(tx: ReadTx, id: string): Promise<StoredAgent | u
   return row && toStored(row);
 }
 
-/** Returns an agent if the viewer may see the agent; otherwise undefined. */
+/** Returns an agent that the viewer may see; undefined for any other agent. */
 export async function findVisible(tx: ReadTx, id: string, viewer: Viewer): Promise<StoredAgent | undefined> {
   const agent = await findAgent(tx, id);
   return agent !== undefined && (await isVisible(tx, viewer, agent.record)) ? agent : undefined;
 }
 
-/** Lists the instances of an agent, including removed ones, in the order of their ids. */
+/** Returns the instances of an agent, including removed ones, in the order of their ids. */
 export async function listInstances(tx: ReadTx, baseId: string, limit: number): Promise<StoredAgent[]> {
   const rows = await tx.all(
     AGENT_ROW,
@@ -81,7 +81,7 @@ export async function listInstances(tx: ReadTx, baseId: string, limit: number): 
   return rows.map(toStored);
 }
 
-/** Lists the agents with a row for a key in `bound_keys`, including removed agents, in the order of their ids. */
+/** Returns the agents that `bound_keys` lists for a key, including removed agents, in the order of their ids. */
 export async function listBoundAgents(
   tx: ReadTx,
   principal: string,
@@ -147,7 +147,7 @@ export async function putRecord(tx: WriteTx, memory: AgentMemory, agent: StoredA
   await putKeys(tx, record, previousRow && fromBinary(AgentSchema, previousRow.record));
 }
 
-/** Writes those search keys of a record that differ from the previous record's. */
+/** Writes the search keys in which a record differs from the previous record. */
 async function putKeys(tx: WriteTx, record: Agent, before: Agent | undefined): Promise<void> {
   const [keys, old] = [searchKeys(record), before === undefined ? [] : searchKeys(before)];
   const change = async (sql: string, changed: readonly string[]) => {
@@ -163,7 +163,7 @@ async function putKeys(tx: WriteTx, record: Agent, before: Agent | undefined): P
   );
 }
 
-/** Updates an agent's status, capability ids and update time, but not the column with its record. */
+/** Updates an agent's status, capability ids and update time. Leaves the column with the record unchanged. */
 export async function putState(tx: WriteTx, memory: AgentMemory, agent: StoredAgent): Promise<void> {
   memory.recent.forget(tx, agent.record.id);
   await tx.run(
@@ -178,18 +178,18 @@ export async function putState(tx: WriteTx, memory: AgentMemory, agent: StoredAg
   );
 }
 
-/** Selects the agents of a list. Empty members do not filter. */
+/** The filter of a list of agents. An empty member matches all. */
 export interface AgentFilter {
   readonly status: AgentStatus;
   readonly health: AgentHealth;
   readonly capabilityId: string;
   readonly organization: string;
   readonly principal: string;
-  /** Tags and protocols in the form of `searchKeys`. The list contains agents that have all of them. */
+  /** Tags and protocols in the form of `searchKeys`. The list contains agents with all of these keys. */
   readonly keys: readonly string[];
 }
 
-/** The start of a list, its length, its viewer and the reference time of liveness. */
+/** The part of a list to read, its viewer and the reference time of liveness. */
 export interface AgentPage {
   /** The id after which the list starts; empty for the beginning. */
   readonly after: string;
@@ -198,19 +198,17 @@ export interface AgentPage {
   readonly viewer: Viewer;
 }
 
-/**
- * Bounds the cost of one list: maximum rows that one SQL statement reads (WALK), and maximum statements (MAX_WALKS).
- */
+/** Limits of the cost of one list: rows that one SQL statement reads (WALK), and statements (MAX_WALKS). */
 const WALK = 2_000;
 const MAX_WALKS = 5;
 
-/** The agents of a list. `stoppedAt` is the last id that was read if the list stopped early. */
+/** The agents of a list. If the list stopped early, `stoppedAt` is the last id that it read. */
 export interface AgentList {
   readonly agents: readonly StoredAgent[];
   readonly stoppedAt: string | undefined;
 }
 
-/** Lists at most `limit` visible agents in the order of their ids. Reads a bounded number of rows. */
+/** Returns at most `limit` visible agents in the order of their ids. Reads a bounded number of rows. */
 export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<AgentList> {
   return filter.keys.length === 0 ? walkAgents(tx, filter, page) : listByKeys(tx, filter, page);
 }
@@ -248,8 +246,7 @@ async function walkAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Pro
 }
 
 /**
- * Reads the agents at the given places, in the order of their ids. Agents that are invisible or fail the filter
- * are left out.
+ * Reads the agents at the given places, in the order of their ids. Omits agents that are invisible or fail the filter.
  */
 async function agentsAt(
   tx: ReadTx,
@@ -268,7 +265,7 @@ async function agentsAt(
   return rows.map(toStored);
 }
 
-/** Returns the id at which the next `WALK` rows end, counted from `after`; undefined if fewer rows remain. */
+/** Returns the last id of the `WALK` rows after `after`; undefined if fewer rows remain. */
 async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<string | undefined> {
   const [id, table, condition, params] = walkBy(filter);
   const row = await tx.get(
@@ -279,7 +276,7 @@ async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<
   return row?.id;
 }
 
-/** Chooses the table and the SQL condition by which a list reads its rows in the order of an index. */
+/** Returns the table and the SQL condition by which a list reads its rows in the order of an index. */
 function walkBy(filter: AgentFilter): [id: string, table: string, condition: string, params: SqlValue[]] {
   const { capabilityId, organization, principal, status } = filter;
   if (capabilityId !== "") return ["agent_id", "capabilities", "id = ?", [capabilityId]];
@@ -288,7 +285,7 @@ function walkBy(filter: AgentFilter): [id: string, table: string, condition: str
   return ["id", "agents", "status = ?", [status]];
 }
 
-/** The SQL statement of a list, without its LIMIT clause. Exported so that tests can read its query plan. */
+/** Returns the SQL statement of a list, without its LIMIT clause. Exported so that tests can read its query plan. */
 export function listQuery(
   filter: AgentFilter,
   { after, until, view, viewer }: Omit<AgentPage, "limit"> & { until?: string | undefined },
@@ -331,8 +328,8 @@ function agentConditions(filter: AgentFilter, view: LivenessView, viewer: Viewer
 }
 
 /**
- * Returns the FROM clause. It begins with the table whose index selects the fewest rows. A cross join makes
- * SQLite keep this order.
+ * Returns the FROM clause, which begins with the table whose index selects the fewest rows. A cross join makes SQLite
+ * keep this order.
  */
 function tablesFor(filter: AgentFilter): [tables: string, id: string] {
   if (filter.capabilityId !== "") {

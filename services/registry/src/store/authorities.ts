@@ -20,18 +20,18 @@ export const AUTHORITIES = `
       );
       CREATE UNIQUE INDEX agent_uris_by_agent ON agent_uris (agent_id)`;
 
-/** The grant of an authority to a principal. The time is epoch ms. */
+/** The grant of an authority to a principal. The time is epoch milliseconds. */
 export interface StoredGrant {
   readonly authority: string;
   readonly principal: string;
   readonly source: AuthoritySource;
   readonly grantedBy: string;
   readonly createTime: number;
-  /** The organization that owns the grant: the grantor's organization; empty for none. */
+  /** The organization that owns the grant, which is the grantor's; empty for none. */
   readonly organization: string;
 }
 
-/** A grant before it is stored. */
+/** A grant without the members that the store adds. */
 export type NewGrant = Omit<StoredGrant, "createTime" | "organization">;
 
 const GRANT_ROW = row({
@@ -45,7 +45,7 @@ const GRANT_ROW = row({
 
 const COLUMNS = "authority, principal, source, granted_by, create_time, organization";
 
-/** Lists the grants of an authority in the order of their principals, starting after `after`. */
+/** Returns the grants of an authority in the order of their principals, starting after `after`. */
 export async function listGrants(
   tx: ReadTx,
   authority: string,
@@ -78,13 +78,13 @@ export async function removeGrant(tx: WriteTx, authority: string, principal: str
   await tx.run("DELETE FROM authority_grants WHERE authority = ? AND principal = ?", [authority, principal]);
 }
 
-/** Finds the id of the agent that has a URI. */
+/** Returns the id of the agent that has a URI; undefined for none. */
 export async function findAgentOfUri(tx: ReadTx, uri: string): Promise<string | undefined> {
   const row = await tx.get(AGENT_ID_ROW, "SELECT agent_id FROM agent_uris WHERE uri = ?", [uri]);
   return row?.agent_id;
 }
 
-/** Assigns a URI to an agent in place of its previous one. Undefined removes the previous URI. */
+/** Assigns a URI to an agent, in place of the agent's previous URI. Undefined only removes the previous URI. */
 export async function putUri(tx: WriteTx, agentId: string, uri: string | undefined): Promise<void> {
   await tx.run("DELETE FROM agent_uris WHERE agent_id = ?", [agentId]);
   if (uri === undefined) return;

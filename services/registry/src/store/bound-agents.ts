@@ -3,13 +3,15 @@ import type { ReadTx } from "@depute/store";
 import type { StoredAgent } from "../rules/agent.ts";
 import { listBoundAgents } from "./agents.ts";
 
-/** Number of agents that one SQL statement reads (BATCH), and the maximum number of agents of one key. */
+/**
+ * Number of agents that one SQL statement reads (BATCH), and maximum number of agents of one key (MAX_BOUND_AGENTS).
+ */
 const BATCH = 50;
 export const MAX_BOUND_AGENTS = 1_000;
 
 /**
- * Returns the agents whose manifests bind a key, in the order of their ids, at most `MAX_BOUND_AGENTS`. Removed and
- * deprecated agents are included. Instances are not, because they have their base's manifest.
+ * Yields the agents whose manifests bind a key, in the order of their ids, at most `MAX_BOUND_AGENTS`. Includes removed
+ * and deprecated agents. Omits instances, because they have their base's manifest.
  */
 export async function* boundAgents(tx: ReadTx, principal: string): AsyncGenerator<StoredAgent> {
   let after = "";
@@ -22,7 +24,7 @@ export async function* boundAgents(tx: ReadTx, principal: string): AsyncGenerato
   }
 }
 
-/** Returns the manifests of other agents with the same key. */
+/** Returns the manifests of a key's agents other than `agentId`. */
 export async function otherManifests(
   tx: ReadTx,
   principal: string,

@@ -27,7 +27,7 @@ const ID_AGENT_ID_ROW = row({ id: text, agent_id: text });
 const ID_WORDS_ROW = row({ id: text, words: text });
 const RECORD_ROW = row({ record: bytes });
 
-/** A capability with the columns that lists need. */
+/** A capability with the columns for lists. */
 export interface CapabilityRow {
   readonly agentId: string;
   readonly agentVersion: string;
@@ -42,17 +42,17 @@ export interface FullCapability extends CapabilityRow {
   readonly full: CapabilityFull;
 }
 
-/** Selects the capabilities of a list. Absent members do not filter. */
+/** The filter of a list of capabilities. An absent member matches all. */
 export interface CapabilityFilter {
   readonly agentId?: string | undefined;
   readonly id?: string | undefined;
   readonly category?: string | undefined;
   /**
-   * Search keys of the agent in the form of `searchKeys`. The list contains capabilities of agents that have all of
-   * them.
+   * Search keys of the agent in the form of `searchKeys`. The list contains capabilities of agents with all of these
+   * keys.
    */
   readonly keys?: readonly string[] | undefined;
-  /** The required health of the agent. Unspecified means live agents, including SUSPECT ones. */
+  /** The required health of the agent. Unspecified means live agents, including SUSPECT agents. */
   readonly health?: AgentHealth | undefined;
   /** The agent's minimum trust score, from 0 to 100. */
   readonly minTrust?: number | undefined;
@@ -153,28 +153,26 @@ export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<stri
   return new Map(rows.map((row) => [row.id, fromBinary(CapabilityFullSchema, row.record)]));
 }
 
-/**
- * Bounds the cost of one list: maximum rows that one SQL statement reads (WALK), and maximum statements (MAX_WALKS).
- */
+/** Limits of the cost of one list: rows that one SQL statement reads (WALK), and statements (MAX_WALKS). */
 const WALK = 1_000;
 const MAX_WALKS = 2;
 
-/** The capabilities of a list. `stoppedAt` is the last place that was read if the list stopped early. */
+/** The capabilities of a list. If the list stopped early, `stoppedAt` is the last place that it read. */
 export interface CapabilityList {
   readonly rows: readonly CapabilityRow[];
   readonly stoppedAt: Place | undefined;
 }
 
-/** The start of a list of capabilities, its viewer and its length. */
+/** The part of a list of capabilities to read, and its viewer. */
 export interface CapabilityPage extends CapabilityView {
   readonly after: Place;
   readonly limit: number;
-  /** Whether the list ignores the limit of rows and continues until it has enough results. */
+  /** Whether the list ignores the limit of rows, and continues until it has enough results. */
   readonly toTheEnd?: boolean;
 }
 
 /**
- * Lists at most `limit` visible capabilities in the order of id and agent, starting after `after`. Reads a bounded
+ * Returns at most `limit` visible capabilities in the order of id and agent, starting after `after`. Reads a bounded
  * number of rows.
  */
 export async function listCapabilities(
@@ -222,10 +220,7 @@ async function walkCapabilities(
   return { rows: capabilityRows, stoppedAt: after };
 }
 
-/**
- * Returns the place at which the next `WALK` rows end, counted from `after`; undefined if fewer rows
- * remain.
- */
+/** Returns the last place of the `WALK` rows after `after`; undefined if fewer rows remain. */
 async function walkEnd(tx: ReadTx, filter: CapabilityFilter, after: Place): Promise<Place | undefined> {
   // The capabilities of one agent are fewer than `WALK`, so one statement reads them all.
   if (filter.agentId !== undefined) return undefined;
@@ -239,10 +234,13 @@ async function walkEnd(tx: ReadTx, filter: CapabilityFilter, after: Place): Prom
   return row && { id: row.id, agentId: row.agent_id };
 }
 
-/** Maximum number of capabilities that get a score. The index returns the best ones first. */
+/**
+ * Maximum number of matches that the text index returns for scoring. If more exist, `TextIndex.search` determines which
+ * it returns.
+ */
 export const MAX_WEIGHED = 1_000;
 
-/** The matches of a text search: capabilities with the words for their score. */
+/** The matches of a text search: capabilities with the words from which their score follows. */
 export interface TextMatchList {
   readonly matches: readonly (Place & { readonly words: string })[];
   /** Whether the index has more matches than it returned. */
@@ -250,8 +248,8 @@ export interface TextMatchList {
 }
 
 /**
- * Finds capabilities that have the filter's keys and a word that begins with a query word. The order is
- * undefined. The caller then filters them by health, trust and visibility with `capabilitiesAt`.
+ * Finds capabilities that have the filter's keys and a word that begins with a query word, in no particular order. The
+ * caller then filters them by health, trust and visibility with `capabilitiesAt`.
  *
  * @param words the words of the query, at least one; letters and digits only
  */
@@ -270,7 +268,7 @@ export async function searchCapabilities(
   return textIndexOf(tx).search(tx, words, keysOf(filter), MAX_WEIGHED);
 }
 
-/** Reads the capabilities at the given places that pass the filter, in the order of the lists. */
+/** Reads the capabilities at the given places that pass the filter, in the order of id and agent. */
 export async function capabilitiesAt(
   tx: ReadTx,
   filter: CapabilityFilter,
@@ -302,7 +300,7 @@ export async function loadFull(tx: ReadTx, rows: readonly CapabilityRow[]): Prom
   return full;
 }
 
-/** The FROM clause and conditions of a list. Exported so that tests can read its query plan. */
+/** Returns the FROM clause and conditions of a list. Exported so that tests can read its query plan. */
 export function capabilitiesQuery(
   filter: CapabilityFilter,
   { after, until }: { after: Place; until?: Place | undefined },

@@ -6,7 +6,7 @@ import type { VisibilityFields } from "../rules/agent.ts";
 const REVISION_ROW = row({ revision: integer });
 const FIRST_LAST_ROW = row({ first: nullable(integer), last: nullable(integer) });
 
-/** One entry of the log of changes. The time is epoch ms. */
+/** One entry of the change log. The time is epoch milliseconds. */
 export interface StoredChange {
   readonly revision: number;
   readonly agentId: string;
@@ -25,16 +25,16 @@ const CHANGE_ROW = row({
 });
 
 /**
- * Maximum number of entries that each insert deletes. The number is greater than one, so that the log shrinks
- * after the operator lowers its limit.
+ * Maximum number of entries that each insert deletes. The number is above one, so that the log shrinks after the
+ * operator lowers its limit.
  */
 const DELETED_PER_INSERT = 10;
 
 /**
- * Appends a change, and deletes the oldest entries beyond `kept`. Only one transaction writes at a time, so revisions
- * have no gaps.
+ * Appends a change, and deletes the oldest entries beyond `retainedCount`. Only one transaction writes at a time, so
+ * revisions have no gaps.
  *
- * @param before the replaced record; undefined if the visibility does not change
+ * @param before the visibility of the replaced record; undefined if the visibility does not change
  */
 export async function appendChange(
   tx: WriteTx,

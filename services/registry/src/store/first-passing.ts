@@ -1,13 +1,13 @@
 import type { Place, PlaceList } from "./key-walk.ts";
 
 /**
- * MAX_LOOKED_UP: maximum number of places that one list reads. GROWTH: factor by which each further batch is larger.
- * The first batch usually suffices, because most of its items pass the check.
+ * Maximum number of places that one list reads (MAX_LOOKED_UP), and the factor by which each further batch grows
+ * (GROWTH). The first batch usually suffices, because most of its items pass the check.
  */
 const MAX_LOOKED_UP = 2_000;
 const GROWTH = 8;
 
-/** The items of a list. `stoppedAt` is the last place that was read if the list stopped early. */
+/** The items of a list. If the list stopped early, `stoppedAt` is the last place that it read. */
 export interface Passing<T> {
   readonly items: readonly T[];
   readonly stoppedAt: Place | undefined;
@@ -17,7 +17,7 @@ export interface Passing<T> {
  * Returns the first `limit` items after `after` that pass a check, in the order of their places.
  *
  * @param find reads the next places, up to a limit
- * @param load reads the items of those places that pass
+ * @param load reads those items at the places that pass
  */
 export async function firstPassing<T>(
   after: Place,

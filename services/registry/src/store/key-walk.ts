@@ -5,8 +5,8 @@ const N_ROW = row({ n: integer });
 const PLACE_ROW = row({ id: text, agentId: text });
 
 /**
- * A place in the order by id and agent. Id and agent are empty before the first place. In a search for agents
- * the id is always empty.
+ * A place in the order of id and agent. Id and agent are empty before the first place. In a search for agents, the id
+ * is always empty.
  */
 export interface Place {
   readonly id: string;
@@ -14,18 +14,18 @@ export interface Place {
 }
 
 /**
- * A search for entries that have all of the given keys. The entries are agents, all capabilities, or the
- * capabilities with a given id.
+ * A search for entries with all of the given keys. The entries are agents, all capabilities, or the capabilities with a
+ * given id.
  */
 export interface KeyQuery {
   readonly resource: "agents" | "capabilities";
   /** The keys to search for, at least one, in the form of `searchKeys` and `categoryWord`. */
   readonly keys: readonly string[];
-  /** The id of the capabilities, if the search is for a single capability id. */
+  /** The capability id to which the search is restricted; absent for none. */
   readonly id?: string | undefined;
 }
 
-/** The first places of a search. `stoppedAt` is the last place that was read if the search stopped early. */
+/** The first places of a search. If the search stopped early, `stoppedAt` is the last place that it read. */
 export interface PlaceList {
   readonly places: readonly Place[];
   readonly stoppedAt: Place | undefined;
@@ -37,8 +37,8 @@ export interface SearchBounds {
   readonly walk: number;
   readonly maxWalks: number;
   /**
-   * Maximum number of capabilities that the text index returns for several keys. If more match, the search continues to
-   * read the rows of the rarest key.
+   * Maximum number of capabilities that the text index returns for several keys. If more match, the search reads
+   * further rows of the rarest key instead.
    */
   readonly maxMatches: number;
 }
@@ -46,15 +46,15 @@ export interface SearchBounds {
 const BOUNDS: SearchBounds = { walk: 1_000, maxWalks: 3, maxMatches: 1_000 };
 
 /**
- * Maximum number of rows that are counted for each key to find the rarest key. A more frequent key fills a page
- * after few reads, so its exact count does not matter.
+ * Maximum number of rows that the search counts for each key to find the rarest. A more frequent key fills a page after
+ * few reads, so its exact count does not matter.
  */
 const MAX_COUNTED = 1_000;
 
 /**
- * Returns the first `limit` places after `after` that have all keys, in the order by id and agent. The search
- * reads the rows of the rarest key, a limited number per statement. If the first statement does not fill the
- * page, few capabilities have all keys. Then the text index intersects the keys instead.
+ * Returns the first `limit` places after `after` that have all keys, in the order of id and agent. The search reads the
+ * rows of the rarest key, a limited number per statement. If the first statement does not fill the page, few
+ * capabilities have all keys. Then the text index intersects the keys instead.
  */
 export async function findPlaces(
   tx: ReadTx,
@@ -104,7 +104,7 @@ export function walkQuery(
 }
 
 /**
- * Returns the place that is `rows` rows after the place `after`, among the rows with the key `walked`. Undefined if
+ * Returns the place that is `rows` rows after the place `after`, among the rows with the key `walked`; undefined if
  * fewer rows remain.
  */
 async function walkEnd(tx: ReadTx, query: KeyQuery, walked: string, after: Place, rows: number) {

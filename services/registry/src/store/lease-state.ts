@@ -1,15 +1,15 @@
-/** The values of the column `standing`: the state of a lease according to the change log. */
+/** The values of the column `standing`: the state of a lease by the change log. */
 export const LEASE_STATE = {
-  /** The lease runs, or its end is not yet in the log. */
+  /** The lease runs, or the log does not have its end yet. */
   running: 0,
-  /** The log has the LOST entry for the end of the lease. */
+  /** The log has the LOST entry for the lease's end. */
   ended: 1,
   /** The agent of the lease was removed. */
   removed: 2,
 } as const;
 
 /**
- * The SQL condition for running leases. The partial index and its statements must use the same condition; otherwise the
- * index is not used.
+ * The SQL condition for running leases. A statement must repeat the partial index's condition; otherwise the database
+ * does not use the index.
  */
 export const IS_RUNNING = `standing = ${LEASE_STATE.running}`;

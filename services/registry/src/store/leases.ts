@@ -7,7 +7,7 @@ import { IS_RUNNING, LEASE_STATE } from "./lease-state.ts";
 const N_ROW = row({ n: integer });
 const AGENT_ID_ROW = row({ agent_id: text });
 
-/** Writes the time of the last extension and of the expiry, in epoch ms. */
+/** Writes the times of a lease's last extension and of its expiry, in epoch milliseconds. */
 export async function putLease(
   tx: WriteTx,
   { recent }: Pick<AgentMemory, "recent">,
@@ -30,9 +30,9 @@ export async function retireLease(tx: WriteTx, agentId: string): Promise<void> {
 }
 
 /**
- * Counts the leases that ended between `from` and `now`, and the running ones. The count runs every second, so it stops
- * at the number that suffices for the removal guard's decision. Leases of removed agents and leases without an end are
- * left out.
+ * Counts the leases that ended between `from` and `now`, and the running leases. The count runs every second, so it
+ * stops at the number that suffices for the removal guard's decision. Omits leases of removed agents and leases without
+ * an end.
  */
 export async function countLeases(
   tx: ReadTx,
@@ -55,7 +55,7 @@ export async function countLeases(
   return { running: running?.n ?? 0, vanished };
 }
 
-/** Lists agents whose lease ended by `asOf` and whose LOST entry is missing, oldest expiry first. */
+/** Returns the ids of agents whose lease ended by `asOf` without a LOST entry yet, oldest expiry first. */
 export async function endedLeases(tx: ReadTx, asOf: number, limit: number): Promise<string[]> {
   const rows = await tx.all(
     AGENT_ID_ROW,

@@ -2,7 +2,7 @@ import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depu
 
 const N_ROW = row({ n: integer });
 
-/** A member of an organization. The time is epoch ms. */
+/** A member of an organization. The time is epoch milliseconds. */
 export interface StoredMember {
   readonly principal: string;
   readonly admittedBy: string;
@@ -37,7 +37,7 @@ export async function findMember(
   return row && toMember(row);
 }
 
-/** Lists members in the order of their principals, starting after `after`. */
+/** Returns members in the order of their principals, starting after `after`. */
 export async function listMembers(
   tx: ReadTx,
   organization: string,
@@ -68,7 +68,7 @@ export async function removeMembers(tx: WriteTx, organization: string): Promise<
   await tx.run("DELETE FROM members WHERE organization = ?", [organization]);
 }
 
-/** Replaces one principal by another, both as a member and as the admitter of other members. */
+/** Replaces one principal by another, both as a member and as the principal that admitted members. */
 export async function replaceMember(
   tx: WriteTx,
   organization: string,
@@ -85,7 +85,7 @@ export async function replaceMember(
   await addMember(tx, organization, member);
 }
 
-/** Removes a member and, recursively, the members that it admitted. Members with a proof stay. */
+/** Removes a member and, recursively, the members whom it admitted. Members with a proof stay. */
 export async function removeAdmittedBy(tx: WriteTx, organization: string, principal: string): Promise<void> {
   await tx.run(
     `WITH RECURSIVE gone (principal) AS (

@@ -18,7 +18,7 @@ const KEYS = `
         WHERE a.organization <> '';
 `;
 
-/** The text search tables of Postgres. SQLite uses FTS5 instead. */
+/** The text search tables of Postgres. SQLite has FTS5 instead. */
 const POSTGRES_TEXT = `
       CREATE TABLE capability_docs (
         agent_id TEXT NOT NULL,
@@ -34,9 +34,9 @@ const POSTGRES_TEXT = `
         USING gin (name, category, description, whole, keys)`;
 
 /**
- * The registry's database schema. Times are milliseconds since the Unix epoch. Both SQLite and Postgres accept
- * the names of the column types. A lease has a row of its own, because heartbeats are the most frequent write:
- * a heartbeat rewrites two numbers instead of a manifest.
+ * The registry's database schema. Times are epoch milliseconds. Both SQLite and Postgres accept the names of the column
+ * types. A lease has a separate row, because heartbeats are the most frequent write: a heartbeat rewrites two numbers
+ * instead of a manifest.
  */
 export const migrations: readonly Migration[] = [
   {

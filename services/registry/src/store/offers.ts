@@ -17,7 +17,7 @@ import { visibilityCondition } from "./visibility.ts";
 const VERSION_ROW = row({ version: text });
 const ID_ROW = row({ id: text });
 
-/** A stored version of an offer. Times are epoch ms. */
+/** A stored version of an offer. Times are epoch milliseconds. */
 export interface StoredOffer {
   readonly offer: Offer;
   /** Position of this version among the offer's versions, starting at 1. */
@@ -28,7 +28,7 @@ export interface StoredOffer {
   readonly validFrom: number;
   readonly validUntil: number;
   readonly publishTime: number;
-  /** Time of the withdrawal in epoch ms; 0 if this version is not withdrawn. */
+  /** The time of the withdrawal in epoch milliseconds; 0 if this version is not withdrawn. */
   readonly withdrawTime: number;
   readonly withdrawMessage: string;
 }
@@ -51,8 +51,8 @@ const COLUMNS = `f.sequence, f.seller_id, f.digest, f.is_current, f.valid_from, 
   f.withdraw_time, f.withdraw_message, f.record`;
 
 /**
- * Returns the SQL condition for the offers that a viewer may see: those whose seller the viewer may see. An offer that
- * names buyers is visible only to its seller and those buyers.
+ * Returns the SQL condition for the offers that a viewer may see: the viewer may see the seller. An offer that names
+ * buyers is visible only to its seller and those buyers.
  */
 function offerVisibility(viewer: Viewer): { sql: string; params: SqlValue[] } {
   if (viewer === "all") return { sql: "TRUE", params: [] };
@@ -66,7 +66,7 @@ function offerVisibility(viewer: Viewer): { sql: string; params: SqlValue[] } {
   };
 }
 
-/** Finds a visible version of an offer: the one that `version` names, or the current one. */
+/** Returns a visible version of an offer: the version that `version` names or, if empty, the current version. */
 export async function findOffer(
   tx: ReadTx,
   offerId: string,
@@ -85,7 +85,7 @@ export async function findOffer(
 }
 
 /**
- * Lists visible versions of an offer with sequences below `before`, latest first. An offer has a limited number of
+ * Returns visible versions of an offer with sequences below `before`, latest first. An offer has a limited number of
  * versions, which bounds the rows read.
  */
 export async function listOfferVersions(
@@ -109,7 +109,7 @@ export function offerVersionsQuery(
   return { sql, params: [offerId, before, ...sight.params] };
 }
 
-/** Finds the latest version of an offer, whether a viewer may see it or not. */
+/** Returns the latest version of an offer, visible or not. */
 export async function latestOffer(tx: ReadTx, offerId: string): Promise<StoredOffer | undefined> {
   const row = await tx.get(
     OFFER_ROW,
@@ -169,7 +169,7 @@ export async function addOffer(
 }
 
 /**
- * Withdraws one version, or all. The latest remaining version becomes current.
+ * Withdraws one version or, if `version` is empty, all versions. The latest remaining version becomes current.
  *
  * @returns the number of withdrawn versions
  */
@@ -196,33 +196,32 @@ export async function withdrawOffers(
   return changes;
 }
 
-/** Selects the offers of a list. Empty and absent members do not filter. */
+/** The filter of a list of offers. An empty or absent member matches all. */
 export interface OfferFilter {
   readonly sellerId: string;
   readonly organization: string;
   /** The lower-case word that searches compare with an offer's capabilities. */
   readonly word: string;
   readonly buyerId: string;
-  /** Time in epoch ms at which the offers must be valid; undefined for any time. */
+  /** The time in epoch milliseconds at which the offers must be valid; undefined for any time. */
   readonly validAt: number | undefined;
 }
 
 /** Maximum rows that one SQL statement of a list reads. */
 const WALK = 1_000;
 /**
- * Maximum number of SQL statements for one list. At this maximum, the list stops early and the next page
- * continues.
+ * Maximum number of SQL statements for one list. After this number the list stops early, and the next page continues.
  */
 const MAX_WALKS = 2;
 
-/** The offers of a list. `stoppedAt` is the last offer that was read if the list stopped early. */
+/** The offers of a list. If the list stopped early, `stoppedAt` is the last offer that it read. */
 export interface OfferPage {
   readonly offers: readonly StoredOffer[];
   readonly stoppedAt: string | undefined;
 }
 
 /**
- * Lists at most `limit` current, visible offers that are not withdrawn, in the order of their ids, starting after
+ * Returns at most `limit` current, visible offers that are not withdrawn, in the order of their ids, starting after
  * `after`. Reads a bounded number of rows.
  */
 export async function listOffers(
@@ -243,10 +242,7 @@ export async function listOffers(
   return { offers, stoppedAt: after };
 }
 
-/**
- * Returns the id at which the next `WALK` offers end, counted from `after`; undefined if fewer offers
- * remain.
- */
+/** Returns the last id of the `WALK` offers after `after`; undefined if fewer offers remain. */
 async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<string | undefined> {
   const { table, condition, params } = walkBy(filter);
   const row = await tx.get(
@@ -257,7 +253,7 @@ async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<
   return row?.id;
 }
 
-/** Chooses the table and the SQL condition by which a list reads its rows in the order of an index. */
+/** Returns the table and the SQL condition by which a list reads its rows in the order of an index. */
 function walkBy({ word, sellerId, organization }: OfferFilter) {
   if (word !== "") return { table: "offer_words", condition: "word = ?", params: [word] };
   const current = "is_current = 1";

@@ -10,7 +10,8 @@ import {
 const ROW = row({ agent_id: text, id: text, words: text });
 
 /**
- * Free text search in Postgres. Its text vectors use no dictionary, so that it finds the same words as SQLite's FTS5.
+ * Free text search in Postgres. Its text vectors use no dictionary, so the search finds the same words as SQLite's
+ * FTS5.
  */
 export const postgresText: TextIndex = {
   async replace(tx, agentId, documents) {
@@ -80,12 +81,12 @@ function queriesFor(words: readonly string[]): { column: string; query: string }
   });
 }
 
-/** Splits a text into words in the same way as the tokenizer of FTS5. */
+/** Splits a text into words as the tokenizer of FTS5 does. */
 function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}\p{M}\p{Co}]+/gu) ?? [];
 }
 
-/** Returns a text query for documents that have all of the keys. */
+/** Returns a text query for documents with all of the keys. */
 function keysQuery(keys: readonly string[]): string {
   return keys.map((key) => lexeme(keyToken(key))).join(" & ");
 }

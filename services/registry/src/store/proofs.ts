@@ -13,7 +13,7 @@ import {
 const ORGANIZATION_ROW = row({ organization: text });
 const N_ROW = row({ n: integer });
 
-/** An operator's proof that a principal acts for an organization. Times are epoch ms. */
+/** An operator's proof that a principal acts for an organization. Times are epoch milliseconds. */
 export interface StoredProof {
   readonly id: string;
   readonly organization: string;
@@ -40,7 +40,7 @@ type ProofRow = RowOf<typeof PROOF_ROW>;
 const SELECT =
   "SELECT id, organization, principal, proven_by, create_time, revoke_time, revoked_by FROM organization_proofs";
 
-/** Selects the proofs of a list. */
+/** The filter of a list of proofs. */
 export interface ProofFilter {
   /** The organization of the proofs; empty for all. */
   readonly organization: string;
@@ -54,7 +54,7 @@ export async function findProof(tx: ReadTx, id: string): Promise<StoredProof | u
   return row && toProof(row);
 }
 
-/** Finds the principal's proof for an organization, if it is in force. */
+/** Returns the principal's proof for an organization, if one is in force. */
 export async function findProofOf(
   tx: ReadTx,
   organization: string,
@@ -68,7 +68,7 @@ export async function findProofOf(
   return row && toProof(row);
 }
 
-/** Whether an organization ever had a proof, also before a purge. */
+/** Whether an organization ever had a proof, including proofs that a purge deleted. */
 export async function wasProven(tx: ReadTx, organization: string): Promise<boolean> {
   const row = await tx.get(FOUND, "SELECT 1 FROM organization_proofs WHERE organization = ? LIMIT 1", [
     organization,
@@ -76,7 +76,7 @@ export async function wasProven(tx: ReadTx, organization: string): Promise<boole
   return row !== undefined || isPurged(tx, "organization", organization);
 }
 
-/** Lists proofs with ids below `before`, newest first. Ids ascend with time. */
+/** Returns proofs with ids below `before`, newest first. Ids ascend with time. */
 export async function listProofs(
   tx: ReadTx,
   { organization, principal, includeRevoked }: ProofFilter,
@@ -98,7 +98,7 @@ export async function listProofs(
   return rows.map(toProof);
 }
 
-/** Lists the organizations for which a principal has proofs in force, in the order of their names. */
+/** Returns the organizations for which a principal has proofs in force, in the order of their names. */
 export async function provenOrganizations(tx: ReadTx, principal: string): Promise<string[]> {
   if (principal === "") return [];
   const rows = await tx.all(
@@ -109,7 +109,7 @@ export async function provenOrganizations(tx: ReadTx, principal: string): Promis
   return rows.map(({ organization }) => organization);
 }
 
-/** Counts the proofs in force of an organization, up to `limit`. */
+/** Counts an organization's proofs in force, up to `limit`. */
 export async function countProofs(tx: ReadTx, organization: string, limit: number): Promise<number> {
   const row = await tx.get(
     N_ROW,

@@ -24,12 +24,12 @@ import {
   type ProposalCounts,
 } from "../rules/proposal.ts";
 
-/** Milliseconds for which an ended proposal is kept. */
+/** Milliseconds for which the store keeps an ended proposal. */
 const RETENTION_MS = 90 * DAY_MS;
-/** Maximum number of old proposals that one transaction deletes. */
+/** Maximum number of ended proposals that one transaction deletes. */
 const PURGE_BATCH = 100;
 
-/** The table of proposals. Times are epoch ms. */
+/** The table of proposals. Times are epoch milliseconds. */
 export const PROPOSALS = `
       CREATE TABLE proposals (
         id TEXT PRIMARY KEY,             -- a UUIDv7, so that ids ascend with time; also the id of the review
@@ -51,10 +51,10 @@ export const PROPOSALS = `
       CREATE INDEX proposals_ended ON proposals (end_time) WHERE end_time > 0;
       CREATE INDEX proposals_owed ON proposals (id) WHERE owed <> ''`;
 
-/** A call to the verifier service that a proposal owes. */
+/** The call to the verifier service that the outbox must make for a proposal; empty for none. */
 export type OwedCall = "create" | "withdraw" | "";
 
-/** A stored proposal. Times are epoch ms. */
+/** A stored proposal. Times are epoch milliseconds. */
 export interface StoredProposal {
   readonly id: string;
   readonly proposer: string;
@@ -62,12 +62,12 @@ export interface StoredProposal {
   readonly state: ProposalState;
   readonly createTime: number;
   readonly expireTime: number;
-  /** 0 while the proposal is pending. */
+  /** The time at which the proposal ended; 0 while it is pending. */
   readonly endTime: number;
   readonly decidedBy: string;
   readonly reason: string;
   readonly reviewers: readonly string[];
-  /** The digest of the agent's record at the time of the proposal; empty for other grants. */
+  /** The digest of the agent's record when the manifest was proposed; empty for other grants. */
   readonly baseDigest: string;
   readonly owed: OwedCall;
   /** The proposed grant, the justification and the widenings. */
@@ -121,13 +121,13 @@ export async function findProposal(tx: ReadTx, id: string): Promise<StoredPropos
   return row && fromRow(row);
 }
 
-/** Which proposals a list contains; absent members select all. */
+/** The filter of a list of proposals. An absent member matches all. */
 export interface ProposalFilter {
   readonly proposer?: string | undefined;
   readonly state?: ProposalState | undefined;
 }
 
-/** Lists proposals, the newest first, with ids below `before`; empty for the newest. */
+/** Returns proposals with ids below `before`, newest first; all if `before` is empty. */
 export async function listProposals(
   tx: ReadTx,
   { proposer, state }: ProposalFilter,
@@ -146,7 +146,7 @@ export async function listProposals(
   return rows.map(fromRow);
 }
 
-/** Counts the proposals that limit a new one. */
+/** Counts the proposals that decide whether a new one is allowed. */
 export async function countProposals(tx: ReadTx, proposer: string, now: number): Promise<ProposalCounts> {
   const count = async (where: string, params: readonly SqlValue[], limit: number) => {
     const sql = `SELECT COUNT(*) AS n FROM (SELECT 1 FROM proposals WHERE ${where} LIMIT ?) AS counted`;
@@ -159,7 +159,7 @@ export async function countProposals(tx: ReadTx, proposer: string, now: number):
   };
 }
 
-/** How a proposal ended. */
+/** The members of a proposal that its end sets. */
 export type ProposalEnd = Pick<StoredProposal, "state" | "decidedBy" | "reason" | "endTime" | "owed">;
 
 export async function endProposal(tx: WriteTx, id: string, end: ProposalEnd): Promise<void> {
@@ -169,7 +169,7 @@ export async function endProposal(tx: WriteTx, id: string, end: ProposalEnd): Pr
   );
 }
 
-/** Lists proposals that owe a call to the verifier service, the oldest first. */
+/** Returns proposals that owe a call to the verifier service, oldest first. */
 export async function owingProposals(tx: ReadTx, limit: number): Promise<StoredProposal[]> {
   const rows = await tx.all(ROW, `SELECT ${COLUMNS} FROM proposals WHERE owed <> '' ORDER BY id LIMIT ?`, [
     limit,
@@ -177,7 +177,7 @@ export async function owingProposals(tx: ReadTx, limit: number): Promise<StoredP
   return rows.map(fromRow);
 }
 
-/** Records that the verifier service got a call, unless the proposal owes another one by now. */
+/** Records that the verifier service has received a call, unless the proposal now owes another one. */
 export async function settleCall(tx: WriteTx, { id, owed }: StoredProposal): Promise<void> {
   await tx.run("UPDATE proposals SET owed = '' WHERE id = ? AND owed = ?", [id, owed]);
 }
@@ -187,7 +187,10 @@ export async function noteDeadline(tx: WriteTx, id: string, expireTime: number):
   await tx.run("UPDATE proposals SET expire_time = ? WHERE id = ? AND end_time = 0", [expireTime, id]);
 }
 
-/** Deletes some proposals that ended long ago. Each new proposal calls it, so that the table stays bounded. */
+/**
+ * Deletes some ended proposals after their retention. Each creation of a proposal calls this function, so the table
+ * stays bounded.
+ */
 export async function purgeProposals(tx: WriteTx, now: number): Promise<void> {
   await tx.run(
     `DELETE FROM proposals WHERE owed = '' AND id IN
@@ -198,7 +201,7 @@ export async function purgeProposals(tx: WriteTx, now: number): Promise<void> {
 
 const ENDED_ROW = row({ id: text, endTime: integer, owed: oneOf<OwedCall>("create", "withdraw", "") });
 
-/** Lists proposals that an organization owns: those that owe no call first. */
+/** Returns proposals that an organization owns, beginning with those that owe no call. */
 export async function proposalsOf(
   tx: ReadTx,
   organization: string,

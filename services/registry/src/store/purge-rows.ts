@@ -21,7 +21,7 @@ const PRINCIPAL_ROW = row({ principal: text });
 const AUTHORITY_ROW = row({ authority: text });
 const EVIDENCE_ROW = row({ sequence: integer, record: bytes });
 
-/** Returns ids of agents of an organization, removed ones last. */
+/** Returns ids of an organization's agents, removed agents last. */
 export async function agentsOf(tx: ReadTx, organization: string, limit: number): Promise<string[]> {
   const rows = await tx.all(
     ID_ROW,
@@ -31,7 +31,7 @@ export async function agentsOf(tx: ReadTx, organization: string, limit: number):
   return rows.map(({ id }) => id);
 }
 
-/** Deletes versions of offers of an organization or of a seller. Their ids stay taken. */
+/** Deletes versions of offers that an organization owns or a seller has. The offers' ids stay taken. */
 export async function deleteOffersOf(
   tx: WriteTx,
   owner: { readonly column: "organization" | "seller_id"; readonly value: string },
@@ -49,7 +49,7 @@ export async function deleteOffersOf(
     const versions = { keys: ["offer_id", "sequence"], where: "offer_id = ?", params: [id] };
     const count = await deleteRows(tx, { table: "offers", ...versions }, tally.left);
     tally.count("offers", count);
-    // The rest of the offer's words and buyers goes with its last versions.
+    // Deletes the words and buyers of the versions that are now gone.
     for (const table of ["offer_words", "offer_buyers"]) {
       await tx.run(
         `DELETE FROM ${table} WHERE offer_id = ? AND NOT EXISTS
@@ -60,7 +60,7 @@ export async function deleteOffersOf(
   }
 }
 
-/** Deletes what other tables hold of an agent and may be much, while the tally has room. */
+/** Deletes an agent's rows in other tables, while the tally has room. These tables may have many rows of one agent. */
 export async function deleteRecordsOfAgent(
   tx: WriteTx,
   { id, principal }: Pick<Agent, "id" | "principal">,
@@ -82,7 +82,7 @@ export async function deleteRecordsOfAgent(
   await forgetChanges(tx, id, tally);
 }
 
-/** Deletes gains that a source gave; the scores keep them. */
+/** Deletes the record of gains that came from a source. The scores stay. */
 export async function deleteTrustGivenBy(tx: WriteTx, source: string, tally: PurgeTally): Promise<void> {
   const gains = {
     table: "trust_sources",
@@ -93,7 +93,7 @@ export async function deleteTrustGivenBy(tx: WriteTx, source: string, tally: Pur
   tally.count("trust", await deleteRows(tx, gains, tally.left));
 }
 
-/** Removes the name of an agent from evidence that it gave about others. */
+/** Removes the name of an agent from evidence that it gave about other agents. */
 async function forgetGiver(
   tx: WriteTx,
   { id, principal }: Pick<Agent, "id" | "principal">,
@@ -117,7 +117,7 @@ async function forgetGiver(
   tally.use(rows.length);
 }
 
-/** Removes an agent from the log of changes. The places stay, so that watchers' positions stay right. */
+/** Removes an agent from the change log. The entries stay, so that watchers' positions stay valid. */
 async function forgetChanges(tx: WriteTx, id: string, tally: PurgeTally): Promise<void> {
   if (tally.left <= 0) return;
   const { changes } = await tx.run(
@@ -161,7 +161,7 @@ export async function deleteMembersOf(
   return rows.map(({ principal }) => principal);
 }
 
-/** Deletes proofs of an organization, also ended ones; returns their principals. */
+/** Deletes an organization's proofs, including revoked ones; returns their principals. */
 export async function deleteProofsOf(
   tx: WriteTx,
   organization: string,
@@ -177,7 +177,7 @@ export async function deleteProofsOf(
   return [...new Set(rows.map(({ principal }) => principal))];
 }
 
-/** Whether a key has an agent, is a member of an organization, or had a proof of one. */
+/** Whether a key has an agent, is a member of an organization, or has or had a proof of one. */
 export async function isKeyInUse(tx: ReadTx, principal: string): Promise<boolean> {
   for (const table of ["agents", "members", "organization_proofs"]) {
     const found = await tx.get(FOUND, `SELECT 1 AS found FROM ${table} WHERE principal = ? LIMIT 1`, [
@@ -188,7 +188,10 @@ export async function isKeyInUse(tx: ReadTx, principal: string): Promise<boolean
   return false;
 }
 
-/** Deletes grants that an organization owns or a principal has. Their authorities get no first holder. */
+/**
+ * Deletes grants that an organization owns or a principal has. Afterwards, a first registration does not take their
+ * authorities.
+ */
 export async function deleteGrantsOf(
   tx: WriteTx,
   owner: { readonly column: "organization" | "principal"; readonly value: string },

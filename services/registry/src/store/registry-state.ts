@@ -5,7 +5,7 @@ const VALUE_ROW = row({ value: integer });
 const LAST_UP = "last_up";
 const REVIEWS = "reviews";
 
-/** Returns the time in epoch ms at which the registry last ran; undefined before its first start. */
+/** Returns the time at which the registry last ran, in epoch milliseconds; undefined before its first start. */
 export async function readLastUp(tx: ReadTx): Promise<number | undefined> {
   const row = await tx.get(VALUE_ROW, "SELECT value FROM registry_state WHERE name = ?", [LAST_UP]);
   return row?.value;

@@ -3,7 +3,7 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 const DOC_ROW = row({ doc: integer });
 const DOC_AGENT_ID_ID_WORDS_ROW = row({ doc: integer, agent_id: text, id: text, words: text });
 
-/** A capability in the index: its words by field, and its filter keys. */
+/** A capability in the index: its words by field, and its search keys. */
 export interface TextDocument {
   readonly id: string;
   readonly name: string;
@@ -35,14 +35,14 @@ export interface TextIndex {
   replace(tx: WriteTx, agentId: string, documents: readonly TextDocument[]): Promise<void>;
   /**
    * Finds at most `limit` documents, unordered, that have all of `keys` and a word that begins with one of `words`. If
-   * the limit cuts the result, whole words take precedence. Documents with all words come first. Then come documents
-   * with one word in the name, the category or the description, in this order.
+   * more match, whole words take precedence over beginnings of words. Within each group, documents with all words come
+   * first. Then come documents with one word in the name, the category or the description, in this order.
    *
    * @param words letters and digits only, at least one
    */
   search(tx: ReadTx, words: readonly string[], keys: readonly string[], limit: number): Promise<TextMatches>;
   /**
-   * Lists the documents after `after` that have all of `keys`, in the order of id and agent.
+   * Returns the documents after `after` that have all of `keys`, in the order of id and agent.
    *
    * @param keys at least one
    * @returns undefined if more than `max` documents have all keys, including documents before `after`
@@ -61,7 +61,7 @@ export interface DocumentPlace {
   readonly agentId: string;
 }
 
-/** The place of a document. `isBehind` is 1 if the database orders the document after the search's start. */
+/** A row with a document's place. `isBehind` is 1 if the place is after the search's start, by the database's order. */
 export const PLACED_ROW = row({ id: text, agentId: text, isBehind: integer });
 
 export const PLACED_COLUMNS = `d.id AS id, d.agent_id AS agentId,
@@ -121,10 +121,9 @@ export const fts5: TextIndex = {
 };
 
 /**
- * Returns the queries in the order of their rank: all words before one word, names before descriptions. FTS5's
- * function bm25 is not used, because it would rank every matching document in each query. Whole words come
- * before prefixes, because FTS5 streams the documents of a whole word up to the limit. For a prefix, FTS5 first
- * collects all documents.
+ * Returns the queries in the order of their rank: all words before one word, names before descriptions. Does not use
+ * FTS5's function bm25, which would rank every matching document in each query. Whole words come before prefixes,
+ * because FTS5 streams the documents of a whole word up to the limit. For a prefix, FTS5 first collects all documents.
  */
 function queriesFor(words: readonly string[]): string[] {
   return ["", " *"].flatMap((beginning) => {

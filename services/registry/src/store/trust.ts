@@ -25,16 +25,13 @@ export interface StoredTrust {
   readonly bayesian: BayesianState;
 }
 
-/**
- * Maximum number of stored pieces of evidence of one agent. The totals still include evidence that was deleted
- * later.
- */
+/** Maximum number of stored pieces of evidence about one agent. The totals still include deleted evidence. */
 const MAX_EVIDENCE = 10_000;
-/** Maximum number of entries that each insert deletes. */
+/** Maximum number of pieces of evidence that each insert deletes. */
 const DELETED_PER_INSERT = 10;
 
 /**
- * Finds the totals of an agent's evidence.
+ * Returns the totals of an agent's evidence; undefined without evidence.
  *
  * @param counterpart empty for the totals over all counterparts
  */
@@ -65,7 +62,7 @@ export async function putTrust(
   );
 }
 
-/** Fields that identify one piece of evidence. */
+/** The fields by which the store finds a piece of evidence. */
 export interface EvidenceKey {
   readonly caller: string;
   readonly evidenceId: string;
@@ -76,7 +73,7 @@ export interface EvidenceKey {
   readonly substantial: boolean;
 }
 
-/** Finds an agent's gains from sources, by the names of the sources. */
+/** Returns an agent's gains from each of the named sources. */
 export async function findSources(
   tx: ReadTx,
   subject: string,
@@ -153,7 +150,7 @@ export async function addEvidence(
 /**
  * Counts evidence of the given kinds about an agent, up to `limit`.
  *
- * @param reference the outcome's reference; undefined for any
+ * @param reference the reference of an outcome; undefined for any
  * @param counterpart undefined for all counterparts
  */
 export async function countEvidence(
@@ -183,7 +180,7 @@ export async function countEvidence(
   return row?.n ?? 0;
 }
 
-/** Whether evidence with this reference shows work between the two agents that had a stake or a verified result. */
+/** Whether two agents have evidence with this reference about work with a stake or a verified result. */
 export async function hasSubstantialOutcome(
   tx: ReadTx,
   subject: string,
@@ -200,7 +197,7 @@ export async function hasSubstantialOutcome(
 }
 
 /**
- * Lists evidence about an agent with sequences below `before`, latest first.
+ * Returns evidence about an agent with sequences below `before`, latest first.
  *
  * @param givenBy the principal of the counterpart that gave the evidence; undefined for any counterpart
  */
@@ -233,7 +230,7 @@ export async function listEvidence(
 const KEY_SCORE = trustScore(unknownTrust(true, 0));
 
 /**
- * The SQL condition on `agents a` for a score of at least `least` at `now`. The condition must compute the same
+ * Returns the SQL condition on `agents a` for a score of at least `least` at `now`. The condition must compute the same
  * score as `decay` in the rules.
  */
 export function trustCondition(least: number, now: number): { sql: string; params: SqlValue[] } {

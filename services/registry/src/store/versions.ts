@@ -2,7 +2,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { bytes, integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 
-/** A stored version of an agent's registration. The time is epoch ms. */
+/** A stored version of an agent's registration. The time is epoch milliseconds. */
 export interface StoredVersion {
   readonly revision: number;
   readonly digest: string;
@@ -10,7 +10,7 @@ export interface StoredVersion {
   readonly createTime: number;
 }
 
-/** A reference to a version of an agent. */
+/** The ways to name a version of an agent: by number, by name or by digest. */
 export type VersionReference =
   | { readonly revision: number }
   | { readonly version: string }
@@ -36,7 +36,7 @@ export async function findVersion(
   return row && toVersion(row);
 }
 
-/** Lists versions of an agent with revisions below `before`, latest first. */
+/** Returns versions of an agent with revisions below `before`, latest first. */
 export async function listVersions(
   tx: ReadTx,
   agentId: string,
@@ -51,7 +51,11 @@ export async function listVersions(
   return rows.map(toVersion);
 }
 
-/** @throws ConstraintError if the revision already exists */
+/**
+ * Inserts a version.
+ *
+ * @throws ConstraintError if the revision already exists
+ */
 export async function addVersion(tx: WriteTx, version: StoredVersion): Promise<void> {
   const { record } = version;
   await tx.run(

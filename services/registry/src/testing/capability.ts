@@ -1,7 +1,7 @@
 import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 
-/** Creates a capability message. JSON members are passed as values instead of bytes. */
+/** Creates a capability message. Takes JSON members as values instead of bytes. */
 export function capability(
   id: string,
   parts: {
@@ -27,8 +27,8 @@ export function capability(
 }
 
 /**
- * Returns the JSON form, for comparisons. Byte fields from different clients may be a Buffer or a Uint8Array, which are
- * never equal.
+ * Returns the JSON form of a capability, for comparisons. Byte fields from different clients may be a Buffer or a
+ * Uint8Array, which are never equal.
  */
 export function asJson(full: CapabilityFull | undefined): JsonValue {
   return full === undefined ? null : toJson(CapabilityFullSchema, full);

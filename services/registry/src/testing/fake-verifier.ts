@@ -4,11 +4,11 @@ import { VerificationService } from "@depute/contracts/depute/verifier/v1/verifi
 import { DeputeError, ErrorReason } from "@depute/core";
 import { defineService } from "@depute/service";
 
-/** The recorded calls of a fake verifier, and its behaviour on the next calls. */
+/** The calls that a fake verifier received, and its behaviour on the next calls. */
 export interface FakeVerifier {
   /** The schema and value of each call, as JSON. */
   readonly calls: [schema: string, value: string | undefined][];
-  /** The error that every call gets; absent for none. */
+  /** The error with which the fake answers every call; absent for none. */
   failure?: Error | undefined;
   /** Runs during each call, before the fake verifier responds. */
   during?: (() => Promise<unknown>) | undefined;

@@ -12,13 +12,13 @@ import { type FakeVerifier, fakeVerifier } from "./fake-verifier.ts";
 
 export { as } from "@depute/service/testing";
 
-/** Principals of the tests. The secret of each is equal to its name. */
+/** Principals of the tests. The secret of each principal is its name. */
 export const ALICE = `${"A".repeat(42)}A`;
 export const BOB = `${"B".repeat(42)}E`;
 export const CAROL = `${"C".repeat(42)}I`;
 export const DAVE = `${"D".repeat(42)}M`;
 
-/** Starts a registry behind a real socket, with a fake verifier. Its client shares no code with the registry. */
+/** Starts a registry behind a real socket, with a fake verifier. The client shares no code with the registry. */
 export async function startPlatform(args: readonly string[] = []) {
   const verifier: FakeVerifier = { calls: [] };
   const wakeUps: string[] = [];
@@ -65,7 +65,7 @@ export async function startPlatform(args: readonly string[] = []) {
     get organizations() {
       return host.client(OrganizationService);
     },
-    /** Stops the services and restarts them on the same files, some milliseconds later. */
+    /** Stops the services and restarts them on the same files, `awayMs` milliseconds later. */
     restart: (awayMs = 0) => host.whileDown(() => host.clock.advance(awayMs)),
     stop: host.stop,
   };

@@ -11,7 +11,7 @@ export function signer(): Signer {
   return { principal: publicKey.export({ format: "jwk" }).x ?? "", key: privateKey };
 }
 
-/** Signs a registration statement like a client. */
+/** Signs a registration statement as a client does. */
 export function signStatement(
   { key }: Signer,
   claims: Record<string, unknown>,

@@ -3,7 +3,10 @@ import type { TaskChange, TaskEventName } from "../core/index.ts";
 import { insertConversation, insertPlace, updateConversation } from "./store/rows.ts";
 import { noteEvent } from "./store/webhook-rows.ts";
 
-/** The events that contain a message from the delegator or the worker. */
+/**
+ * The events whose payload can contain a message: the delegator's in `created` and `inputProvided`, the worker's in
+ * `inputRequired`.
+ */
 const SAID: ReadonlySet<TaskEventName> = new Set(["created", "inputRequired", "inputProvided"]);
 
 /**

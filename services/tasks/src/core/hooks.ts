@@ -18,8 +18,8 @@ export interface TaskChange {
 export type TaskEventName = TaskEvent["payload"]["case"];
 
 /**
- * An observer of task changes. The observer runs in the transaction, after the rows are written; an error rolls
- * the change back.
+ * An observer of task changes. The engine calls it in the transaction, after it has written the rows. If the observer
+ * throws, the transaction rolls back.
  */
 export type TaskObserver = (tx: WriteTx, change: TaskChange) => Promise<void>;
 
@@ -30,7 +30,7 @@ export type ResultCheck = (
   options: CallOptions,
 ) => Promise<TaskFailure | undefined>;
 
-/** Called in the transaction that purges a task to a tombstone. */
+/** Called in the transaction that replaces a task by its tombstone. */
 export type PurgeListener = (tx: WriteTx, taskId: string) => Promise<void>;
 
 /**
@@ -39,5 +39,5 @@ export type PurgeListener = (tx: WriteTx, taskId: string) => Promise<void>;
  */
 export type EraseListener = (tx: WriteTx, organization: string, limit: number) => Promise<number>;
 
-/** Whether a task may be dispatched although one of its contexts can no longer be read. */
+/** Whether the queue may dispatch a task that has lost one of its contexts. */
 export type MissingContextRule = (tx: ReadTx, taskId: string) => Promise<boolean>;

@@ -1,6 +1,6 @@
 /**
- * The task engine: the life cycle of tasks, their queue, contexts and artifacts. Modules import nothing of the core
- * but this file. The rules of modules import nothing of the core but `rules/index.ts`.
+ * The task engine: the life cycle of tasks, their queue, contexts and artifacts. Modules import only this file from the
+ * core; rules of modules import only `rules/index.ts` from it.
  */
 
 export type { Target } from "./creation/admission.ts";

@@ -22,13 +22,13 @@ import type { Viewer } from "./rules/visibility.ts";
 import type { Cursor } from "./store/cursor-rows.ts";
 
 /**
- * The calls that modules may make to the task engine. An operation with a `tx` is part of the caller's
- * transaction. It first applies time limits that have passed, then writes the event and the new state together.
- * Then it runs the observers. Waiting calls wake up after the commit. Operations throw TASK_NOT_FOUND for an
- * unknown id and TASK_STATE_CONFLICT for an impossible transition.
+ * The calls that modules may make to the task engine. An operation with a `tx` is part of the caller's transaction. The
+ * operation applies the time limits that have passed, writes the event and the new state, then runs the observers.
+ * Waiting calls wake up after the commit. Operations throw TASK_NOT_FOUND for an unknown id and TASK_STATE_CONFLICT for
+ * an impossible transition.
  */
 export interface TaskEngine {
-  /** The store of the tasks, for modules with tables of their own. */
+  /** The store of the tasks, in which modules may have tables. */
   readonly store: TaskStore;
 
   /**
@@ -37,13 +37,13 @@ export interface TaskEngine {
    * @param events the observer runs only for changes with one of these events; if absent, for every change
    */
   observe(observer: TaskObserver, events?: ReadonlySet<TaskEventName>): void;
-  /** Adds a check that runs before a worker's result is accepted. */
+  /** Adds a check that runs before the engine accepts a worker's result. */
   checkResults(check: ResultCheck): void;
   /** Adds a listener to the purge of a task, so that a module can delete its rows of the task. */
   onPurge(listener: PurgeListener): void;
-  /** Adds a listener to the erasure of an organization, so that a module can delete its records of it. */
+  /** Adds a listener to the erasure of an organization, so that a module can delete its records of the organization. */
   onErase(listener: EraseListener): void;
-  /** Sets the rule that decides which tasks may be dispatched although one of their contexts can no longer be read. */
+  /** Sets the rule that decides which tasks the queue may dispatch although a context can no longer be read. */
   allowMissingContexts(allows: MissingContextRule): void;
   /** Registers the module that decides on held results. */
   provideReviews(reviews: ResultReviews): void;
@@ -52,7 +52,7 @@ export interface TaskEngine {
 
   /** Returns a task's record as the transaction sees it; undefined if the task does not exist. */
   find(tx: ReadTx, taskId: string): Promise<TaskRecord | undefined>;
-  /** Returns a task with its input and result, for a caller that already has its record. */
+  /** Returns a task with its input and result, for a caller that already has the task's record. */
   wholeTask(tx: ReadTx, record: TaskRecord): Promise<Task>;
   /** Returns up to `limit` stored events of a task after a sequence, in order. */
   events(tx: ReadTx, taskId: string, afterSequence: bigint, limit: number): Promise<TaskEvent[]>;
@@ -98,7 +98,9 @@ export interface TaskEngine {
    *   LIMIT_EXCEEDED, BUDGET_EXCEEDED
    */
   create(tx: WriteTx, creation: Creation): Promise<Created>;
-  /** Keeps a pending task out of dispatch until a time, epoch milliseconds. Tasks in other states stay as they are. */
+  /**
+   * Delays the dispatch of a pending task until a time in epoch milliseconds. Does not change tasks in other states.
+   */
   delay(tx: WriteTx, taskId: string, untilMs: number): Promise<void>;
   /**
    * Cancels a task for its delegator.
@@ -108,18 +110,17 @@ export interface TaskEngine {
   cancel(tx: WriteTx, taskId: string, reason: string, options?: { readonly ifOpen: boolean }): Promise<void>;
 
   /**
-   * Starts a pending task for a named worker, or extends that worker's lease. A task of another worker is not
-   * changed.
+   * Starts a pending task for a named worker, or extends that worker's lease. Does not change a task of another worker.
    */
   hold(tx: WriteTx, taskId: string, worker: NamedWorker): Promise<void>;
   /**
-   * Extends the leases of a named worker that end before a time, in epoch milliseconds. One call extends a maximum of
+   * Extends the leases of a named worker that end before `beforeMs`, in epoch milliseconds. One call extends at most
    * 100 leases.
    */
   keepAlive(holder: string, beforeMs: number): Promise<void>;
   /**
-   * Completes a task for a named worker; a pending task starts first. If the delegate has an overseer, the
-   * result is held.
+   * Completes a task for a named worker; a pending task starts first. If the delegate has an overseer, the result waits
+   * for the overseer.
    *
    * @returns false, without a change, when the task has ended or its state does not let this worker complete it
    */
@@ -134,15 +135,15 @@ export interface TaskEngine {
   /**
    * Applies a decision to a held result. Does nothing if the task has no held result.
    *
-   * @param isOwn whether the caller itself notifies the task's parties
+   * @param isOwn whether the calling module itself notifies the task's parties
    */
   decide(tx: WriteTx, taskId: string, decision: Decision, isOwn: boolean): Promise<void>;
 
-  /** The queue, for workers that are part of this process. */
+  /** The queue, for workers in this process. */
   readonly workers: WorkerQueue;
   /** Returns the stored position in a log of another service. */
   cursor(name: string): Cursor;
-  /** Begins to compete for the lease of background work; returns undefined if the service has no replicas. */
+  /** Begins to compete for the lease of background work. Returns undefined if the service has no replicas. */
   lease(name: string): WorkLease | undefined;
 }
 
@@ -154,7 +155,7 @@ export interface WorkerQueue {
   /** A client of WorkerService. The platform makes these calls in its own name. */
   readonly calls: Client<typeof WorkerService>;
   /**
-   * Returns the ids of up to `limit` agents with a task that may be dispatched. The ids follow `afterAgentId`, in
+   * Returns the ids of up to `limit` agents with a task that is ready for dispatch. The ids follow `afterAgentId`, in
    * order.
    */
   agentsWithWork(afterAgentId: string, limit: number): Promise<string[]>;
@@ -164,18 +165,18 @@ export interface WorkerQueue {
   heldBy(holder: string): Promise<Assignment[]>;
 }
 
-/** A draft from which a task is about to be created. */
+/** A draft for a task that the caller is about to create. */
 export interface Candidate {
   readonly draft: TaskDraft;
-  /** The delegator's principal. It must be able to see the delegate. */
+  /** The delegator's principal. The delegate must be visible to this principal. */
   readonly delegator: string;
   /** The delegate, if the caller has already found it; if absent, the draft names the delegate. */
   readonly target?: Target;
-  /** Facts for policies that are not in the draft. */
+  /** Facts for predicates of manifests that are not in the draft. */
   readonly work?: MoreOfWork;
 }
 
-/** A task to be created. */
+/** The facts from which the engine creates a task. */
 export interface Creation {
   readonly draft: TaskDraft;
   readonly admitted: Admitted;
@@ -185,11 +186,11 @@ export interface Creation {
   readonly requestId: string;
   /** The caller, which must be the delegator or delegate of the parent. */
   readonly viewer: Viewer;
-  /** The draft with which a repeated call is compared; if absent, `draft`. */
+  /** The draft that the engine compares with a repeated call; if absent, `draft`. */
   readonly sameAs?: TaskDraft;
-  /** If true, a used external id is refused, even if the same draft created the existing task. */
+  /** If true, the engine refuses a used external id, even if the same draft created the existing task. */
   readonly isExclusive?: boolean;
-  /** The ended task that gives up its external id to the new one. */
+  /** The id of an ended task that releases its external id for the new task. */
   readonly replaces?: string;
 }
 
@@ -205,7 +206,7 @@ export interface NamedWorker {
 export interface Completion {
   readonly worker: NamedWorker;
   readonly output: TaskOutput;
-  /** If true, the result is accepted while another worker of the same agent holds the lease. */
+  /** If true, the engine accepts the result although another worker of the same agent holds the lease. */
   readonly fromAnyWorker?: boolean;
   /** If true, the task completes at once, even if its agent has an overseer. */
   readonly isUnreviewed?: boolean;

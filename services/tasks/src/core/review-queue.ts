@@ -3,7 +3,7 @@ import type { TaskEngine } from "./port.ts";
 
 /** The reviews of one kind that a module follows. */
 export interface ModuleReviews extends Pick<FollowedReviews, "kind" | "streamName" | "apply"> {
-  /** The name under which the position in the verifier's stream of reviews is stored. */
+  /** The name under which the store keeps the position in the verifier's stream of reviews. */
   readonly cursor: string;
 }
 

@@ -10,11 +10,11 @@ export interface Decision {
   readonly comment: string;
 }
 
-/** Called in the transactions that change reviews. */
+/** Functions that run in the transactions that change reviews. */
 export interface ReviewListener {
-  /** Runs before a decision applies. If `isOwn` is true, the caller that decides notifies the parties itself. */
+  /** Runs before a decision applies. If `isOwn` is true, the caller that decides notifies the parties. */
   deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void>;
-  /** Runs when a reviewer has asked a question at the queue. */
+  /** Runs when a reviewer has asked a question in the verifier's review queue. */
   inquired(tx: WriteTx, record: TaskRecord, text: string): Promise<void>;
   /** Runs when half of the review's time has passed. From then on, more principals may decide. */
   escalating(tx: WriteTx, record: TaskRecord): Promise<void>;
@@ -28,11 +28,11 @@ export interface ResultReviews {
   /** Whether half of the time of a task's review has passed. */
   isEscalated(tx: ReadTx, taskId: string): Promise<boolean>;
   /**
-   * Decides on a held result: first records the decision at the review queue, then calls `apply`.
+   * Decides on a held result: first records the decision in the review queue, then calls `apply`.
    *
    * @param reviewer the principal that decides
    * @throws DeputeError TASK_STATE_CONFLICT (no result is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED,
-   *   CONFLICT_OF_INTEREST, DEPENDENCY_UNAVAILABLE, and the errors of `apply`
+   * CONFLICT_OF_INTEREST, DEPENDENCY_UNAVAILABLE, and the errors of `apply`
    */
   decide<T>(
     taskId: string,
@@ -42,8 +42,8 @@ export interface ResultReviews {
     apply: () => Promise<T>,
   ): Promise<T>;
   /**
-   * Sends a question about a held result to the result's author. The method first records the question at the
-   * review queue, then calls `apply` with the question's number in the queue.
+   * Sends a question about a held result to the result's author. First records the question in the review queue, then
+   * calls `apply` with the question's number.
    *
    * @throws DeputeError as {@link decide}
    */
@@ -55,6 +55,9 @@ export interface ResultReviews {
   ): Promise<T>;
   /** Stores the number of a question that {@link inquire} has asked. */
   noteInquiry(tx: WriteTx, taskId: string, number: number): Promise<void>;
-  /** Stores the answer of the result's author to a reviewer's question. The outbox sends it to the verifier service. */
+  /**
+   * Stores the answer of the result's author to a reviewer's question. The outbox sends the answer to the verifier
+   * service.
+   */
   noteAnswer(tx: WriteTx, taskId: string, text: string, answeredBy: string): Promise<void>;
 }

@@ -37,14 +37,14 @@ export interface Core {
   /** The engine as modules see it. */
   readonly engine: TaskEngine;
   readonly routes: (router: ConnectRouter) => void;
-  /** Returns the names of the leases that this process holds, for operators. */
+  /** For operators: returns the names of the leases that this process holds. */
   readonly leases: () => readonly string[];
   /**
-   * Starts the enforcement of deadlines, the reading of the revocation log, and the purges. Call it after every module
-   * is open.
+   * Starts the enforcement of deadlines, the reading of the revocation log, and the purges. Call this function after
+   * every module is open.
    */
   start(): Promise<void>;
-  /** Stops background work and closes the store. Call it after every module is closed. */
+  /** Stops background work and closes the store. Call this function after every module is closed. */
   close(): Promise<void>;
   /** The internals of the engine, for tests. */
   readonly context: TasksContext;
@@ -144,7 +144,7 @@ export async function openCore(
       router.service(ArtifactService, artifactService(context));
     },
     async start() {
-      // Without the shared memory, no context is known to be lost. A purge looks again.
+      // While the shared memory does not answer, no context counts as lost. A later purge repeats the check.
       await contextKeeper.noteLost().catch((error: unknown) => {
         if (!(error instanceof ContextsAway)) throw error;
         log.warn({ err: error }, "contexts that may not be persisted cannot be read");
@@ -177,7 +177,10 @@ interface BackgroundParts {
   readonly memory: ContextMemory;
 }
 
-/** Makes the background work of the engine. Replicas share all of it but time limits, which each replica applies. */
+/**
+ * Creates the background work of the engine. Replicas share this work through leases, except time limits, which each
+ * replica applies.
+ */
 function backgroundOf(
   { log, clock, timers }: ServiceDeps,
   { tasksRetention: retentionMs, tasksTombstoneRetention: tombstoneMs }: CoreSettings,

@@ -1,6 +1,9 @@
 import { BOUNDS_OPERATORS, defineSettings, type Settings } from "@depute/service";
 
-/** How often a stream reads the store without a wake-up. All modules that serve streams share this setting. */
+/**
+ * The interval in which a stream reads the store if no wake-up arrives. All modules that serve streams share this
+ * setting.
+ */
 export const POLL_INTERVAL = {
   tasksPollInterval: {
     type: "duration",

@@ -17,7 +17,7 @@ import { openChildren } from "./store/tree-rows.ts";
 import { readHeldResult } from "./store/work-rows.ts";
 import { ownWorkers } from "./workers.ts";
 
-/** Policies that refuse an external id that is in use, in every state of the existing task. */
+/** Policies that refuse a used external id, in every state of the existing task. */
 const EXCLUSIVE = { reusePolicy: IdReusePolicy.REJECT, conflictPolicy: IdConflictPolicy.REJECT } as const;
 const SHARED = {
   reusePolicy: IdReusePolicy.UNSPECIFIED,

@@ -25,7 +25,7 @@ export const COUNTED_EVENTS: ReadonlySet<TaskEventName> = new Set([
   "requeued",
 ]);
 
-/** The reason of an attempt whose worker lost its lease. */
+/** The reason of a failed attempt whose lease expired. */
 const LEASE_LOST = "LEASE_LOST";
 
 /** Registers the metrics of tasks. Returns the observer that counts {@link COUNTED_EVENTS} of this process. */
@@ -48,7 +48,7 @@ export function taskMetrics({ metrics, store, clock, agentClasses }: TaskMetrics
   const ended = metrics.counter("depute_tasks_ended_total");
   const leasesLost = metrics.counter("depute_task_leases_lost_total");
   const retries = metrics.counter("depute_task_retries_total");
-  // A counter is present from the start, so that its first increase is visible.
+  // Sets each counter to 0 at the start, so that a monitor sees the first increase.
   for (const status of TERMINAL_STATUSES) ended({ state: statusName(status) }, 0);
   const count = ({ before, after, events }: TaskChange) => {
     const { status } = after.task;
@@ -64,14 +64,14 @@ export function taskMetrics({ metrics, store, clock, agentClasses }: TaskMetrics
   return async (tx: WriteTx, change) => tx.afterCommit(() => count(change));
 }
 
-/** The waiting tasks of a class of agents. */
+/** The pending tasks of a class of agents. */
 interface ClassQueue {
   tasks: number;
-  /** The creation time of the oldest waiting task; absent if no task waits. */
+  /** The creation time of the oldest pending task, in epoch milliseconds; absent if no task is pending. */
   oldestMs?: number;
 }
 
-/** Reads the waiting tasks of each class. A class without waiting tasks is present too. */
+/** Reads the pending tasks of each class, including classes without pending tasks. */
 async function queueOf(
   store: Pick<Store, "read">,
   named: ReadonlySet<string>,

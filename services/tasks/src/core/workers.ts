@@ -8,15 +8,14 @@ import { assignmentOf, claim } from "./queue/claim.ts";
 import { agentsWithWork, heldBy } from "./store/queue-rows.ts";
 import { readTask } from "./store/task-rows.ts";
 
-/** The authority for workers in this process. It treats every call as a call of the platform itself. */
+/** The authority for workers in this process. It identifies every caller as the platform itself. */
 const OWN: Authority = {
   identify: async () => ({ principal: LOCAL_PRINCIPAL, local: true, organization: "" }),
   authorise: async () => ({ principal: LOCAL_PRINCIPAL, local: true, organization: "", blocks: [] }),
 };
 
 /**
- * Returns the queue for workers in this process. The queue handles calls of these workers like the calls of any
- * other worker.
+ * Returns the queue for workers in this process. Their calls pass the same implementation as calls of other workers.
  */
 export function ownWorkers(tasks: TasksContext): WorkerQueue {
   const { engine, contextMemory, clock, timers } = tasks;

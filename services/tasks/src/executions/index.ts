@@ -23,10 +23,7 @@ import { deleteExecution, endedExecutionsOf } from "./store/purge-rows.ts";
 import { ExecutionPurger } from "./time/purger.ts";
 import { ExecutionTimekeeper } from "./time/timekeeper.ts";
 
-/**
- * The module of executions, that is, purchases on Agenta's offers. The executions are in the store of the
- * tasks.
- */
+/** The module of executions: purchases on Agenta's offers. Its tables are in the tasks store. */
 export const executions = defineModule({
   name: "executions",
   settings: EXECUTION_SETTINGS,

@@ -24,8 +24,7 @@ export interface Cap extends OpenModule {
 }
 
 /**
- * The module of CAP's messages. Messages share the store of the tasks, so that a message commits together with
- * its effect.
+ * The module of CAP's messages. Its tables are in the tasks store, so that a message commits together with its effect.
  */
 export const messages = defineModule({
   name: "messages",

@@ -16,8 +16,8 @@ import { Kept, MAX_KEPT } from "./work/kept.ts";
 import { Remotes } from "./work/remotes.ts";
 
 /**
- * Push: the service sends tasks to agents that serve NEKTE or A2A themselves. The service acts as a worker for agents
- * whose record contains an address. If the settings allow no hosts, the service calls no address.
+ * Push: the service sends tasks to agents that serve NEKTE or A2A themselves. It acts as the worker of agents whose
+ * record contains an address. If the settings allow no hosts, the service calls no address.
  */
 export const push = defineModule({
   name: "push",
@@ -33,11 +33,10 @@ function openPush(
 ): OpenModule {
   const { tasksPushCapacity: capacity, tasksPushPerAgent: perAgent } = settings;
   const allowed = new AllowedHosts(settings.tasksOutboundHosts);
-  // A task that an endpoint already works on may be dispatched without its contexts, because the endpoint has
-  // them.
+  // The queue may dispatch a task at an endpoint again without its contexts, because the endpoint already has them.
   engine.allowMissingContexts(async (tx, taskId) => (await openRemote(tx, taskId)) !== undefined);
   if (allowed.isEmpty) return { close: async () => {} };
-  // Streams occupy connections for a long time, so other calls use a separate pool of connections.
+  // Streams occupy connections for a long time, so other calls have a separate connection pool.
   const outbound = {
     streams: new Outbound({ hosts: allowed, maxConnections: capacity + MAX_KEPT }),
     calls: new Outbound({ hosts: allowed }),
@@ -55,7 +54,7 @@ function openPush(
   remotes.onEnd((taskId) => keptStreams.drop(taskId));
   const push = { peerAt, a2aPeerAt, remotes, keptStreams, clock, timers };
   const endpoints = new Endpoints(createClient(AgentService, connect("registry")), clock, () => publicUrl);
-  // Replicas may share a data folder, so each replica has a new name. The leases of a lost replica expire.
+  // Replicas may share a data folder, so each replica makes a new name. The leases of a lost replica expire.
   const instance = isReplicated ? randomUuid() : instanceOf(join(dataDir, "push.instance"));
   const dispatcher = new Dispatcher({
     engine,
@@ -83,7 +82,7 @@ function openPush(
   };
 }
 
-/** Returns the instance name that all processes with this data folder use. The first process creates it. */
+/** Returns the instance name of this data folder, which survives restarts. The first process creates it. */
 function instanceOf(file: string): string {
   return readOrCreate(file, randomUuid).trim();
 }

@@ -34,7 +34,7 @@ export const reviews = defineModule({
   },
 });
 
-/** Runs the outbox of calls to the verifier service, and applies the changes of its reviews. */
+/** Runs the outbox of calls to the verifier service, and applies changes of the verifier's reviews. */
 function bridge(deps: ServiceDeps, engine: TaskEngine, oversight: Oversight): OpenModule {
   const { log, timers } = deps;
   const { store } = engine;

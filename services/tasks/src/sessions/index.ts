@@ -14,7 +14,10 @@ import { SESSION_SETTINGS } from "./settings.ts";
 import { SESSION_MIGRATIONS } from "./store/migrations.ts";
 import { delegatedWork } from "./work/delegated-work.ts";
 
-/** The module of ASP sessions. Sessions have their own store, so that appending a message does not wait for tasks. */
+/**
+ * The module of ASP sessions. Sessions have their own store, so that a new message does not wait for transactions of
+ * tasks.
+ */
 export const sessions = defineModule({
   name: "sessions",
   settings: SESSION_SETTINGS,

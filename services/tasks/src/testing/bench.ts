@@ -46,7 +46,7 @@ function authorityNoting(rights: AskedRight[]): Authority {
   };
 }
 
-/** A permission that a handler required, and the further conditions that the token had to meet. */
+/** A permission that a handler required, with the binding that the token had to have. */
 export type AskedRight = Right & { binding?: Binding };
 
 function identityOf(header: Headers) {
@@ -54,10 +54,7 @@ function identityOf(header: Headers) {
   return { principal, local: principal === "local", organization: header.get("as-organization") ?? "" };
 }
 
-/**
- * Milliseconds for which the bench keeps ended tasks. The bench keeps their tombstones for the same time after
- * that.
- */
+/** One day in milliseconds. The bench keeps ended tasks for a day, and then tombstones for a day. */
 export const DAY_MS = 86_400_000;
 
 /** The task engine without sockets, with its own database file and a fake clock. */
@@ -73,14 +70,14 @@ export interface Bench {
   readonly contexts: Client<typeof ContextService>;
   readonly artifacts: Client<typeof ArtifactService>;
   readonly dataDir: string;
-  /** Advances the clock, and waits for the work that becomes due. */
+  /** Advances the clock, and waits for the background work that becomes due. */
   pass(ms: number): Promise<void>;
   /** Closes the engine and opens it again on the same file. */
   reopen(whileClosed?: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param boundsOperators principals that may widen agents' limits; if empty, each agent's owner may */
+/** @param boundsOperators principals that may widen agents' limits; if empty, each agent may widen its own */
 export async function openBench(
   fakes = new Fakes(),
   boundsOperators: readonly string[] = [],
@@ -196,7 +193,7 @@ export async function openBench(
     async pass(ms) {
       clock.advance(ms);
       await opened.runtime.timekeeper.idle();
-      // The timekeeper may have read the store before the clock reached its final time, so it runs once more.
+      // The timekeeper may have read the store before the clock's last step, so it runs once more.
       clock.advance(0);
       await opened.runtime.timekeeper.idle();
     },

@@ -9,7 +9,7 @@ import { asCaller, type Bench, DAY_MS, openBench } from "./bench.ts";
 
 /**
  * The principals of the participants: user, orchestrator, planner, analyst, the analyst's overseer, and an agent
- * without a part in the work.
+ * outside the work.
  */
 const KEYS: Readonly<Record<string, string>> = {
   user: "the-user",
@@ -20,10 +20,7 @@ const KEYS: Readonly<Record<string, string>> = {
   stranger: `${"S".repeat(42)}A`,
 };
 
-/**
- * Opens `openBench` with CAP's messages module. The bench needs no sockets. Its clock moves only when the test
- * advances the clock.
- */
+/** Opens the test bench of `openBench` with CAP's messages module. Its clock moves only when the test advances it. */
 export async function openCapBench() {
   const bench = await openBench();
   const { agents } = bench.fakes;
@@ -44,7 +41,7 @@ export async function openCapBench() {
       return opened.calls;
     },
     asPerson: (id: string) => asCaller(KEYS[id] ?? id),
-    /** Sends a message with the credentials of its named sender. */
+    /** Sends a message with the credentials of the sender that it names. */
     send: (kind: CapMessage["kind"], requestId = "") => {
       const senderId = kind.value?.senderId ?? "";
       const message = create(CapMessageSchema, { kind } as CapMessage);
@@ -91,7 +88,7 @@ export function line({ message }: InboxMessage): string {
   return `${kind.case}${code} ${senderId} -> ${recipientId} ${taskId}: ${wordsOf(kind).text}`;
 }
 
-/** Makes the delegation_notice with which a sender delegates a task. */
+/** Returns a delegation_notice for a task. */
 export function notice(
   taskId: string,
   senderId: string,
@@ -104,7 +101,7 @@ export function notice(
   } as CapMessage["kind"];
 }
 
-/** Plain words. */
+/** Returns a plain message. */
 export function words(
   taskId: string,
   senderId: string,

@@ -24,7 +24,7 @@ import {
 import { decide } from "./reviews.ts";
 import { draftOf, limits } from "./tasks.ts";
 
-/** The expected state: the tasks in the order of their creation, and every lease that was ever granted. */
+/** The expected state: the tasks in the order of their creation, and all leases, including ended ones. */
 export interface Model {
   readonly tasks: Map<string, ModelTask>;
   readonly leases: { taskId: string; epoch: bigint }[];
@@ -85,7 +85,7 @@ export const COMMANDS: fc.Arbitrary<Command>[] = [
     ),
   fc.nat(3).map((back) => command(`part of ${back}`, (m, b) => createPart(m, b, back))),
   fc.integer({ min: 1, max: 3 }).map((limit) => command(`claim ${limit}`, (m, b) => claimTasks(m, b, limit))),
-  // Four of the entries are worker calls, so that most commands of a run are worker calls.
+  // Four of the entries are worker calls, which makes worker calls frequent in a run.
   ...[1, 2, 3, 4].map(() => WORK),
   fc
     .tuple(fc.constantFrom<DelegatorCall>(...DELEGATOR_CALLS), fc.nat(3))
@@ -177,7 +177,7 @@ async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: nu
   expect(await outcomeOf(calls[call]()), `${call} under ${lease.epoch} of ${task.epoch}`).toBe(outcome);
 }
 
-/** Returns the length of the task's log as a checkpoint. The log grows, so every checkpoint of a task is different. */
+/** Returns the length of the task's log as a checkpoint. The log only grows, so the checkpoints of a task differ. */
 function checkpointOf({ log }: ModelTask) {
   return fromJson(ValueSchema, log.length);
 }
@@ -223,7 +223,7 @@ async function reopen(model: Model, bench: Bench, ms: number): Promise<void> {
   await checkAll(model, bench);
 }
 
-/** Checks the invariants of every task. The invariants hold after every command. */
+/** Checks the invariants of every task. They must hold after every command. */
 export async function checkAll(model: Model, bench: Bench): Promise<void> {
   for (const [taskId, expected] of model.tasks) {
     const events = await bench.runtime.context.engine.events(taskId, 0n, 10_000);
@@ -243,7 +243,7 @@ export async function checkAll(model: Model, bench: Bench): Promise<void> {
   }
 }
 
-/** Rebuilds a task from its log and from the fields that are fixed at its creation. */
+/** Rebuilds a task from its log and from the fields that its creation fixes. */
 function fold(task: Task, events: readonly TaskEvent[]): Task {
   const fixed = create(TaskSchema, {
     id: task.id,

@@ -1,6 +1,6 @@
 /**
- * A program that a test kills: the tasks service. The argument is the data folder. The program prints the
- * service's address.
+ * The tasks service as a program that a test kills. The argument is the data folder. The program prints the service's
+ * address.
  */
 import { writeSync } from "node:fs";
 import { Fakes } from "./fakes.ts";

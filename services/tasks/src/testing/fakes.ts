@@ -53,7 +53,7 @@ export interface FakeAgent {
   overseer?: string;
   /** The agents to which the agent's CAP manifest allows delegations. If absent, the agent has no manifest. */
   readonly mayDelegateTo?: readonly string[];
-  /** The principals that may see the agent, in addition to its own; if absent, all may. */
+  /** The principals, besides the agent's own, that may see the agent; if absent, all may. */
   readonly visibleTo?: readonly string[];
 }
 
@@ -67,8 +67,8 @@ export interface FakeAttestation {
 }
 
 /**
- * Fakes of the services that the tasks service calls. The fake schemas support only the keyword `type`. A call may
- * present any token text that is a key of the map `tokens`.
+ * Fakes of the services that the tasks service calls. The fake schemas support only the keyword `type`. `tokens` lists
+ * the valid tokens.
  */
 export class Fakes {
   readonly agents = new Map<string, FakeAgent>([
@@ -87,7 +87,7 @@ export class Fakes {
   readonly works: (DelegatedWork | undefined)[] = [];
   /**
    * If set, the registry refuses every delegation because of a policy predicate. The text says why the predicate could
-   * not be evaluated; empty if its value was false.
+   * not be evaluated; it is empty if the predicate was false.
    */
   predicateFailure: string | undefined;
   /** The deadline of the contract. */
@@ -99,13 +99,13 @@ export class Fakes {
   /** Recorded attestations by their id. */
   readonly attestations = new Map<string, FakeAttestation>();
   readonly revoked: string[] = [];
-  /** The reported ends of delegations, in order. */
+  /** The ends of delegations that the fake received, in order. */
   readonly finished: { revocationId: string; status: DelegationStatus; attestationId: string }[] = [];
   /** Called within each call of FinishDelegation. */
   onFinish: () => void = () => {};
   /** Called within each call of CheckOutput. */
   onCheckOutput: () => Promise<unknown> = async () => {};
-  /** The positions after which the service has read the revocation log, in order. */
+  /** The positions from which the service has opened the revocation log, in order. */
   readonly openedAfter: number[] = [];
   /** The queue of reviews. */
   readonly reviews = new FakeReviews(() => T0);

@@ -48,8 +48,8 @@ export const MODEL_MOVE = 20_000;
 export const MODEL_TREE = { maxDepth: 2, maxChildren: 2, maxOpen: 4 };
 
 /**
- * The expected behaviour of one task, written from the description of the life cycle only. The model uses a
- * plain variable for each fact instead of events and tables.
+ * The expected behaviour of one task, written from the description of the life cycle. The model has a plain variable
+ * for each fact, without events and tables.
  */
 export class ModelTask {
   status: TaskStatus = PENDING;
@@ -93,7 +93,7 @@ export class ModelTask {
     return this.#endsMs;
   }
 
-  /** The error reason with which CreateTask refuses a child of this task; "ok" if a child is allowed. */
+  /** The error reason with which CreateTask must refuse a child of this task; "ok" if it must accept the child. */
   get mayGrow(): string {
     if (this.over) return "TASK_STATE_CONFLICT";
     const full =
@@ -119,14 +119,14 @@ export class ModelTask {
     return this.#calledOffUntilMs !== undefined;
   }
 
-  /** Whether the delegator has asked for the task's suspension. */
+  /** Whether the delegator has requested the task's suspension. */
   get interrupted(): boolean {
     return this.#interrupted;
   }
 
   passTime(nowMs: number): void {
-    // Children come first. A child whose own limit has passed then expires by that limit and not with its
-    // parent.
+    // Applies the time to children first. A child whose own limit has passed then expires by that limit and not with
+    // its parent.
     for (const child of this.#children) child.passTime(nowMs);
     while (!this.over) {
       const graceMs = this.#calledOffUntilMs ?? Number.POSITIVE_INFINITY;
@@ -212,8 +212,8 @@ export class ModelTask {
   }
 
   /**
-   * Moves the task's deadline. A queue or attempt limit that equals the old total limit becomes the new total
-   * limit. Every other limit is cut to the new total limit.
+   * Moves the task's deadline. A queue or attempt limit equal to the old total limit becomes the new total limit. Any
+   * other limit is cut to the new total limit.
    */
   #moveEnd(endsMs: number): void {
     const before = this.#endsMs - this.#createdMs;

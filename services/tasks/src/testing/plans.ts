@@ -3,8 +3,8 @@ import { type Migrations, openStore, type ReadTx, row, type SqlValue, text } fro
 const DETAIL_ROW = row({ detail: text });
 
 /**
- * Returns SQLite's query plans for the statements of a query, in order. The tables are created by the migrations and
- * are empty.
+ * Returns SQLite's query plans for the statements of a query, in order. The migrations create the tables, which are
+ * empty.
  */
 export async function plansOf(
   migrations: Migrations,

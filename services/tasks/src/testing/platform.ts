@@ -13,7 +13,7 @@ export { as, collect, type Refusal, refusal } from "@depute/service/testing";
  * Starts the tasks service on a free port, with fakes of the other services in the same process. ALICE and BOB can
  * authenticate with secrets.
  *
- * @param dataDir the folder for the service's files; if absent, a temporary folder, which is removed at the end
+ * @param dataDir the folder for the service's files; if absent, a temporary folder that the host removes at its end
  */
 export async function hostTasks(fakes: Fakes, dataDir?: string) {
   return startTestHost({
@@ -26,8 +26,8 @@ export async function hostTasks(fakes: Fakes, dataDir?: string) {
 }
 
 /**
- * Starts the tasks service as {@link hostTasks} does, on a temporary folder. The service's clients use gRPC and
- * no code of the platform.
+ * Starts the tasks service as {@link hostTasks} does, in a temporary folder. The clients use gRPC, without code of the
+ * platform.
  */
 export async function startPlatform() {
   const fakes = new Fakes();
@@ -36,7 +36,7 @@ export async function startPlatform() {
     fakes,
     tasks: host.client(TaskService),
     workers: host.client(WorkerService),
-    /** Drains and stops the server, and leaves the clients open. */
+    /** Drains and stops the server, but leaves the clients open. */
     stopServer: host.stopServer,
     stop: host.stop,
   };

@@ -1,7 +1,7 @@
 import { ManualClock } from "@depute/core";
 import { Quotas, type ServiceDeps } from "@depute/service";
 
-/** Returns quotas with a maximum number of open tasks of a principal. An organization has twice as many. */
+/** Returns quotas with a maximum number of open tasks per principal. An organization may have twice as many. */
 export function openTaskQuotas(openTasks: number): ServiceDeps["quotas"] {
   const most = Number.MAX_SAFE_INTEGER;
   const limits = {

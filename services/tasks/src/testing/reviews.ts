@@ -3,7 +3,7 @@ import type { Review, ReviewVerdict } from "@depute/contracts/depute/verifier/v1
 import { LOCAL_PRINCIPAL } from "@depute/service";
 import type { Bench } from "./bench.ts";
 
-/** Maximum number of turns of the event loop to wait for background work. */
+/** Maximum number of turns of the event loop that a test waits for background work. */
 const MAX_TURNS = 10_000;
 
 /** Waits until `find` returns a value, without advancing the clock. */

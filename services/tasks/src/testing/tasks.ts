@@ -8,7 +8,7 @@ import { advance } from "../core/rules/advance.ts";
 import { type Admission, newTask } from "../core/rules/new-task.ts";
 import type { TaskRecord } from "../core/rules/record.ts";
 
-/** The time at which the bench's clock begins and the tests' tasks are created, epoch milliseconds. */
+/** The time at which the bench's clock begins, epoch milliseconds. */
 export const T0 = Date.UTC(2026, 0, 1);
 
 export const ADMISSION: Admission = {
@@ -24,7 +24,7 @@ export const ADMISSION: Admission = {
   overseerPrincipal: "",
 };
 
-/** Limits in milliseconds. */
+/** Creates a task's limits from milliseconds. */
 export function limits(ms: { total?: number; queue?: number; attempt?: number; heartbeat?: number }) {
   const entries = Object.entries(ms).map(([limit, value]) => [limit, durationFromMs(value)]);
   return create(TaskLimitsSchema, Object.fromEntries(entries));

@@ -22,7 +22,7 @@ const MAX_EXAMINED = 2000;
 /** Maximum number of lines in one message of an export. */
 const MAX_LINES = 100;
 
-/** Implements AuditService. */
+/** Handles the calls of AuditService. */
 export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof AuditService>> {
   const { store, bus, timers } = tokens;
   return {
@@ -117,19 +117,18 @@ function toSeal({ day, firstSequence, lastSequence, previousHead, head, logIndex
   });
 }
 
-/** Returns a filter as one text, for page tokens. */
+/** Returns a filter as one text, to which a page token is bound. */
 function textOf(filter: AuditFilterMessage | undefined): string {
   return filter === undefined ? "" : toJsonString(AuditFilterSchema, filter);
 }
 
-/** Returns where the next page begins; undefined at the end of the log. */
+/** Returns the id of the last examined record, after which the next page begins; undefined at the end of the log. */
 function lastExamined(examined: readonly AuditEntry[]): number | undefined {
   return examined.length < MAX_EXAMINED ? undefined : examined.at(-1)?.id;
 }
 
 /**
- * Returns the filter of a caller that may read the log. An auditor of an organization reads the organization's records
- * alone.
+ * Returns the filter that the caller may use. An auditor of an organization may read only the organization's records.
  *
  * @throws DeputeError as assertAuditor
  */

@@ -35,7 +35,7 @@ const STATES = {
   revoked: DelegationStatus.REVOKED,
 } as const;
 
-/** Implements DelegationService. */
+/** Handles the calls of DelegationService. */
 export function delegationService(tokens: TokensContext): Required<ServiceImpl<typeof DelegationService>> {
   const { delegations, audit } = tokens;
   return {
@@ -103,7 +103,10 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
   };
 }
 
-/** Returns the final state that a request sets for a delegation, and the attestation that proves this state, if any. */
+/**
+ * Returns the final state that a request sets for a delegation. If an attestation proves that state, returns the
+ * attestation too.
+ */
 function outcomeOf(
   tokens: TokensContext,
   { outcome, delegationId }: FinishDelegationRequest,
@@ -124,7 +127,11 @@ function outcomeOf(
   return { end: { state, attestationId: result?.attestationId ?? "" }, attested: undefined };
 }
 
-/** @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID */
+/**
+ * Verifies the attestation in a request.
+ *
+ * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID
+ */
 function signedAttestation({ engine }: TokensContext, document: unknown): Attestation {
   const checked = verifyObject(engine, "attestation", document);
   if (checked.ok) return checked.object;

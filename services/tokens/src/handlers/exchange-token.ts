@@ -15,8 +15,8 @@ import { mintOfExchange } from "../rules/exchange.ts";
 import { mintAs } from "./mint-token.ts";
 
 /**
- * Mints a token for the key of a holder proof, in exchange for a token of an issuer (RFC 8693). The function verifies
- * the proof first. A caller with a stolen proof therefore cannot find out whether an issuer's token is valid.
+ * Mints a token for the key of a holder proof, in exchange for a token of an issuer (RFC 8693). Verifies the proof
+ * first, so a caller with a used proof does not learn whether the issuer's token is valid.
  */
 export async function exchangeToken(
   tokens: TokensContext,
@@ -32,10 +32,10 @@ export async function exchangeToken(
   });
   const { principal, organization = "", roles = [], mint: bounds } = holder;
   const isMinter = roles.includes("minter") || minters.has(principal);
-  // A proof can be used only once, so its digest identifies the exchange.
+  // A proof serves only once, so its digest identifies the exchange.
   const requestId = encodeBase64Url(engine.sha256(new TextEncoder().encode(request.proof)));
   const mint = mintOfExchange(request, { bounds, isMinter }, { delegatee, requestId, maxLifetimeMs });
-  // A request that is refused for its scope must not mark the assertion as used.
+  // Comes after the check of the scope, so a request with a refused scope does not use up the assertion.
   if (assertion !== undefined) await tokens.usedAssertions.use(assertion);
   const minted = await mintAs(tokens, mint, { principal, organization, local: false }, root, {
     subjectIssuer: issuer,
@@ -51,7 +51,11 @@ export async function exchangeToken(
   };
 }
 
-/** @throws DeputeError UNAUTHENTICATED with the metadata `denial` */
+/**
+ * Verifies the holder proof, and returns the principal that it proves.
+ *
+ * @throws DeputeError UNAUTHENTICATED with the metadata `denial`
+ */
 async function provenKey(
   { tokenVerifier }: TokensContext,
   jwt: string,

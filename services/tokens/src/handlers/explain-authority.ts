@@ -24,11 +24,11 @@ import { findSubject } from "./explained-subject.ts";
 
 /** Maximum number of revocations in one bundle. A block has at most one for each rightful revoker and scope. */
 const MAX_REVOCATIONS = 256;
-/** MAX_EXAMINED and MAX_AUDITED: maximum audited decisions that one call examines, and that one bundle contains. */
+/** Maximum number of decisions that one call examines (MAX_EXAMINED), and that one bundle contains (MAX_AUDITED). */
 const MAX_EXAMINED = 2_000;
 const MAX_AUDITED = 200;
 
-/** Explains the authority of a subject; see the RPC ExplainAuthority. */
+/** Implements DelegationService.ExplainAuthority. */
 export async function explainAuthority(
   tokens: TokensContext,
   request: ExplainAuthorityRequest,

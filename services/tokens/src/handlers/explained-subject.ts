@@ -45,7 +45,10 @@ export async function findSubject(
   }
 }
 
-/** Reads a task as the platform. Its delegator, the parties of its chain and auditors may see the explanation. */
+/**
+ * Reads a task in the platform's name. The task's delegator, the parties of its chain and auditors may see the
+ * explanation.
+ */
 async function ofTask(
   { explained, delegations }: TokensContext,
   taskId: string,
@@ -69,7 +72,7 @@ async function ofTask(
     const chain = await delegations.chain({ id: task.delegationId, revocationId: "" }, maySee);
     return { ...base, chain };
   } catch (error) {
-    // To a caller that is no party of the chain, the task does not exist.
+    // A caller that is no party of the chain gets the error of an unknown task.
     const isHidden = error instanceof DeputeError && error.reason === ErrorReason.DELEGATION_NOT_FOUND;
     throw isHidden && !mayRead ? hidden() : error;
   }
@@ -93,7 +96,7 @@ async function ofAttestation(
   const proof = await answerOf(
     explained.log.getInclusionProof({ subject: { case: "attestationId", value: attestationId } }, options),
   ).catch((error: unknown) => {
-    // An attestation that was recorded before the transparency log existed has no leaf in the log.
+    // An attestation from before the transparency log existed has no leaf in the log.
     if (error instanceof DeputeError && error.reason === ErrorReason.LOG_ENTRY_NOT_FOUND) return undefined;
     throw error;
   });
@@ -108,7 +111,10 @@ async function ofAttestation(
   };
 }
 
-/** The token itself shows its blocks, so its bearer may see the explanation. */
+/**
+ * Returns the subject of a token. Any caller that presents the token may see the explanation, because the token itself
+ * shows its blocks.
+ */
 async function ofToken({ engine, chains, delegations }: TokensContext, token: string): Promise<Subject> {
   const input = { token, format: SJT_FORMAT } as const;
   const proven = await chains.proven(input);

@@ -9,11 +9,14 @@ import { readToolCalls } from "../store/audit-rows.ts";
 import type { StoredDelegation } from "../store/delegation-rows.ts";
 import type { Subject, Viewer } from "./explained.ts";
 
-/** Maximum number of decisions that are read for one request id. Only a client that repeats ids exceeds it. */
+/**
+ * Maximum number of decisions that one look-up reads for a request id. Only a client that repeats request ids exceeds
+ * it.
+ */
 const MAX_READ = 64;
 
 /**
- * Reads a tool call in the audit log. The holder of the presented token, the parties of its chain and auditors may see
+ * Finds a tool call in the audit log. The holder of the presented token, the parties of its chain and auditors may see
  * the explanation.
  *
  * @throws DeputeError TOOL_CALL_NOT_FOUND, TOOL_CALL_AMBIGUOUS, DELEGATION_NOT_FOUND

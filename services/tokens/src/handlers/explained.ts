@@ -4,28 +4,32 @@ import { isAuditor, type TokensContext } from "../context.ts";
 import type { AuditEntry } from "../rules/audit-record.ts";
 import type { StoredDelegation } from "../store/delegation-rows.ts";
 
-/** A subject of an explanation with its recorded chain, and the subject's own proofs. */
+/** A subject of an explanation, with its recorded chain and its proofs. */
 export interface Subject {
   readonly kind: AuthorityStatement["kind"];
   readonly id: string;
   readonly chain: readonly StoredDelegation[];
   /** The principal of a subject without a token. */
   readonly principal?: string;
-  /** The time at which the authority was used, in milliseconds since 1970. */
+  /** The time at which the authority was used, in epoch milliseconds. */
   readonly time?: number | undefined;
   readonly proofs: Pick<AuthorityBundle, "token" | "attestation" | "attestationProof" | "receipt">;
   readonly receipt?: StatedReceipt;
   readonly toolCall?: StatedToolCall;
-  /** The records of the audit log about the subject; undefined for those about the last block. */
+  /**
+   * The audit records about the subject; if undefined, the bundle contains the records about the chain's last block.
+   */
   readonly records?: readonly AuditEntry[];
 }
 
-/** The caller of ExplainAuthority, and the rights that decide which subjects it sees. */
+/** The caller of ExplainAuthority, with the rights that decide which subjects the caller sees. */
 export interface Viewer {
   readonly mayActFor: (principal: string) => boolean;
-  /** Whether the caller may read the audit records of an organization; empty for those without one. */
+  /**
+   * Whether the caller may read the audit records of an organization; the empty name stands for records without one.
+   */
   readonly audits: (organization: string) => boolean;
-  /** Whether the caller may see a chain with these parties, which an organization may own. */
+  /** Whether the caller may see a chain with these parties and this owning organization. */
   readonly maySee: (parties: readonly string[], organization: string) => boolean;
 }
 
@@ -42,7 +46,7 @@ export function viewerOf(tokens: TokensContext, identity: Identity): Viewer {
   };
 }
 
-/** Returns the response of another service. The errors of that service keep their reasons. */
+/** Returns the response of another service. Rethrows that service's error with its reason. */
 export async function answerOf<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;

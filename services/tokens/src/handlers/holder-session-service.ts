@@ -12,7 +12,7 @@ import type { TokensContext } from "../context.ts";
 import { toDenialReason } from "../rules/denials.ts";
 import { bytesOfText, spanMs } from "../rules/documents.ts";
 
-/** Implements HolderSessionService. Only the proof identifies the caller. */
+/** Handles the calls of HolderSessionService. Only the proof identifies the caller. */
 export function holderSessionService({
   sessions,
 }: TokensContext): Required<ServiceImpl<typeof HolderSessionService>> {
@@ -46,8 +46,8 @@ export function holderSessionService({
 }
 
 /**
- * Returns the proof from the request body. If the body has none, returns the proof from the header. The proof must name
- * the method and address of the call that reached the platform.
+ * Returns the proof from the request body or, if the body has none, from the header. The proof must name the method and
+ * address of the call that reached the platform.
  */
 function presentedIn(context: HandlerContext, proof: string, token: SerializedDCT | undefined) {
   const caller = callerOf(context);

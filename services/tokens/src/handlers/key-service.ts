@@ -43,7 +43,7 @@ const STATES = {
   revoked: KeyState.REVOKED,
 } as const;
 
-/** Implements KeyService. */
+/** Handles the calls of KeyService. */
 export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof KeyService>> {
   const { engine, store, clock, keys, revocations, keyRevoker, trustedRoots, audit } = tokens;
   const toKey = (key: StoredKey) => message(key, clock.now());
@@ -82,7 +82,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
     async revokeKeptKey({ keyId, keepBefore: kept }, context) {
       const { principal: owner } = await tokens.identify(context);
       const keepBefore = kept === undefined ? 0 : fromTimestamp(kept);
-      // The key is disabled before the revocation is recorded, so that the key signs nothing in between.
+      // Disables the key before the service records the revocation, so that the key signs nothing in between.
       const key = await keys.revoke(keyId, owner);
       const keyRevocation = { key: key.principal, keepBefore, now: clock.now() };
       const statement = await keys.use(keyId, owner, "revoke", (keypair) =>

@@ -27,8 +27,8 @@ import type { Subject } from "../store/delegation-rows.ts";
 import { findMint, insertMint } from "../store/mint-requests.ts";
 
 /**
- * Mints a root token (DelegateOS 3.3). For replays, the store keeps only the unsigned authority block. Ed25519 is
- * deterministic and makes the same signature again, so the store never contains a usable token.
+ * Mints a root token (DelegateOS 3.3). For replays, the store has only the unsigned authority block, so it never
+ * contains a usable token. Ed25519 is deterministic and makes the same signature again.
  */
 export async function mintToken(
   context: TokensContext,
@@ -40,9 +40,9 @@ export async function mintToken(
 }
 
 /**
- * Mints a token like mintToken, without a check of the caller's permission.
+ * Mints a token like mintToken, but signs with the key of `issuer` and does not check the caller's permission.
  *
- * @param subject the identity for which the token is minted; absent for none
+ * @param subject the subject of the exchanged token (RFC 8693); undefined if the mint is no token exchange
  */
 export async function mintAs(
   context: TokensContext,
@@ -97,14 +97,18 @@ function signToken({ engine }: TokensContext, authority: Authority, key: Request
   return { response, blocks: blocksOf(engine, token), minted: token };
 }
 
-/** @throws DeputeError INVALID_REQUEST */
+/**
+ * Requires a lifetime within the bounds of the settings.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
 function assertLifetime({ minLifetimeMs, maxLifetimeMs }: TokensContext, request: MintTokenRequest): void {
   const lifetimeMs = spanMs(request.lifetime) || DEFAULT_LIFETIME_MS;
   if (lifetimeMs >= minLifetimeMs && lifetimeMs <= maxLifetimeMs) return;
   throw invalid("lifetime", `is not ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
 }
 
-/** Creates a token. Converts an error of the creation to the error for an invalid request. */
+/** Runs `make`, which creates a token. Converts its TokenError to the error for an invalid request. */
 function checked<T>(make: () => T): T {
   try {
     return make();

@@ -18,12 +18,12 @@ import { projectedClaims } from "../rules/projection.ts";
 import { budgetDenial } from "../rules/spend.ts";
 import { readChain } from "../store/delegation-rows.ts";
 
-/** Number of random bytes in the id of a projected token. */
+/** Number of random bytes in the id of a projection. */
 const ID_BYTES = 16;
 
 /**
- * Projects a currently valid chain to a short-lived JSON Web Token, for a resource server that supports only OAuth. The
- * holder proves its key for the token.
+ * Makes a projection of a currently valid chain: a short-lived JSON Web Token, for a resource server that supports only
+ * OAuth. The holder proves its key.
  */
 export async function projectToken(
   tokens: TokensContext,
@@ -55,7 +55,7 @@ export async function projectToken(
   );
   audit.assertRoom();
   const jwt = await jwtKeys.sign(claims);
-  // A revocation may have arrived while the key signed.
+  // Since the first check, a revocation may have arrived.
   const late = chains.finalDenial(checked.token, blocks);
   if (late !== undefined) throw refusedToken(late);
   audit.add({
@@ -69,7 +69,11 @@ export async function projectToken(
   };
 }
 
-/** @throws DeputeError UNAUTHENTICATED with the metadata `denial` */
+/**
+ * Verifies the holder proof, and returns the holder.
+ *
+ * @throws DeputeError UNAUTHENTICATED with the metadata `denial`
+ */
 async function provenHolder(
   { tokenVerifier }: TokensContext,
   jwt: string,
@@ -90,8 +94,8 @@ async function provenHolder(
 }
 
 /**
- * Returns the denial of a projection because of recorded limits of the blocks; otherwise undefined. A single-use block
- * is never projected, because a resource server outside the platform cannot count its uses.
+ * Returns the denial of a projection because of the blocks' recorded limits; otherwise undefined. A single-use block
+ * has no projection, because a resource server outside the platform cannot count its uses.
  */
 async function limitDenial(
   { notes }: TokensContext,
@@ -114,7 +118,7 @@ async function limitDenial(
   );
 }
 
-/** Returns the identity for which the platform minted the root block; undefined if none is recorded. */
+/** Returns the subject for which the platform minted the root block; undefined if none is recorded. */
 async function subjectOf({ engine, store }: TokensContext, token: SignedJSONToken) {
   const chainId = linksOf(engine, token)[0]?.chainId ?? "";
   const [root] = await store.read((tx) => readChain(tx, chainId));

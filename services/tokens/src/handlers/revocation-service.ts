@@ -37,7 +37,7 @@ import { type LogPlace, lastPlace, readLog } from "../store/revocation-rows.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 
-/** Implements RevocationService. */
+/** Handles the calls of RevocationService. */
 export function revocationService(tokens: TokensContext): Required<ServiceImpl<typeof RevocationService>> {
   const { engine, store, bus, clock, timers, root, revocations } = tokens;
   return {
@@ -132,7 +132,11 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
   };
 }
 
-/** @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID */
+/**
+ * Verifies the signed entry in a request.
+ *
+ * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID
+ */
 function signedEntry(tokens: TokensContext, { entry }: RevokeTokenRequest, caller: string): RevocationEntry {
   if (entry === undefined) throw invalid("entry", "is required");
   const document = toEntry(entry);
@@ -176,7 +180,11 @@ function deny(
   });
 }
 
-/** @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID */
+/**
+ * Verifies the signed key revocation in a request.
+ *
+ * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID
+ */
 function signedStatement(
   tokens: TokensContext,
   sent: KeyRevocation | undefined,
@@ -217,7 +225,7 @@ export function toRevocation({ sequence, entry, key, head, recordTime }: LogPlac
   });
 }
 
-/** Converts a key revocation to its contract message. The signed text of the revocation has its times in RFC 3339. */
+/** Converts a key revocation to its contract message. The signed text contains the times in RFC 3339. */
 export function toKeyRevocation({
   key,
   keepBefore,

@@ -24,7 +24,7 @@ const STATES = {
   released: ReservationState.RELEASED,
 } as const;
 
-/** Implements SpendService. */
+/** Handles the calls of SpendService. */
 export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof SpendService>> {
   const { engine, chains, spend, clock } = tokens;
   const toReservation = (reservation: StoredReservation) => message(reservation, clock.now());
@@ -41,7 +41,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       };
       const checked = await chains.check(toSerialized(request.token));
       if (!checked.ok) {
-        // A replay gets the response of the first call, even if the token has since expired or been revoked.
+        // A replay gets the response of the first call, even if the token has meanwhile expired or been revoked.
         const before = await spend.recall(asked);
         if (before !== undefined) return { reservation: toReservation(before) };
         deny(tokens, identity, [], reasonText(checked.denial));
@@ -103,10 +103,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/**
- * Refuses a caller that is not one of the parties. The setting `spenders` names principals that may handle
- * other principals' spend.
- */
+/** Requires that the caller may act for one of the principals, or that the setting `spenders` names the caller. */
 function assertSpender(
   tokens: TokensContext,
   identity: Identity,

@@ -14,8 +14,8 @@ import { projectToken } from "./project-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
 
 /**
- * Implements TokenService. Credentials that a caller presents must be valid, even for calls that require no
- * credentials.
+ * Handles the calls of TokenService. Credentials that a caller presents must be valid, even for calls that require
+ * none.
  */
 export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof TokenService>> {
   return {
@@ -63,7 +63,7 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/** Builds the response of VerifyProof. */
+/** Returns the response of VerifyProof. */
 function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
   return create(VerifyProofResponseSchema, { result: toVerdict(result) });
 }

@@ -36,7 +36,7 @@ export function toRecord({ id, time, decision, blocks, call, ...own }: AuditEntr
   });
 }
 
-/** Replaces lone surrogates, which no contract and no canonical JSON can hold. */
+/** Replaces lone surrogates, which neither protobuf nor canonical JSON can contain. */
 function wellFormed<Texts extends object>(texts: Texts): Texts {
   return Object.fromEntries(
     Object.entries(texts).map(([name, text]) => [name, (text as string).toWellFormed()]),
@@ -45,7 +45,7 @@ function wellFormed<Texts extends object>(texts: Texts): Texts {
 
 const utf8 = new TextEncoder();
 
-/** Returns the text of a decision that the day's seal covers: the canonical JSON of its record, in UTF-8. */
+/** Returns the bytes of a decision that the day's seal covers: the canonical JSON of its record, in UTF-8. */
 export function auditLine(entry: AuditEntry): Uint8Array {
   return utf8.encode(lineOf(toRecord(entry)));
 }
@@ -55,7 +55,7 @@ export function lineOf(record: AuditRecord): string {
   return canonicalJson(toJson(AuditRecordSchema, record));
 }
 
-/** The members of a record from another service that describe the call. */
+/** The members of a record that describe the call of another service's decision. */
 const CALL_TEXTS = [
   "organization",
   "address",
@@ -68,7 +68,7 @@ const CALL_TEXTS = [
 ] as const;
 
 /**
- * Converts a decision that another service delivers.
+ * Converts a record that another service delivers.
  *
  * @throws DeputeError INVALID_REQUEST
  */
@@ -90,7 +90,7 @@ export function fromRecord(record: AuditRecord, source: string): AuditedDecision
   };
 }
 
-/** Converts a filter of the contract. An empty field selects all. */
+/** Converts a filter of the contract. An empty field matches every decision. */
 export function fromFilter(filter: AuditFilterMessage | undefined): AuditFilter {
   if (filter === undefined) return {};
   const { caller, principal, kind, source, organization, resource, rpc, requestId, revocationId } = filter;

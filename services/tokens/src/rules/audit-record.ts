@@ -20,23 +20,26 @@ export const DECISION_KINDS = [
 ] as const;
 export type DecisionKind = (typeof DECISION_KINDS)[number];
 
-/** One decision on authority. The record names blocks by id and contains nothing usable as a credential. */
+/** One decision on authority. A decision names blocks by id and contains no usable credential. */
 export interface Decision {
   readonly kind: DecisionKind;
-  /** The principal of the caller; empty if the call itself determines the principal. */
+  /** The principal of the caller; empty for a call that itself proves the principal. */
   readonly caller: string;
   /** The principal whose authority was proven; empty if none was proven. */
   readonly principal: string;
   readonly decision: "allowed" | "denied";
-  /** The reason of a denial; otherwise one word for the granted or revoked object. */
+  /** The reason of a denial. For an allowed decision, one word for the granted or revoked object, or empty. */
   readonly reason: string;
-  /** The revocation ids of the token's blocks, the authority's first. */
+  /** The revocation ids of the token's blocks, the authority block's first. */
   readonly blocks: readonly string[];
-  /** The name of the record that the decision is about, such as `organizations/acme`; absent for the record that the call names. */
+  /**
+   * The name of the record that the decision is about, such as `organizations/acme`. Absent if the call names that
+   * record.
+   */
   readonly resource?: string;
 }
 
-/** The call that a decision belongs to. An absent or empty member is unknown. */
+/** The call of a decision. An absent or empty member is unknown. */
 export interface AuditedCall {
   readonly organization?: string;
   /** A kind of credentials; see `CredentialKind` of the service package. */
@@ -52,20 +55,20 @@ export interface AuditedCall {
 
 /** A decision with its circumstances. */
 export interface AuditedDecision extends Omit<Decision, "resource"> {
-  /** The time of the decision, in milliseconds since 1970. */
+  /** The time of the decision, in epoch milliseconds. */
   readonly time: number;
   readonly call: AuditedCall;
   /** The service that decided. */
   readonly source: string;
 }
 
-/** A decision at its place in the log. */
+/** A decision with its position in the log. */
 export interface AuditEntry extends AuditedDecision {
-  /** The place in the log. */
+  /** The position in the log. */
   readonly id: number;
 }
 
-/** Selects decisions. An absent member selects all. Times are milliseconds since 1970. */
+/** A filter of decisions. An absent member matches all. Times are epoch milliseconds. */
 export interface AuditFilter {
   readonly caller?: string;
   readonly principal?: string;
@@ -85,7 +88,7 @@ export interface AuditFilter {
 /** The prefix of the resources of tool calls: `mcp/SERVER/TOOL`. */
 export const TOOL_CALLS = "mcp/";
 
-/** Returns the request id by which a decision on a tool call is found; undefined for every other decision. */
+/** Returns the request id under which the log indexes a decision on a tool call; undefined for every other decision. */
 export function toolRequestOf({ call, kind }: Pick<AuditedDecision, "call" | "kind">): string | undefined {
   const { resource = "", requestId = "" } = call;
   const isOfCall = (kind === "verify_token" || kind === "call_tool") && resource.startsWith(TOOL_CALLS);

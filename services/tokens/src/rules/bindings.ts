@@ -2,8 +2,8 @@ import type { DenialReason } from "@depute/dct";
 import { normaliseTarget } from "./target.ts";
 
 /**
- * Restricts where a block is valid: its audiences, its tenants, and whether it can be used only once. An empty list
- * means no restriction.
+ * Restricts where a block is valid: for which audiences and tenants, and whether for one use only. An empty list means
+ * no restriction.
  */
 export interface Binding {
   readonly audiences: readonly string[];
@@ -16,16 +16,16 @@ export function isBinding({ audiences, tenants, singleUse }: Binding): boolean {
   return audiences.length > 0 || tenants.length > 0 || singleUse;
 }
 
-/** The facts about a call that a binding restricts. */
+/** The facts about a call that bindings restrict. */
 export interface CallPlace {
-  /** The address of the call; empty if the call has no proof. */
+  /** The URL of the call; empty if the call has no proof. */
   readonly target: string;
   readonly tenant: string;
 }
 
 /**
- * Returns the denial if a call is outside the binding of any block; undefined otherwise. The call must satisfy each
- * block's binding, so a lower block cannot widen a higher one.
+ * Returns the denial if a call is outside the binding of any block; undefined otherwise. Each block's binding applies,
+ * so a lower block cannot widen a higher one.
  */
 export function bindingDenial(
   bindings: readonly Binding[],
@@ -42,10 +42,7 @@ export function bindingDenial(
   return undefined;
 }
 
-/**
- * Whether an address is equal to another or below it. The comparison is by whole path segments, after the
- * normalizations of RFC 3986.
- */
+/** Whether a URL equals another or is below it. Compares whole path segments, after the normalizations of RFC 3986. */
 export function isBelow(target: string, audience: string): boolean {
   const [inner, outer] = [normaliseTarget(target), normaliseTarget(audience)];
   if (inner === undefined || outer === undefined) return false;

@@ -20,7 +20,7 @@ export function nextHead(engine: CryptoEngine, head: string, digest: string): st
 }
 
 /**
- * Whether the log continues the state that a reader has. The log must not be shorter, and must have the same
+ * Whether the log continues from the state that a reader has. The log must not be shorter, and must have had the same
  * head at the reader's sequence.
  *
  * @param headThen the log's head at that sequence; undefined when the log is shorter
@@ -32,7 +32,7 @@ export function isContinued(
   return knownHead.sequence === 0 || headThen === knownHead.head;
 }
 
-/** Parses the text of a checkpoint, whose signature is not checked; undefined for another text. */
+/** Parses the text of a checkpoint without a check of its signature; undefined for another text. */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
   try {
     const value: unknown = JSON.parse(text);

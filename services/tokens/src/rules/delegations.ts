@@ -17,7 +17,7 @@ export interface Link {
    * in several chains.
    */
   readonly chainId: string;
-  /** Empty for a root. */
+  /** The `chainId` of the delegation above; empty for a root. */
   readonly parentChainId: string;
   readonly parentDelegationId: string;
   readonly depth: number;
@@ -29,9 +29,8 @@ export interface Link {
 const utf8 = new TextEncoder();
 
 /**
- * Returns the delegations of a token with a verified chain, root first. Each delegation is checked by the rules of
- * DelegateOS 8.2. A verified chain can still break the first rule: its authority block may name a parent, although a
- * root has none.
+ * Returns the delegations of a token with a verified chain, root first. Checks each by the rules of DelegateOS 8.2. A
+ * verified chain can still break the first rule: its authority block may name a parent, although a root has none.
  *
  * @throws DeputeError DELEGATION_INVALID
  */
@@ -62,7 +61,7 @@ export function chainIdOf(engine: CryptoEngine, parentChainId: string, revocatio
   return encodeBase64Url(engine.blake2b256(utf8.encode(parentChainId + revocationId)));
 }
 
-/** The members of a recorded link that an attestation depends on. Times are milliseconds since 1970. */
+/** The members of a recorded link that decide whether its delegatee may attest. Times are epoch milliseconds. */
 export interface RecordedLink {
   readonly revocationId: string;
   readonly from: string;
@@ -94,13 +93,13 @@ export function lapsedAuthority(
 /** The recorded end of a delegation. */
 export interface End {
   readonly state: DelegationState;
-  /** The id of the attestation that documents the end; empty for none. */
+  /** The id of the attestation that states the end; empty for none. */
   readonly attestationId: string;
 }
 
 /**
- * Whether an end changes a delegation. An end that equals the recorded end changes nothing. An attestation may
- * still be added to a recorded end without an attestation.
+ * Whether an end changes a delegation. An end that equals the recorded end changes nothing. A recorded end without an
+ * attestation may still get one.
  *
  * @throws DeputeError DELEGATION_STATE_CONFLICT when a different end is recorded
  */

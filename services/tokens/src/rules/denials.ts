@@ -39,7 +39,7 @@ export function toVerdict(result: ProofResult): VerifyProofResponse["result"] {
     : { case: "denial", value: toDenialReason(result.denial) };
 }
 
-/** Returns one line about a denial for the audit log: its type and location, without content of the request. */
+/** Returns one line about a denial for the audit log: its type and place, without content of the request. */
 export function reasonText({ type, detail }: Denial): string {
   return detail === undefined ? type : `${type}: ${detail}`;
 }
@@ -50,10 +50,10 @@ export function decisionOf(denial: Denial | undefined): { decision: "allowed" | 
   return { decision: "denied", reason: reasonText(denial) };
 }
 
-/** Denials of input that is no token. */
+/** Denials of input that is not a well-formed token. */
 const NO_TOKEN: ReadonlySet<DenialWord> = new Set(["malformed_token", "token_too_large", "invalid_resource"]);
 
-/** Denials of blocks that grant more than the block above. */
+/** Denials of blocks that do not attenuate the block above. */
 const WIDENS: ReadonlySet<DenialWord> = new Set([
   "attenuation_violation",
   "chain_depth_exceeded",
@@ -76,7 +76,7 @@ export function refusedToken({ type, detail = "" }: Denial): DeputeError {
   return new DeputeError(ErrorReason.TOKEN_DENIED, `the token is denied: ${message}`, { metadata });
 }
 
-/** Builds the error of a refused attenuation. The error says that the new block is invalid, not the token. */
+/** Returns the error of a refused attenuation. The error concerns the new block, not the token. */
 export function refusedAttenuation({ type, detail = "" }: Denial): DeputeError {
   const message = detail === "" ? type : `${type}: ${detail}`;
   if (type === "invalid_signature") {

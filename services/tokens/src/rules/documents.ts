@@ -39,13 +39,13 @@ export interface Block {
   readonly delegatee: string;
   readonly delegationId: string;
   readonly contractId: string;
-  /** The effective expiry: the earliest expiry of this block and the blocks above. Milliseconds since 1970. */
+  /** The effective expiry: the earliest expiry of this block and the blocks above, in epoch milliseconds. */
   readonly expiresAt: number;
-  /** The block's own expiry; 0 if the block has none. */
+  /** The expiry in the block itself; 0 if it has none. */
   readonly ownExpiry: number;
 }
 
-/** Returns a token's blocks, authority first. Nothing is verified. */
+/** Returns a token's blocks, the authority block first. Verifies nothing. */
 export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] {
   const ids = revocationIds(engine, token);
   const { authority, attenuations } = token;
@@ -72,7 +72,7 @@ export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] 
 
 /** Converts blocks to contract messages. */
 export function toTokenBlocks(blocks: readonly Omit<Block, "parentId" | "ownExpiry">[]): TokenBlock[] {
-  // Most blocks expire at the same time as the block above, so the previous timestamp is reused.
+  // Reuses the previous timestamp, because most blocks expire at the same time as the block above.
   let written = { ms: Number.NaN, time: toTimestamp(0) };
   return blocks.map(({ revocationId, signer, delegatee, delegationId, contractId, expiresAt: ms }) => {
     if (ms !== written.ms) written = { ms, time: toTimestamp(ms) };
@@ -108,8 +108,8 @@ export function readTokenDocument(input: TokenInput): SignedJSONToken | undefine
 }
 
 /**
- * Signatures cover JSON documents, and RPCs carry protobuf messages. Only these functions convert between them. A
- * converted document may still be malformed; packages/dct checks it.
+ * Signatures cover JSON documents, and RPCs carry protobuf messages. Only the functions of this file convert between
+ * them. packages/dct checks whether a converted document is well-formed.
  */
 
 /** Converts a protobuf message to its block document. */
@@ -124,19 +124,19 @@ export function fromBlock(block: AttenuationBlock): Attenuation {
   return decoded.message;
 }
 
-/** Converts a message to its entry document. */
+/** Converts a message to the revocation entry's document. */
 export function toEntry(entry: RevocationEntry): Entry {
   return encode(RevocationEntrySchema, entry) as unknown as Entry;
 }
 
-/** Converts an entry document to its message. */
+/** Converts a revocation entry's document to its message. */
 export function fromEntry({ scope, ...entry }: Entry): RevocationEntry {
   return create(RevocationEntrySchema, { ...entry, scope: SCOPES[scope] });
 }
 
 const SCOPES = { block: RevocationScope.BLOCK, chain: RevocationScope.CHAIN } as const;
 
-/** Returns the word for a scope in documents. */
+/** Returns the word for a revocation scope in documents. */
 export function scopeWord(scope: RevocationScope): Entry["scope"] {
   return scope === RevocationScope.CHAIN ? "chain" : "block";
 }
@@ -146,7 +146,7 @@ export function fromSerialized(token: Serialized): SerializedDCT {
   return create(SerializedDCTSchema, token);
 }
 
-/** Converts a message to a serialized token. The token may be malformed; packages/dct then denies it. */
+/** Converts a message to a serialized token. packages/dct denies a malformed token. */
 export function toSerialized(token: SerializedDCT | undefined): Serialized {
   return { token: token?.token ?? "", format: (token?.format ?? "") as Serialized["format"] };
 }
@@ -162,7 +162,7 @@ export function spanMs(span: Duration | undefined): number {
   return span === undefined ? 0 : Math.trunc(durationMs(span));
 }
 
-/** Decodes a stored base64url digest, key or signature; empty for an empty string. */
+/** Decodes a stored base64url digest, key or signature. An empty or malformed text gives no bytes. */
 export function bytesOfText(text: string | undefined): Uint8Array {
   return decodeBase64Url(text ?? "") ?? new Uint8Array();
 }

@@ -9,7 +9,7 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { type Capability, DEFAULT_LIFETIME_MS, isSubset, newId } from "@depute/dct";
 import { spanMs } from "./documents.ts";
 
-/** The bounds of the tokens that an identity may get. */
+/** The bounds of the tokens that an identity may get by exchange. */
 export interface ExchangeBounds {
   readonly capabilities: readonly Capability[];
   readonly maxBudgetMicrocents: number;
@@ -19,7 +19,7 @@ export interface ExchangeBounds {
 
 const DEFAULT_MAX_LIFETIME_SECONDS = 3600;
 
-/** The requested token. Members that the request omits have the identity's values. */
+/** The requested token. For a member that the request omits, the identity's bound applies. */
 interface Requested {
   readonly capabilities: readonly Capability[];
   readonly budget: bigint;
@@ -32,11 +32,11 @@ interface Requested {
  *
  * @param bounds the bounds of the identity; undefined for none
  * @param isMinter whether the identity may mint without bounds; its request then names the capabilities
- * @param delegatee the principal of the proof
+ * @param delegatee the principal that the holder proof proves
  * @param requestId identifies the exchange among those of the identity
  * @param maxLifetimeMs the longest lifetime that the service allows
  * @throws DeputeError CALLER_NOT_ALLOWED without bounds, ATTENUATION_VIOLATION beyond them, INVALID_REQUEST for a
- *   minter's request without a budget
+ * minter's request without a budget
  */
 export function mintOfExchange(
   request: ExchangeTokenRequest,
@@ -79,7 +79,11 @@ function withDefaults(
   };
 }
 
-/** @throws DeputeError INVALID_REQUEST if the identity has no bounds, because a token must have a budget */
+/**
+ * Returns the largest budget within the bounds.
+ *
+ * @throws DeputeError INVALID_REQUEST if the identity has no bounds, because a token must have a budget
+ */
 function largestBudget(bounds: ExchangeBounds | undefined): bigint {
   if (bounds === undefined) throw invalid("max_budget_microcents", "is required: the identity has no bounds");
   return BigInt(bounds.maxBudgetMicrocents);

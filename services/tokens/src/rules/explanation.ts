@@ -19,7 +19,7 @@ import {
   type BlockValidity as Validity,
 } from "@depute/dct";
 
-/** The members of a recorded delegation that an explanation states. Times are milliseconds since 1970. */
+/** The members of a recorded delegation that an explanation states. Times are epoch milliseconds. */
 interface RecordedDelegation {
   readonly id: string;
   readonly revocationId: string;
@@ -31,18 +31,18 @@ interface RecordedDelegation {
   readonly expireTime: number;
 }
 
-/** One delegation of a chain with what the store knows about its block. Times are milliseconds since 1970. */
+/** One delegation of a chain with the stored facts about its block. Times are epoch milliseconds. */
 export interface ExplainedLink {
   readonly delegation: RecordedDelegation;
   /** The block as canonical JSON; empty if the row has no content. */
   readonly document: string;
-  /** The time at which the first revocation of the block or of its signer's key was recorded; undefined for none. */
+  /** The time at which the first revocation of the block, or of its signer's key, was recorded; undefined for none. */
   readonly revokeTime: number | undefined;
-  /** Whether the service denies the block now. A revocation that waits for proof of its revoker also counts. */
+  /** Whether the service denies the block now. A pending revocation counts too. */
   readonly isRevokedNow: boolean;
 }
 
-/** Returns the blocks of a chain with their validity, as an explanation states them. The root comes first. */
+/** Returns the blocks of a chain with their validity, root first. */
 export function statedBlocks(chain: readonly ExplainedLink[], then: number, now: number): StatedBlock[] {
   return chain.map((link) => {
     const { delegation, document } = link;
@@ -59,7 +59,7 @@ export function statedBlocks(chain: readonly ExplainedLink[], then: number, now:
   });
 }
 
-/** Returns a block's validity at a time. A block is still valid in the millisecond in which it expires, as for tokens. */
+/** Returns a block's validity at a time. In the millisecond of its expiry, a block is still valid, as a token is. */
 function validity(
   { delegation, revokeTime, isRevokedNow }: ExplainedLink,
   at: number,
@@ -155,7 +155,7 @@ function narrowedBy(
   const isLess = {
     capabilities: textOf(grant?.capabilities) !== textOf(above?.capabilities),
     budget: grant !== undefined && above !== undefined && grant.budget < above.budget,
-    // Each block reduces the depth by one. Only a further reduction counts as the block's own attenuation.
+    // Each block reduces the depth by one. Only a further reduction is the block's own attenuation.
     depth: grant !== undefined && above !== undefined && grant.depth < above.depth - 1,
     lifetime: block.expireTime !== stated?.expireTime,
     contract: block.contractId !== stated?.contractId,

@@ -1,30 +1,30 @@
-/** Maximum lifetime of a projected token, in milliseconds. */
+/** Maximum lifetime, in milliseconds, of a projection: the JWT that ProjectToken makes from a DelegateOS token. */
 export const MAX_PROJECTION_MS = 300_000;
-/** How long a key is published before it signs, so that resource servers have read it. In milliseconds. */
+/** Milliseconds for which a key is published before it signs, so that resource servers have read it. */
 export const PUBLISHED_AHEAD_MS = 3_600_000;
-/** Milliseconds for which a replaced key stays published: the lifetime of its last token, and some clock skew. */
+/** Milliseconds for which a replaced key stays published: the lifetime of its last projection, and some clock skew. */
 export const PUBLISHED_AFTER_MS = MAX_PROJECTION_MS + 300_000;
 
-/** The life of a signing key. Times are milliseconds since 1970. */
+/** The life of a signing key. Times are epoch milliseconds. */
 export interface JwtKeyLife {
   readonly kid: string;
   /** The time from which the key signs. */
   readonly activateTime: number;
 }
 
-/** The due changes of the set of signing keys. */
+/** The due changes to the set of signing keys. */
 export interface DueKeys {
-  /** The time from which a new key signs; undefined if no key is due. */
+  /** The time from which a new key signs; undefined if no new key is due. */
   readonly create: number | undefined;
-  /** Keys with which no valid token is signed any more. */
+  /** The ids of the keys whose last projection has expired. */
   readonly forget: readonly string[];
 }
 
 /**
- * Returns the due changes of the set of signing keys.
+ * Returns the due changes to the set of signing keys.
  *
  * @param keys all keys, in the order of activation
- * @param maxAgeMs the time after which a key is replaced
+ * @param maxAgeMs the age at which the service replaces a key
  */
 export function dueKeys(keys: readonly JwtKeyLife[], now: number, maxAgeMs: number): DueKeys {
   const newest = keys.at(-1);
@@ -40,7 +40,7 @@ export function dueKeys(keys: readonly JwtKeyLife[], now: number, maxAgeMs: numb
   };
 }
 
-/** Returns the key that signs now: the newest active one. */
+/** Returns the key that signs now: the newest one whose activation time has passed. */
 export function signingKey<Key extends JwtKeyLife>(keys: readonly Key[], now: number): Key | undefined {
   return keys.findLast(({ activateTime }) => activateTime <= now);
 }

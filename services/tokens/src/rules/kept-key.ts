@@ -12,7 +12,7 @@ export const MAX_KEYS_OF_ONE = 1000;
 export interface KeyLife {
   readonly id: string;
   readonly state: "active" | "replaced" | "revoked";
-  /** The time when the key was replaced or revoked, in milliseconds since 1970; 0 while the key is active. */
+  /** The time when the key was replaced or revoked, in epoch milliseconds; 0 while the key is active. */
   readonly endTime: number;
 }
 
@@ -34,7 +34,11 @@ export function keyStanding({ state, endTime }: KeyLife, now: number): KeyStandi
   return state === "replaced" && now >= endTime + REPLACED_MS ? "retired" : state;
 }
 
-/** @throws DeputeError KEY_NOT_USABLE */
+/**
+ * Requires that the key's state allows a use.
+ *
+ * @throws DeputeError KEY_NOT_USABLE
+ */
 export function assertUsable(key: KeyLife, use: KeyUse, now: number): void {
   const state = keyStanding(key, now);
   if (USES[state].includes(use)) return;

@@ -3,20 +3,20 @@ import { canonicalJson, encodeBase64Url } from "@depute/core";
 /** The replacement of an agent's key. */
 export interface KeyReplacement {
   readonly agentId: string;
-  /** The principals of both keys. */
+  /** The principals of the replaced key (`from`) and of the new key (`to`). */
   readonly from: string;
   readonly to: string;
   /** The platform's public address. */
   readonly audience: string;
-  /** The time of the replacement, in milliseconds since 1970. */
+  /** The time of the replacement, in epoch milliseconds. */
   readonly now: number;
 }
 
 const utf8 = new TextEncoder();
 
 /**
- * Returns the signing input of a key replacement: header and claims of a JWS (RFC 7515). The old and the new
- * key both sign this text, as proof for the registry. Each JWS is this text, a dot and the signature.
+ * Returns the signing input of a key replacement: header and claims of a JWS (RFC 7515). Both keys sign this text, as
+ * proof for the registry. Each JWS is this text, a dot and the signature.
  */
 export function replacementInput({ agentId, from, to, audience, now }: KeyReplacement): string {
   const header = { alg: "EdDSA", typ: "depute-key-replacement+jwt" };

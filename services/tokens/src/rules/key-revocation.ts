@@ -5,18 +5,15 @@ import { isTaggedBy, signTagged, taggedDigest } from "@depute/dct/transparency";
 /** A statement that a key's signatures are no longer valid (DelegateOS 13.3). */
 export interface KeyStatement {
   readonly key: string;
-  /** Blocks recorded before this time stay valid. RFC 3339. */
+  /** Blocks recorded before this time stay valid, RFC 3339. */
   readonly keepBefore: string;
   readonly revokedBy: string;
-  /**
-   * The time of the revocation by the revoker's clock, RFC 3339. The time does not affect the order of key
-   * revocations.
-   */
+  /** The time of the revocation by the revoker's clock, RFC 3339. The service does not order revocations by it. */
   readonly revokedAt: string;
   readonly signature: string;
 }
 
-/** Signs a statement. Times are in milliseconds since 1970. */
+/** Signs a statement. Times are epoch milliseconds. */
 export function signKeyRevocation(
   engine: CryptoEngine,
   { key, keepBefore, now }: { key: string; keepBefore: number; now: number },
@@ -29,7 +26,7 @@ export function signKeyRevocation(
   return { ...body, signature: signTagged(engine, "keyrevocation", body, revoker) };
 }
 
-/** Whether the revoker signed a statement. */
+/** Whether the revoker's key signed a statement. */
 export function isSignedKeyRevocation(engine: CryptoEngine, { signature, ...body }: KeyStatement): boolean {
   return isTaggedBy(engine, "keyrevocation", body, body.revokedBy, signature);
 }
@@ -42,7 +39,7 @@ export function statementId(engine: CryptoEngine, { signature: _, ...body }: Key
   return encodeBase64Url(taggedDigest(engine, "keyrevocation", body));
 }
 
-/** Returns the time before which recorded blocks stay valid, in milliseconds since 1970; undefined if malformed. */
+/** Returns the time before which recorded blocks stay valid, in epoch milliseconds; undefined if malformed. */
 export function keptBefore({ keepBefore }: KeyStatement): number | undefined {
   return parseTime(keepBefore);
 }

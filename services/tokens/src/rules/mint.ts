@@ -3,10 +3,9 @@ import { type CreateParams, DEFAULT_LIFETIME_MS, formatTime, newId } from "@depu
 import { spanMs } from "./documents.ts";
 
 /**
- * Returns the content of a new root token. The token's times come from the service's clock, never from the
- * caller.
+ * Returns the content of a new root token. The token's times come from the service's clock, never from the caller.
  *
- * @param now milliseconds since 1970
+ * @param now epoch milliseconds
  */
 export function mintParams(request: MintTokenRequest, now: number): CreateParams {
   const lifetimeMs = spanMs(request.lifetime) || DEFAULT_LIFETIME_MS;

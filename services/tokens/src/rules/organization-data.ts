@@ -1,6 +1,9 @@
 import type { PurgeRule } from "@depute/core";
 
-/** What a purge of an organization does with the tables of the tokens service. docs/operations.md shows the rules. */
+/**
+ * The rules by which a purge of an organization handles the tables of the tokens service. docs/operations.md shows
+ * these rules.
+ */
 export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {
     kind: "kept keys",

@@ -1,6 +1,6 @@
 /**
- * Repeats the last value until the number of values is a power of two. A list of a query then has few lengths, so that few
- * statements are prepared.
+ * Repeats the last value until the number of values is a power of two. The lists in queries then have few lengths, so
+ * the store prepares few statements.
  */
 export function padded<Value>(values: readonly Value[]): readonly Value[] {
   const last = values.at(-1);

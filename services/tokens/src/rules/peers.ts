@@ -2,14 +2,14 @@ import { parseStrictJson } from "@depute/core";
 import { type CryptoEngine, type RevocationEntry, verifyRevocation } from "@depute/dct";
 
 /**
- * Maximum number of entries that are read from one response. If the source has pages, the next poll reads the
+ * Maximum number of entries that the service takes from one response. If the source has pages, the next poll reads the
  * remaining entries.
  */
 export const MAX_LISTED = 10_000;
 
 /** The response of a revocation endpoint (DelegateOS 4.2, 4.3). */
 export interface ForeignList {
-  /** Entries with valid signatures. It is not yet checked whether their revokers are rightful. */
+  /** Entries with valid signatures, whose revokers may not be rightful. */
   readonly entries: RevocationEntry[];
   /** The number of malformed entries. */
   readonly refused: number;
@@ -18,9 +18,9 @@ export interface ForeignList {
 }
 
 /**
- * Reads the response of a revocation endpoint. The response is an object with `entries` and optionally
- * `nextSequence`, or a bare array as RevocationList.toJSON writes it. Returns undefined for other responses. A
- * malformed entry does not invalidate the other entries, because each entry has its own signature.
+ * Reads the response of a revocation endpoint: an object with `entries` and optionally `nextSequence`, or a bare array
+ * as RevocationList.toJSON writes it. Returns undefined for other responses. A malformed entry does not invalidate the
+ * others, because each entry has its own signature.
  */
 export function readForeignList(engine: CryptoEngine, json: string): ForeignList | undefined {
   const value = parse(json);

@@ -1,9 +1,9 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { DenialReason } from "@depute/dct";
 
-/** Default time in which a reservation must be settled, in milliseconds. */
+/** Default time within which a caller must settle a reservation, in milliseconds. */
 export const DEFAULT_RESERVATION_MS = 300_000;
-/** Milliseconds for which spend is stored after a token expires. This time allows late settlements. */
+/** Milliseconds for which the store keeps spend after a token's expiry, for late settlements. */
 export const SPEND_RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
 /** Maximum number of open reservations of one token. */
 export const MAX_OPEN_RESERVATIONS = 10_000;
@@ -15,16 +15,16 @@ export interface ReservationRecord {
   /** The reserved microcents. */
   readonly amount: number;
   readonly charged: number;
-  /** The time at which the reservation expires, in milliseconds since 1970. */
+  /** The time at which the reservation expires, in epoch milliseconds. */
   readonly expireTime: number;
 }
 
-/** The reported outcome: the actual cost, undefined if unknown; or `release` for no cost. */
+/** The reported outcome: `commit` with the actual cost, undefined if unknown; or `release` for no cost. */
 export type Outcome = { commit: number | undefined } | "release";
 
 /**
- * Returns the state of a reservation. No code runs at the reservation's expiry: later reads show the
- * reservation as charged.
+ * Returns the state of a reservation. No code runs at its expiry: every read after that shows the whole amount as
+ * charged.
  */
 export function reservationState(
   reservation: ReservationRecord,
@@ -36,12 +36,11 @@ export function reservationState(
 }
 
 /**
- * Returns the next state of a reservation for an outcome; undefined if the outcome is recorded already. An
- * expired reservation can still be settled. Until then the reservation counts in full, because the actual cost
- * is unknown.
+ * Returns the next state of a reservation for an outcome; undefined if the outcome is already recorded. A caller can
+ * still settle an expired reservation. Until then it counts in full, because the actual cost is unknown.
  *
- * @throws DeputeError RESERVATION_SETTLED for a different recorded outcome, BUDGET_EXCEEDED for more than the
- * reserved amount
+ * @throws DeputeError RESERVATION_SETTLED for a different recorded outcome, BUDGET_EXCEEDED for more than the reserved
+ * amount
  */
 export function nextReservation(
   reservation: ReservationRecord,
@@ -66,7 +65,7 @@ export interface Level {
   readonly counted: number;
 }
 
-/** Returns the denial if a block's budget is exhausted (DelegateOS 10.1 step 6), and undefined otherwise. */
+/** Returns the denial if a block's budget is exhausted; undefined otherwise. (DelegateOS 10.1 step 6) */
 export function budgetDenial(levels: readonly Level[]): DenialReason | undefined {
   const level = levels.findIndex(({ counted, maxBudgetMicrocents }) => counted >= maxBudgetMicrocents);
   if (level < 0) return undefined;

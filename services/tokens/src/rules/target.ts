@@ -2,12 +2,12 @@ const HTTP = /^https?:\/\/[\x21-\x7e]+$/i;
 const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
 
 /**
- * Normalizes an address for the comparison of claim `htu` (RFC 9449 section 4.3): without query and fragment, by RFC
- * 3986 sections 6.2.2 and 6.2.3. Scheme and host become lower case, a default port is dropped, and an empty path
- * becomes `/`. Dot segments are resolved, and escapes of unreserved characters are decoded. A trailing slash of a
- * longer path stays, because RFC 3986 treats `/a` and `/a/` as two resources.
+ * Normalizes a URL for the comparison of the claim `htu` (RFC 9449 section 4.3). Follows RFC 3986 sections 6.2.2 and
+ * 6.2.3. Drops query, fragment and a default port. Scheme and host become lower case, and an empty path becomes `/`.
+ * Resolves dot segments, and decodes escapes of unreserved characters. A trailing slash of a longer path stays, because
+ * RFC 3986 treats `/a` and `/a/` as two resources.
  *
- * @returns undefined for an address that is not http, or that contains a user name
+ * @returns undefined for a URL that is not http, or that contains a user name
  */
 export function normaliseTarget(address: string): string | undefined {
   // The URL parser would trim blanks and treat a backslash as a slash. Valid addresses contain neither.

@@ -1,10 +1,10 @@
 import type { AuditEntry } from "./audit-record.ts";
 
 /**
- * Returns the decisions that stand for the tool calls of one request, in order. The tokens service decides on the token of
- * each call. A call without a token has only the gateway's decision.
+ * Returns the decisions that stand for the tool calls of one request, in order. The tokens service decides on the token
+ * of each call. For a call without a token, only the gateway's decision exists.
  *
- * @param decisions all decisions on tool calls that have the request's id
+ * @param decisions all decisions on tool calls with the request's id
  */
 export function callsOf(decisions: readonly AuditEntry[]): AuditEntry[] {
   const onTokens = decisions.filter(({ kind }) => kind === "verify_token");
@@ -12,8 +12,8 @@ export function callsOf(decisions: readonly AuditEntry[]): AuditEntry[] {
 }
 
 /**
- * Returns the decisions on the only tool call of a request: on its token, and then that of the gateway on the whole call.
- * A later decision is about a request that repeats the id.
+ * Returns the decisions on a request's only tool call: the decision on its token, then the gateway's decision on the
+ * whole call. A later decision concerns a request that repeats the id.
  */
 export function decisionsOn(call: AuditEntry, decisions: readonly AuditEntry[]): AuditEntry[] {
   const whole = decisions.find(

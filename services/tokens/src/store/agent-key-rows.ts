@@ -1,6 +1,6 @@
 import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** A replacement of an agent's key that is not yet reported to the registry. */
+/** A replacement of an agent's key that the registry has not received. */
 export interface KeyChange {
   readonly keyId: string;
   readonly successorId: string;
@@ -13,8 +13,8 @@ export async function addKeyChange(tx: WriteTx, { keyId, successorId }: KeyChang
 }
 
 /**
- * Returns unreported key changes. A change whose predecessor is also unreported is left out. So two
- * replacements of one key reach the registry in order.
+ * Returns unreported key changes. Omits a change whose predecessor is unreported too, so that two replacements of one
+ * key reach the registry in order.
  */
 export async function firstKeyChanges(tx: ReadTx, limit: number): Promise<KeyChange[]> {
   return tx.all(

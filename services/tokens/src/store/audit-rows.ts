@@ -54,7 +54,7 @@ const ROW = row({
  * and no id is used twice.
  *
  * @param sha256 hashes the records for the seal of their day
- * @param now the time of the append, in milliseconds since 1970
+ * @param now the time of the append, in epoch milliseconds
  * @returns whether a day was sealed
  */
 export async function appendDecisions(
@@ -68,7 +68,7 @@ export async function appendDecisions(
   let id = state.lastId;
   let { head } = state;
   for (let from = 0; from < decisions.length; ) {
-    // Inserts a full set or a single row, so that only two SQL statements are prepared.
+    // Inserts a full set or a single row, so that the store prepares only two SQL statements.
     const rows = decisions.slice(from, from + (decisions.length - from >= ROWS ? ROWS : 1));
     const values: SqlValue[] = [];
     for (const decision of rows) {
@@ -97,7 +97,7 @@ interface AuditState {
   readonly day: string;
   readonly firstId: number;
   readonly previousHead: Uint8Array;
-  /** The time at which the newest record was appended. */
+  /** The time at which the newest record was appended, in epoch milliseconds. */
   readonly lastTime: number;
 }
 
@@ -128,10 +128,10 @@ function headOf(text: string): Uint8Array {
 }
 
 /**
- * Seals the open day if it is over.
+ * Seals the open day if it has ended.
  *
- * @param now milliseconds since 1970
- * @returns the state in which a record of today is appended, and whether a day was sealed
+ * @param now epoch milliseconds
+ * @returns the state to which a record of today is appended, and whether a day was sealed
  */
 export async function sealPastDay(
   tx: WriteTx,
@@ -140,7 +140,7 @@ export async function sealPastDay(
   const state = await readState(tx);
   const { lastId, head, day, firstId, previousHead } = state;
   const today = formatTime(now).slice(0, "2026-01-31".length);
-  // A clock that was set back leaves the later day open.
+  // After the clock was set back, the later day stays open.
   if (today <= day) return { state, isSealed: false };
   const isSealed = day !== "" && lastId >= firstId;
   if (isSealed) {
@@ -154,7 +154,7 @@ export async function sealPastDay(
   return { state: opened, isSealed };
 }
 
-/** The seal of a day, and its place in the transparency log once it is there. */
+/** The seal of a day, and its position in the transparency log; null before the log has the seal. */
 export interface SealRow extends AuditSeal {
   readonly logIndex: number | null;
 }
@@ -194,7 +194,7 @@ function toSeal(row: RowOf<typeof SEAL>): SealRow {
   };
 }
 
-/** Decisions after an id, in order. */
+/** Returns decisions after an id, in order. */
 export async function readDecisions(tx: ReadTx, after: number, limit: number): Promise<AuditEntry[]> {
   const rows = await tx.all(ROW, `SELECT ${COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT ?`, [
     after,
@@ -258,7 +258,7 @@ export async function forgetDecisions(tx: WriteTx, before: number, limit: number
 }
 
 /**
- * Records the id of a batch from another service, so that a repetition is detected.
+ * Records the id of a batch from another service, so that the service detects a repetition.
  *
  * @returns false if the batch was recorded before
  */

@@ -4,7 +4,7 @@ import type { Binding } from "../rules/bindings.ts";
 const BINDING_ROW = row({ revocation_id: text, audiences: text, tenants: text, single_use: integer });
 const ID_ROW = row({ id: text });
 
-/** Stores the binding of a block. An existing binding is not changed. */
+/** Stores the binding of a block. Does not change an existing binding. */
 export async function bindBlock(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
   await tx.run(
     `INSERT INTO block_bindings (revocation_id, audiences, tenants, single_use) VALUES (?, ?, ?, ?)
@@ -21,7 +21,7 @@ export async function readBindings(tx: ReadTx, revocationIds: readonly string[])
   return [...(await readBindingsById(tx, revocationIds)).values()];
 }
 
-/** Returns the bindings, by block, of those blocks that have one. */
+/** Returns the bindings of those blocks that have one, by block. */
 export async function readBindingsById(
   tx: ReadTx,
   revocationIds: readonly string[],
@@ -44,7 +44,7 @@ export async function readBindingsById(
   );
 }
 
-/** Marks a single-use block as used; false if it was used before. */
+/** Marks a single-use block as used. Returns false if it was used before. */
 export async function useBlock(tx: WriteTx, revocationId: string, expireTime: number): Promise<boolean> {
   const { changes } = await tx.run(
     "INSERT INTO used_blocks (revocation_id, expire_ms) VALUES (?, ?) ON CONFLICT (revocation_id) DO NOTHING",

@@ -29,15 +29,15 @@ export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: n
   }
 }
 
-/** Whether a block is recorded. With `signer`, whether a recorded block has this signer. */
+/** Whether a block is recorded; with `signer`, whether it is recorded with this signer. */
 export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string): Promise<boolean> {
   const rows = await tx.all(SIGNER_ROW, "SELECT signer FROM blocks WHERE revocation_id = ?", [revocationId]);
   return rows.some((row) => signer === undefined || row.signer === signer);
 }
 
 /**
- * Whether a principal may revoke a recorded block. The block's delegatee and signer may, and so may the signer
- * of each block above in a recorded chain.
+ * Whether a principal may revoke a recorded block: as its delegatee, as its signer, or as the signer of a block above
+ * in a recorded chain.
  */
 export async function mayRevokeRecorded(
   tx: ReadTx,
@@ -61,8 +61,8 @@ export async function mayRevokeRecorded(
 }
 
 /**
- * Returns the revocation ids of the blocks that a signer's key signed and that were recorded before a time. These
- * blocks stay valid after the key is revoked.
+ * Returns the revocation ids of the blocks that a key signed and that were recorded before a time. These blocks stay
+ * valid after the key's revocation.
  */
 export async function blocksSignedBefore(tx: ReadTx, signer: string, before: number): Promise<string[]> {
   const rows = await tx.all(
@@ -74,8 +74,7 @@ export async function blocksSignedBefore(tx: ReadTx, signer: string, before: num
 }
 
 /**
- * Returns a signer's unexpired blocks that were recorded since a time. The blocks are ordered by id and begin
- * after a given id.
+ * Returns the ids of a signer's unexpired blocks that were recorded since a time: those that follow `after`, in order.
  */
 export async function blocksSignedSince(
   tx: ReadTx,
@@ -103,9 +102,9 @@ export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<b
 }
 
 /**
- * Deletes blocks that expired before a time; returns their number. The function does not delete revoked blocks,
- * and blocks whose own expiry is unknown. The service still needs these blocks: they determine which principals
- * may revoke, and how long the log stores an entry's content.
+ * Deletes blocks that expired before a time; returns their number. Does not delete revoked blocks, nor blocks whose own
+ * expiry is unknown. The service still needs these: they determine the rightful revokers, and how long the log stores
+ * an entry's content.
  */
 export async function forgetBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
   const old = await tx.all(

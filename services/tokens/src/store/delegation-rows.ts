@@ -23,7 +23,7 @@ const OWNER_ROW = row({
 });
 const BLOCK_ROW = row({ chainId: text, block: text });
 
-/** The identity for which the platform minted a root block (RFC 8693 4.1). All members are empty for none. */
+/** The subject for which the platform minted a root block (RFC 8693 4.1). All members are empty for none. */
 export interface Subject {
   /** The claims `iss` and `sub` of the exchanged token. */
   readonly subjectIssuer: string;
@@ -35,7 +35,7 @@ export interface Subject {
 const NO_SUBJECT: Subject = { subjectIssuer: "", subjectId: "", subjectPrincipal: "" };
 const POSITION_ROW = row({ position: integer });
 
-/** A stored delegation. Times are in milliseconds since 1970; `endTime` is 0 while the delegation is active. */
+/** A stored delegation. Times are epoch milliseconds; `endTime` is 0 while the delegation is active. */
 export interface StoredDelegation extends Subject {
   readonly position: number;
   readonly chainId: string;
@@ -78,7 +78,7 @@ export const STORED_DELEGATION_ROW = row<StoredDelegation>({
   subjectPrincipal: text,
 });
 
-/** The filter of a list of delegations. Undefined members do not filter. */
+/** The filter of a list of delegations. An undefined member matches all. */
 export interface DelegationFilter {
   readonly principal: string | undefined;
   readonly contractId: string | undefined;
@@ -177,7 +177,7 @@ export async function readBlocks(
   return new Map(rows.map(({ chainId, block }) => [chainId, block]));
 }
 
-/** Returns the delegations of an id, optionally of one block, in the order of recording. */
+/** Returns the delegations with an id in the order of recording; with a revocation id, only those of this block. */
 export async function findDelegations(
   tx: ReadTx,
   { id, revocationId }: { id: string; revocationId: string },
@@ -205,7 +205,7 @@ export async function readChain(tx: ReadTx, chainId: string): Promise<StoredDele
   );
 }
 
-/** Delegations after a position, in the order of recording. */
+/** Returns delegations after a position, in the order of recording. */
 export async function listDelegations(
   tx: ReadTx,
   { principal, contractId, state }: DelegationFilter,
@@ -225,7 +225,7 @@ export async function listDelegations(
   const select = (more: string) =>
     `SELECT ${MEMBERS} FROM delegations WHERE ${more}${conditions.join(" AND ")} ORDER BY position LIMIT ?`;
   if (principal === undefined) return tx.all(STORED_DELEGATION_ROW, select(""), [...params, limit]);
-  // Each half of the UNION uses its own index, in the order of the result. A single SELECT with OR would use no index.
+  // Each half of the UNION uses an index in the order of the result. A single SELECT with OR would use none.
   return tx.all(
     STORED_DELEGATION_ROW,
     `SELECT * FROM (SELECT * FROM (${select("from_principal = ? AND ")}) AS given
@@ -254,7 +254,7 @@ export async function revokeDelegations(tx: WriteTx, revocationId: string, now: 
   );
 }
 
-/** Records that all delegations below a revoked block must be marked as revoked. */
+/** Records that the background work must mark all delegations below a revoked block. */
 export async function beginCascade(tx: WriteTx, revocationId: string): Promise<void> {
   await tx.run(
     `INSERT INTO cascades (revocation_id, after_position) VALUES (?, 0)
@@ -263,7 +263,7 @@ export async function beginCascade(tx: WriteTx, revocationId: string): Promise<v
   );
 }
 
-/** Marks some delegations below a revoked block; true if more remain. */
+/** Marks some delegations below a revoked block. Returns true if more remain. */
 export async function continueCascade(tx: WriteTx, limit: number, now: number): Promise<boolean> {
   const cascade = await tx.get(
     REVOCATION_ID_AFTER_POSITION_ROW,

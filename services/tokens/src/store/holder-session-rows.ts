@@ -8,7 +8,7 @@ export interface HolderSessionRow {
   readonly terms: string;
   /** The key of the session, sealed by the master key. */
   readonly sealed: string;
-  /** When the session expires, in milliseconds since 1970. */
+  /** The time at which the session expires, in epoch milliseconds. */
   readonly expireTime: number;
 }
 
@@ -16,7 +16,7 @@ const ROW = row({ id: text, principal: text, terms: text, sealed: text, expire_m
 const ID_ROW = row({ id: text });
 const NUMBERS_ROW = row({ everybody: integer, own: integer });
 
-/** Inserts a session, unless its principal or all principals have reached their limit of sessions. */
+/** Inserts a session. Returns false if its principal, or all principals together, have reached the limit. */
 export async function insertHolderSession(
   tx: WriteTx,
   { id, principal, terms, sealed, expireTime }: HolderSessionRow,
@@ -44,7 +44,7 @@ export async function findHolderSession(tx: ReadTx, id: string): Promise<HolderS
   return { ...session, expireTime };
 }
 
-/** Returns those of some sessions that are open. */
+/** Returns the ids of those sessions that are open. */
 export async function openSessionIds(tx: ReadTx, ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const sql = `SELECT id FROM holder_sessions WHERE id IN (${ids.map(() => "?").join(", ")})`;

@@ -1,11 +1,11 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { JwtKeyLife } from "../rules/jwt-keys.ts";
 
-/** A signing key of projected tokens. */
+/** A key that signs projections. */
 export interface JwtKeyRow extends JwtKeyLife {
-  /** The public key as JSON Web Key, a JSON text. */
+  /** The public key: a JSON Web Key as text. */
   readonly jwk: string;
-  /** The private key as JSON Web Key, sealed by the master key. */
+  /** The private key: a JSON Web Key, sealed by the master key. */
   readonly sealed: string;
 }
 

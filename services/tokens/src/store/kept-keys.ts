@@ -4,14 +4,14 @@ import type { KeyLife } from "../rules/kept-key.ts";
 const NUMBER_ROW = row({ number: integer });
 const LAST_ROW = row({ last: nullable(integer) });
 
-/** A kept key with its sealed secret. Times are in milliseconds since 1970. */
+/** A kept key with its sealed secret. Times are epoch milliseconds. */
 export interface StoredKey extends KeyLife {
   readonly position: number;
   readonly owner: string;
   /** The organization that owns the key; empty for none. */
   readonly organization: string;
   readonly requestId: string;
-  /** The digest of the request that created the key; empty for a successor of another key. */
+  /** The digest of the request that created the key; empty for a key that replaced another. */
   readonly digest: string;
   readonly principal: string;
   readonly agentId: string;
@@ -72,7 +72,7 @@ export async function countKeys(tx: ReadTx, owner: string): Promise<number> {
   return row?.number ?? 0;
 }
 
-/** Active keys created before a time. */
+/** Returns active keys that were created before a time. */
 export async function keysOlderThan(tx: ReadTx, before: number, limit: number): Promise<StoredKey[]> {
   return tx.all(
     STORED_KEY_ROW,

@@ -1,6 +1,6 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The progress of one sweep. A sweep revokes the blocks that a revoked key signed. */
+/** The progress of one sweep: the revocation of the blocks that a revoked key signed. */
 export interface KeySweep {
   readonly sequence: number;
   readonly key: string;
@@ -29,7 +29,7 @@ export async function firstSweep(tx: ReadTx): Promise<KeySweep | undefined> {
   );
 }
 
-/** Stores the sweep's last processed block; undefined deletes the sweep, because all blocks are processed. */
+/** Stores the sweep's last processed block. If undefined, deletes the finished sweep. */
 export async function moveSweep(
   tx: WriteTx,
   sequence: number,

@@ -1,9 +1,9 @@
 import { type Migration, requestTableSql } from "@depute/store";
 
 /**
- * The database schema of the tokens service. Times are milliseconds since the Unix epoch. Both SQLite and Postgres
- * accept the names of the column types. The store contains no token, and no data from which a token can be made without
- * the root key. It contains the ids, signers and delegatees of blocks, and the unsigned authorities of minted tokens.
+ * The database schema of the tokens service. Times are epoch milliseconds. Both SQLite and Postgres accept the names of
+ * the column types. The store contains no token, and no data from which a token can be made without the root key. It
+ * contains the ids, signers and delegatees of blocks, and the unsigned authorities of minted tokens.
  */
 export const migrations: readonly Migration[] = [
   {

@@ -2,7 +2,7 @@ import { canonicalBytes } from "@depute/core";
 import type { Authority } from "@depute/dct";
 import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-/** The answers to repeated requests to mint, and to purge. */
+/** The stored responses to requests to mint and to purge, for replays. */
 export const requests = new RequestMemory("mint_requests");
 
 /**
@@ -15,7 +15,11 @@ export async function findMint(tx: ReadTx, key: RequestKey): Promise<Authority |
   return answer && (JSON.parse(new TextDecoder().decode(answer)) as Authority);
 }
 
-/** Stores the authority for repeated requests. @param now milliseconds since the Unix epoch */
+/**
+ * Stores the authority for replays.
+ *
+ * @param now epoch milliseconds
+ */
 export async function insertMint(
   tx: WriteTx,
   key: RequestKey,

@@ -3,9 +3,8 @@ import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
 const SEQUENCE_ROW = row({ sequence: integer });
 
 /**
- * The kinds of positions in the exchange of revocations with another platform. `push` is the position in this service's
- * log up to which a peer has received entries. `poll` is the position in a source's list up to which this service has
- * read entries.
+ * The kinds of positions in the exchange of revocations with another platform. `push`: the last entry of this service's
+ * log that a peer has received. `poll`: the last entry of a source's list that this service has read.
  */
 export type PeerKind = "push" | "poll";
 

@@ -6,11 +6,11 @@ const EVERYBODY_OWN_ROW = row({ everybody: integer, own: nullable(integer) });
 const OWN_ROW = row({ own: integer });
 const LAST_ROW = row({ last: nullable(integer) });
 
-/** The content of a waiting revocation: an entry that revokes a block, or a key's revocation of itself. */
+/** The content of a pending revocation: an entry that revokes a block, or a key's revocation of itself. */
 export type Waiting = { readonly entry: RevocationEntry } | { readonly statement: KeyStatement };
 
 /**
- * A waiting revocation. An entry waits for proof that its revoker is rightful. A key's revocation of itself waits until
+ * A pending revocation. An entry waits for proof that its revoker is rightful. A key's revocation of itself waits until
  * a recorded block names the key as signer or delegatee.
  */
 export type PendingRevocation = Waiting & { readonly position: number };
@@ -34,7 +34,7 @@ const OPEN = "settled = 0 AND (expire_ms = 0 OR expire_ms > ?)";
 /** The members that identify a revoker's entries on a block. */
 type Key = Pick<RevocationEntry, "revocationId" | "revokedBy">;
 
-/** Waiting revocations after a position, in order. */
+/** Returns open pending revocations after a position, in order. */
 export async function readPending(
   tx: ReadTx,
   after: number,
@@ -55,7 +55,7 @@ export async function lastPosition(tx: ReadTx): Promise<number> {
   return row?.last ?? 0;
 }
 
-/** Returns the waiting entries for a block by one revoker. */
+/** Returns one revoker's open pending entries for a block. */
 export async function findPending(
   tx: ReadTx,
   { revocationId, revokedBy }: Key,
@@ -69,14 +69,15 @@ export async function findPending(
   return rows.map(toPending).flatMap((one) => ("entry" in one ? [one.entry] : []));
 }
 
-/** Returns the waiting revocations in which a key revokes itself. */
+/** Returns the open pending revocations in which a key revokes itself. */
 export async function findPendingStatements(tx: ReadTx, key: string, now: number): Promise<KeyStatement[]> {
   const rows = await tx.all(ROW, `${ROWS} WHERE revoked_by = ? AND scope = 'key' AND ${OPEN}`, [key, now]);
   return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
 }
 
 /**
- * Returns the waiting self-revocations that can now be settled: a recorded block names the key as signer or delegatee.
+ * Returns pending revocations of keys by themselves that the log may now contain: a recorded block names the key as
+ * signer or delegatee.
  */
 export async function settledStatements(tx: ReadTx, now: number, limit: number): Promise<KeyStatement[]> {
   const rows = await tx.all(
@@ -89,7 +90,7 @@ export async function settledStatements(tx: ReadTx, now: number, limit: number):
   return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
 }
 
-/** Counts the waiting revocations that can expire: all of them, and those that one caller sent. */
+/** Counts the pending revocations that can expire: all of them, and those that one caller sent. */
 export async function countPool(
   tx: ReadTx,
   caller: string,
@@ -117,7 +118,7 @@ export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> 
   return row?.own ?? 0;
 }
 
-/** @param expireMs when to delete the row, in epoch milliseconds; 0 for never */
+/** @param expireMs the time at which housekeeping deletes the row, in epoch milliseconds; 0 for never */
 export async function insertPending(
   tx: WriteTx,
   id: string,
@@ -139,7 +140,7 @@ export async function insertPending(
 }
 
 /**
- * Makes a revoker's waiting entries permanent, because the revoker is now the signer or delegatee of a recorded block.
+ * Makes a revoker's pending entries permanent, because a recorded block now names the revoker as signer or delegatee.
  */
 export async function keepPending(tx: WriteTx, { revocationId, revokedBy }: Key): Promise<void> {
   await tx.run(
@@ -148,7 +149,7 @@ export async function keepPending(tx: WriteTx, { revocationId, revokedBy }: Key)
   );
 }
 
-/** Marks a revoker's waiting entries on a block as settled, because the log now contains them. */
+/** Marks a revoker's pending entries for a block as settled, because the log now contains them. */
 export async function settlePending(tx: WriteTx, { revocationId, revokedBy }: Key): Promise<void> {
   await tx.run("UPDATE pending_revocations SET settled = 1 WHERE revocation_id = ? AND revoked_by = ?", [
     revocationId,
@@ -157,8 +158,8 @@ export async function settlePending(tx: WriteTx, { revocationId, revokedBy }: Ke
 }
 
 /**
- * Deletes revocations whose waiting time has ended; returns these revocations. The newest row is not deleted,
- * so that positions are never reused.
+ * Deletes expired pending revocations, and returns them. Does not delete the newest row, so that no position is used
+ * twice.
  */
 export async function expirePending(tx: WriteTx, now: number, limit: number): Promise<PendingRevocation[]> {
   const rows = await tx.all(

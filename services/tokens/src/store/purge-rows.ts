@@ -22,10 +22,9 @@ export async function deleteKeysOf(tx: WriteTx, organization: string, tally: Pur
 }
 
 /**
- * Deletes reservations of an organization that are settled or have expired. An expired one is charged in full first, as
- * it counted before.
+ * Deletes an organization's reservations that are settled or expired. Charges an expired one in full before that.
  *
- * @param now milliseconds since 1970
+ * @param now epoch milliseconds
  */
 export async function deleteReservationsOf(
   tx: WriteTx,
@@ -50,10 +49,10 @@ export async function deleteReservationsOf(
 }
 
 /**
- * Deletes delegations of an organization, those without a delegation below them first. A completed or failed delegation
- * stays until its token expires: without it, the same token could be recorded and ended again.
+ * Deletes an organization's delegations, beginning with those without a delegation below them. A completed or failed
+ * delegation stays until its token expires. Otherwise a caller could record and end the same token again.
  *
- * @param now milliseconds since 1970
+ * @param now epoch milliseconds
  */
 export async function deleteDelegationsOf(
   tx: WriteTx,
@@ -79,7 +78,7 @@ export async function deleteDelegationsOf(
   }
 }
 
-/** Counts the records of an organization that a purge keeps for now, by kind. */
+/** Counts the records of an organization that this purge cannot delete yet, by kind. */
 export async function countRemaining(tx: ReadTx, organization: string): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   for (const table of ["reservations", "delegations"]) {

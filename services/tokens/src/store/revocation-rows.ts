@@ -24,16 +24,16 @@ export interface LoggedRevocation extends LogPlace {
   readonly entry: RevocationEntry;
 }
 
-/** One entry of the log: the revocation of a block or a key. Of a pruned entry, only the position and digest remain. */
+/** One entry of the log: the revocation of a block or a key. A pruned entry has only its position and digests. */
 export interface LogPlace {
   readonly sequence: number;
   readonly entry?: RevocationEntry;
   readonly key?: KeyStatement;
-  /** The digest of the entry's content, also after the content was pruned. */
+  /** The digest of the entry's content; it stays after the content was pruned. */
   readonly digest: string;
   /** The digest over all entries of the log up to this one. */
   readonly head: string;
-  /** The time of the record, in milliseconds since 1970. */
+  /** The time of the record, in epoch milliseconds. */
   readonly recordTime: number;
 }
 
@@ -57,7 +57,7 @@ const MEMBERS = "revocation_id, revoked_by, scope, revoked_at, signature, record
 const LOG = `SELECT revocations.sequence, ${MEMBERS}, digest, head, principal, keep_before FROM revocations
   LEFT JOIN key_revocations ON key_revocations.sequence = revocations.sequence`;
 
-/** Entries of the log after a sequence, in order. */
+/** Returns entries of the log after a sequence, in order. */
 export async function readLog(tx: ReadTx, after: number, limit: number): Promise<LogPlace[]> {
   const where = "WHERE revocations.sequence > ? ORDER BY revocations.sequence LIMIT ?";
   return (await tx.all(LOG_ROW, `${LOG} ${where}`, [after, limit])).map(toPlace);
@@ -90,7 +90,7 @@ export async function headAt(tx: ReadTx, sequence: number): Promise<string | und
   return row?.head;
 }
 
-/** Returns the logged entries of one revoker on one block, a maximum of one per scope. */
+/** Returns the logged entries of one revoker for one block: at most one for each scope. */
 export async function findRevocations(
   tx: ReadTx,
   { revocationId, revokedBy }: Pick<RevocationEntry, "revocationId" | "revokedBy">,
@@ -112,7 +112,11 @@ export async function appendRevocation(
   return { ...(await append(tx, engine, { entry }, values(entry), now)), entry };
 }
 
-/** Appends a key's revocation; `id` identifies it. */
+/**
+ * Appends a key's revocation.
+ *
+ * @param id the id of the statement
+ */
 export async function appendKeyRevocation(
   tx: WriteTx,
   engine: CryptoEngine,
@@ -128,7 +132,7 @@ export async function appendKeyRevocation(
   return { ...place, key };
 }
 
-/** Returns the logged entries on any of these blocks, in the order of the log. */
+/** Returns the logged entries for any of these blocks, in the order of the log. */
 export async function findRevocationsOf(
   tx: ReadTx,
   revocationIds: readonly string[],
@@ -166,7 +170,7 @@ async function append(
   return { sequence, digest, head, recordTime: now };
 }
 
-/** Adds the hash chain to some entries that an older version wrote without it; returns true if more remain. */
+/** Adds the hash chain to some entries that an older version wrote without it. Returns true if more remain. */
 export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number): Promise<boolean> {
   const [first] = await tx.all(
     SEQUENCE_ROW,
@@ -235,8 +239,8 @@ export async function countSince(
 }
 
 /**
- * Deletes the content of entries on blocks with an own expiry before a time; returns their number. Only the block's own
- * expiry counts, because another chain with the block may expire later. Sequence, digest and head stay, so the hash
+ * Deletes the content of entries on blocks whose own expiry was before a time; returns their number. Only the block's
+ * own expiry counts, because another chain with the block may expire later. Sequence, digest and head stay, so the hash
  * chain remains valid.
  */
 export async function pruneRevocations(tx: WriteTx, before: number, limit: number): Promise<number> {

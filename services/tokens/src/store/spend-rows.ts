@@ -3,7 +3,7 @@ import type { ReservationRecord } from "../rules/spend.ts";
 
 const AMOUNT_ROW = row({ amount: nullable(integer) });
 
-/** A stored reservation. Amounts are in microcents, times in milliseconds since 1970. */
+/** A stored reservation. Amounts are microcents, times epoch milliseconds. */
 export interface StoredReservation extends ReservationRecord {
   readonly caller: string;
   /** The organization that owns the reservation; empty for none. */
@@ -11,7 +11,7 @@ export interface StoredReservation extends ReservationRecord {
   readonly requestId: string;
   /** The digest of the whole request. */
   readonly digest: string;
-  /** The revocation ids of the token's blocks, the authority's first. */
+  /** The revocation ids of the token's blocks, the authority block's first. */
   readonly blocks: readonly string[];
   readonly createTime: number;
   readonly forgetTime: number;
@@ -77,8 +77,8 @@ export async function insertReservation(tx: WriteTx, reservation: StoredReservat
 }
 
 /**
- * Reserves an amount on a block; returns the new total, undefined beyond the block's limit. One statement
- * checks and adds. So of two concurrent reservations that do not fit together, only one passes.
+ * Reserves an amount on a block. Returns the new total; undefined if the total would exceed the block's limit. One
+ * statement checks and adds. So of two concurrent reservations that do not fit together, only one succeeds.
  */
 export async function hold(
   tx: WriteTx,
@@ -101,7 +101,7 @@ export async function hold(
   return row && row.spent + row.held;
 }
 
-/** Records the settlement of a reservation at each of its blocks; returns the new totals. */
+/** Records the settlement of a reservation at each of its blocks; returns the blocks' new totals. */
 export async function settleReservation(
   tx: WriteTx,
   { id, amount, blocks }: StoredReservation,
@@ -122,7 +122,7 @@ export async function settleReservation(
   return counted;
 }
 
-/** Returns the totals under each of these blocks, in their order. */
+/** Returns the totals under each of these blocks, in the order of the blocks. */
 export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): Promise<Spend[]> {
   const rows = await tx.all(
     SPEND_ROW,
@@ -134,7 +134,7 @@ export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): P
   return revocationIds.map((id) => rowsById.get(id) ?? { spent: 0, held: 0, open: 0 });
 }
 
-/** Returns the microcents charged plus reserved, by block, of those blocks that have any. */
+/** Returns the microcents charged plus reserved, by block; without blocks that have none. */
 export async function readSpendOf(
   tx: ReadTx,
   revocationIds: readonly string[],
@@ -151,7 +151,7 @@ function slotsOf(values: readonly string[]): string {
   return values.map(() => "?").join(", ");
 }
 
-/** Returns how much of a block's reserved amount belongs to expired reservations. */
+/** Returns the part of a block's reserved amount that belongs to expired reservations. */
 export async function readExpired(tx: ReadTx, revocationId: string, now: number): Promise<number> {
   const row = await tx.get(
     AMOUNT_ROW,
@@ -161,7 +161,7 @@ export async function readExpired(tx: ReadTx, revocationId: string, now: number)
   return row?.amount ?? 0;
 }
 
-/** Deletes some spend of expired blocks. Unsettled reservations are charged first. */
+/** Deletes some spend of expired blocks. Charges unsettled reservations before that. */
 export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<void> {
   const due = await tx.all(
     ROW,

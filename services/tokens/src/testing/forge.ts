@@ -9,7 +9,10 @@ import {
 } from "@depute/dct";
 import { engine, id } from "./holders.ts";
 
-/** Forges a token with an unchecked link, properly signed by `from`, as a malicious holder can. */
+/**
+ * Forges a token: adds a block that no rule has checked, with a valid signature of `from`. A malicious holder can do
+ * this.
+ */
 export function forgeLink(text: string, from: Keypair, to: Keypair, limits: object): SerializedDCT {
   const parsed = parseToken(text);
   if (!parsed.ok) throw new Error(parsed.denial.type);

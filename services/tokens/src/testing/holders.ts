@@ -17,10 +17,10 @@ export const id = ({ principal }: Keypair): string => principal.id;
 export const CONTRACT = "ct_a1b2c3d4e5f6";
 export const READ = { namespace: "docs", action: "read", resource: "/project/**" };
 export const SEARCH = { namespace: "web", action: "search", resource: "*" };
-/** Returns the capability that most tests request: reading one resource. */
+/** Returns the capability that most tests request: to read one resource. */
 export const readFile = (resource = "/project/plan") => ({ ...READ, resource });
 
-/** The call for which most proofs are made. */
+/** The call that most proofs name. */
 export const CALL = { htm: "POST", htu: "https://depute.example/depute.tasks.v1.TaskService/CreateTask" };
 
 let requests = 0;
@@ -40,7 +40,7 @@ export function mint(platform: Platform, more: object = {}, options: CallOptions
   return platform.tokens.mintToken(request, options);
 }
 
-/** Attenuates a token: the service prepares the bytes, the test signs them. */
+/** Attenuates a token: the service prepares the bytes, and the test signs them. */
 export async function attenuate(
   platform: Platform,
   token: SerializedDCT | undefined,
@@ -65,7 +65,7 @@ export function prove(platform: Platform, holder: Keypair, claims: Partial<Proof
   return createProof(engine, holder, { ...CALL, now: platform.clock.now(), ...claims });
 }
 
-/** Presents a token with a proof of its holder; returns the decision. */
+/** Presents a token with a proof of its holder, and returns the decision. */
 export function verify(
   platform: Platform,
   token: SerializedDCT | undefined,

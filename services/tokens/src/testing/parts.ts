@@ -36,7 +36,7 @@ import { migrations } from "../store/migrations.ts";
 import { TokenVerifier } from "../token-verifier.ts";
 import { alice, CALL, CONTRACT, engine, id, otherRoot, READ, readFile } from "./holders.ts";
 
-/** A transport to which no service is connected. */
+/** A transport without any service. */
 const noServices = createRouterTransport(() => {});
 
 export const silent = createLogger({ level: "silent", name: "test" });
@@ -52,8 +52,8 @@ export function openBus(): Bus {
 }
 
 /**
- * Creates one replica: the parts of one process of this service on a shared store and bus. The replica trusts
- * `otherRoot`. `logStore` replaces the store of the revocation log.
+ * Creates one replica of this service on a shared store and bus. The replica trusts `otherRoot`. `logStore` replaces
+ * the store of the revocation log.
  */
 export function createReplica(shared: {
   store: Store;

@@ -68,11 +68,11 @@ export async function startPlatform(
     get spend() {
       return host.client(SpendService);
     },
-    /** Starts another service on the same files. */
+    /** Starts a second process of the service on the same files. */
     start: () => startTestHost({ ...options, clock, dataDir }),
     whileDown,
     restart,
-    /** Stops the service, and reads its recorded decisions. */
+    /** Stops the service, and returns the decisions in its store. */
     audit: () =>
       whileDown(async () => {
         const store = await openOwnStore();

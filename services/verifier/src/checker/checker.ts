@@ -15,8 +15,8 @@ import { type JobOptions, type PoolOptions, WorkerPool } from "./pool.ts";
 import { keyOf, type PreparedRule } from "./prepared-rule.ts";
 
 /**
- * The caller of a check. `caller` is absent for the platform's own calls, because these calls serve many
- * callers.
+ * The caller of a check, which pays its processor time. `caller` is absent for the platform's own calls, because they
+ * serve many callers.
  */
 export interface CheckCaller {
   readonly signal?: AbortSignal;
@@ -24,7 +24,7 @@ export interface CheckCaller {
 }
 
 /**
- * Maximum length in characters of a text that the event loop makes canonical. Such a text takes one to two
+ * Maximum length in characters of a text that the event loop makes canonical. A longer text takes more than one to two
  * milliseconds.
  */
 const AT_ONCE_CHARS = 6 * 1024;
@@ -72,7 +72,7 @@ export class Checker {
   }
 
   /**
-   * Makes a JSON text canonical; long texts in a worker thread.
+   * Makes a JSON text canonical. A worker thread handles long texts.
    *
    * @throws CanonicalError if the value has no canonical form
    * @throws DeputeError INVALID_REQUEST if the text is not JSON
@@ -86,7 +86,7 @@ export class Checker {
   }
 
   /**
-   * Validates a value against a schema. Without a value, the method only compiles the schema.
+   * Validates a value against a schema. Without a value, only compiles the schema.
    *
    * @param schema canonical JSON of the schema
    * @param value JSON of the value

@@ -1,6 +1,6 @@
-/** A queue for each owner. Owners are served in turn, so an owner with many items delays only its own items. */
+/** A queue for each owner. `take` serves the owners in turn, so an owner with many items delays only its own items. */
 export class FairQueue<Item> {
-  // A Map keeps the order of insertion. Each served owner moves to the end.
+  // A Map keeps the order of insertion. `take` moves the served owner to the end.
   readonly #waiting = new Map<string, Item[]>();
   #size = 0;
 
@@ -28,12 +28,12 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Number of items that wait for this owner. */
+  /** Returns the number of items that wait for an owner. */
   sizeOf(owner: string): number {
     return this.#waiting.get(owner)?.length ?? 0;
   }
 
-  /** The owner with the most waiting items. */
+  /** Returns the owner with the most waiting items; undefined if no item waits. */
   largestOwner(): { owner: string; size: number } | undefined {
     let shortest: { owner: string; size: number } | undefined;
     for (const [owner, { length }] of this.#waiting) {
@@ -42,7 +42,7 @@ export class FairQueue<Item> {
     return shortest;
   }
 
-  /** Removes and returns an owner's newest item. */
+  /** Removes and returns an owner's newest item; undefined if none waits. */
   dropLast(owner: string): Item | undefined {
     const ownQueue = this.#waiting.get(owner);
     const item = ownQueue?.pop();
@@ -51,7 +51,7 @@ export class FairQueue<Item> {
     return item;
   }
 
-  /** Removes and returns all items that pass the filter. */
+  /** Removes and returns all items that `fits` accepts. */
   remove(fits: (item: Item) => boolean): Item[] {
     const removed: Item[] = [];
     for (const [owner, own] of this.#waiting) {

@@ -1,10 +1,12 @@
 import type { Dialect, Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
 
-/** A job for a worker thread. Documents are sent as JSON text, because copying text is cheaper than cloning objects. */
+/**
+ * A job for a worker thread. Documents travel as JSON text, because a copy of text is cheaper than a clone of objects.
+ */
 export type Job =
   | {
-      /** Compiles schemas and patterns in order and stops at the first that fails. */
+      /** Compiles schemas and patterns in order, and stops at the first that does not compile. */
       kind: "compile";
       /** JSON of an array of CompileItem. */
       items: string;
@@ -23,7 +25,7 @@ export type Job =
       dialect: Dialect;
       /** JSON of the schema. */
       schema: string;
-      /** JSON of the value. If it is absent, the schema is only compiled. */
+      /** JSON of the value. If absent, the job only compiles the schema. */
       value?: string;
     }
   | {
@@ -63,7 +65,7 @@ export type WorkerMessage = ({ ready: true } | { id: number; answers: Answer[] }
 /** Jobs that a worker runs one after the other and answers in one message. */
 export type WorkerRequest = { id: number; jobs: readonly Job[] };
 
-/** The data with which a worker starts. */
+/** The data with which the pool starts a worker. */
 export interface WorkerSetup {
   /** An array of one number: the position of the running job in its request. */
   progress: Int32Array<SharedArrayBuffer>;

@@ -9,7 +9,7 @@ import {
 } from "../rules/check-registry.ts";
 import { CheckNotRun, type CheckResult, shorten } from "../rules/check-result.ts";
 
-/** Registers the checks that an operator adds to the seven of DelegateOS 6.2. */
+/** Registers the checks that an operator adds to the seven checks of DelegateOS 6.2. */
 export type RegisterChecks = (registry: Pick<CheckFunctionRegistry, "register">) => void;
 
 /**
@@ -29,7 +29,7 @@ export async function loadChecks(file: string): Promise<RegisterChecks> {
     );
   }
   const checks = register as RegisterChecks;
-  // Calls the module once, so that a faulty module stops the start instead of failing the first output.
+  // Registers the checks once now. So a faulty module stops the start of the service, not the first check.
   checks(new CheckFunctionRegistry());
   return checks;
 }
@@ -42,7 +42,7 @@ export function createRegistry(engines: CheckEngines, more: RegisterChecks): Che
 }
 
 /**
- * Wraps a check. If the check throws or returns no result, the wrapper throws CheckNotRun, so the output does not pass.
+ * Wraps a check. If the check throws or returns no result, the wrapper throws CheckNotRun, which counts as not passed.
  */
 function guardedCheck(name: string, fn: CheckFunction): CheckFunction {
   return (output, params) => {

@@ -6,13 +6,13 @@ import { QuickJobs } from "./quick-jobs.ts";
 
 export interface PoolOptions {
   /**
-   * Number of threads for jobs that are not known to be quick. Each thread runs one job at a time. The pool also has
-   * one thread for quick jobs. One spare thread serves while the pool replaces a stopped thread.
+   * Number of threads for jobs of unknown run time. Each thread runs one job at a time. The pool has one more thread
+   * for quick jobs. A spare thread serves while the pool replaces a stopped thread.
    */
   readonly size: number;
   /** Maximum run time of one job in milliseconds, without its time in the queue. */
   readonly jobLimitMs: number;
-  /** Maximum number of jobs that wait for a worker. */
+  /** Maximum number of jobs in the queues. */
   readonly maxWaiting: number;
   /** Maximum heap of one worker in megabytes. */
   readonly memoryMb: number;
@@ -24,7 +24,7 @@ export interface PoolOptions {
   readonly onError: (error: unknown, message: string) => void;
 }
 
-/** The caller of a job, and the key by which the pool knows the job. */
+/** The caller of a job, the job's key, and a listener for its cost. */
 export interface JobOptions {
   readonly signal?: AbortSignal;
   /**
@@ -34,7 +34,7 @@ export interface JobOptions {
   readonly caller?: string | undefined;
   /** Identifies the schema or rule. Jobs that differ only in the value have the same key. */
   readonly key?: string;
-  /** Called once with the milliseconds of the processor that the job used, also if the pool stopped the job. */
+  /** Called once with the processor time in milliseconds that the job used, even if the pool stopped the job. */
   readonly onCpu?: ((ms: number) => void) | undefined;
 }
 
@@ -53,9 +53,9 @@ interface Slot {
   /** Shared memory that holds the position of the running job in its request. */
   readonly progress: Int32Array<SharedArrayBuffer>;
   ready: boolean;
-  /** The processor time of the thread in milliseconds, as it told with its last message. */
+  /** The thread's processor time in milliseconds, as its last message stated. */
   usedMs: number;
-  /** The running jobs: one job, or several that are known to be quick. */
+  /** The running jobs: one job, or several quick jobs. */
   current?:
     | { id: number; pendings: Pending[]; cancel: () => void; quick: boolean; beginMs: number }
     | undefined;
@@ -68,24 +68,24 @@ interface Slot {
 const MAX_TOGETHER = 16;
 const MAX_TOGETHER_CHARS = 256 * 1024;
 
-/** Time in milliseconds after which idle threads end. An idle thread needs about 35 MB. */
+/** Milliseconds without a job after which the pool ends its threads. An idle thread takes about 35 MB. */
 const IDLE_MS = 60_000;
 
-/** Milliseconds that a thread has to tell its processor time before it is ended. */
+/** Milliseconds for which the pool waits for a thread's processor time before it ends the thread. */
 const CPU_ANSWER_MS = 100;
 
 /** Number of consecutive failed starts after which the pool rejects its jobs. */
 const MAX_FAILED_STARTS = 3;
 
 /**
- * Runs users' schemas, patterns and checks in worker threads, so that users' code never blocks the event loop.
- * To stop a job at its limit, the pool ends the job's thread and starts another one. Threads start with the first jobs,
- * and end when the pool has been idle.
+ * Runs users' schemas, patterns and checks in worker threads, so that users' code never blocks the event loop. To stop
+ * a job at its limit, the pool ends the job's thread and starts another one. Threads start with the first jobs, and end
+ * after an idle time.
  */
 export class WorkerPool {
   readonly #options: PoolOptions;
   readonly #slots = new Set<Slot>();
-  /** Two queues, so that quick jobs never wait behind jobs of unknown run time. */
+  /** A separate queue for quick jobs, which therefore never wait behind jobs of unknown run time. */
   readonly #quick = new FairQueue<Pending>();
   readonly #unknown = new FairQueue<Pending>();
   readonly #quickJobs = new QuickJobs();
@@ -144,7 +144,7 @@ export class WorkerPool {
     const progress = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     const worker = new Worker(new URL("./worker.ts", import.meta.url), {
       workerData: { progress, checks: this.#options.checks ?? "" } satisfies WorkerSetup,
-      // An empty environment, so that checks cannot read the variables of the process.
+      // With an empty environment, checks cannot read the variables of the process.
       env: {},
       execArgv: [],
       resourceLimits: {
@@ -166,7 +166,7 @@ export class WorkerPool {
     if (!starts && !this.#closed && this.#slots.size < this.#threads) this.#spawn();
   }
 
-  /** Ends all threads when no job has come for a while. */
+  /** Schedules the end of all threads after IDLE_MS without a job. */
   #awaitIdle(): void {
     if (this.#closed || this.#cancelIdle !== undefined || !this.#isIdle()) return;
     this.#cancelIdle = this.#options.timers.after(IDLE_MS, () => {
@@ -229,7 +229,7 @@ export class WorkerPool {
     if (together.length > 0) return { pendings: together, quick: true };
     const unknown = running.filter(({ quick }) => !quick);
     if (unknown.length >= this.#options.size) return undefined;
-    // A caller's maximum share of the threads: one thread always stays free for other callers.
+    // A caller's maximum share of the threads. One thread always stays available to other callers.
     const most = Math.max(1, this.#options.size - 1);
     const mayServe = (owner: string) =>
       owner === "" || unknown.filter(({ pendings }) => pendings[0]?.caller === owner).length < most;
@@ -239,7 +239,7 @@ export class WorkerPool {
 
   #takeQuick(): Pending[] {
     const batch: Pending[] = [];
-    // Takes at most half of the waiting jobs, so that a second thread gets jobs as well.
+    // Takes at most half of the waiting jobs, so that a second thread gets jobs too.
     const most = Math.min(MAX_TOGETHER, Math.ceil(this.#quick.size / 2));
     for (let chars = 0; batch.length < most && chars < MAX_TOGETHER_CHARS; ) {
       const pending = takeUncancelled(this.#quick, () => true);
@@ -312,13 +312,13 @@ export class WorkerPool {
   ): Promise<void> {
     if (job?.pending.onCpu !== undefined) {
       const nowMs = await this.#cpuOf(worker);
-      // A thread that does not tell its processor time ran without a pause, so the run time stands for it.
+      // Without a processor time from the thread, the run time counts, because the thread ran without a pause.
       job.pending.onCpu(nowMs === undefined ? job.ranMs : Math.max(0, nowMs - usedMs));
     }
     await worker.terminate();
   }
 
-  /** Returns the processor time of a thread in milliseconds; undefined if the thread does not tell it in time. */
+  /** Returns the processor time of a thread in milliseconds; undefined if the thread does not answer in time. */
   async #cpuOf(worker: Worker): Promise<number | undefined> {
     const told = worker.cpuUsage().then(
       ({ user, system }) => (user + system) / 1000,

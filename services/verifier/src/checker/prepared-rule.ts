@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { type QuickSchema, readQuickSchema } from "@depute/wire/json-schema";
 import type { OutputRule } from "../rules/verify-output.ts";
 
-/** An output rule in the forms that the checker needs. The rule is prepared once and used for all outputs. */
+/** An output rule in the forms that the checker needs, prepared once for all outputs. */
 export interface PreparedRule {
   /** JSON of the rule. Equal rules have equal text, so they share one compiled rule in the cache. */
   readonly text: string;

@@ -4,18 +4,18 @@ import { WeightedLru } from "../weighted-lru.ts";
 export const QUICK_MS = 50;
 
 /**
- * Run time in milliseconds from which a quick key is banned. The limit is far above QUICK_MS, because a busy
- * machine or a first compilation also slows a run down.
+ * Run time in milliseconds from which the class bans a quick key. The limit is far above QUICK_MS, because a busy
+ * machine or a first compilation also slows a run.
  */
 export const SLOW_MS = 250;
 
-/** Maximum number of remembered keys. */
+/** Maximum number of keys in the record. */
 const MAX_KEYS = 10_000;
 
 /**
- * Remembers which schemas and rules ran quickly. Quick jobs have their own thread, so callers with known
- * contracts never wait behind unknown schemas. A quick key that becomes slow is banned. Its run time depends on
- * the value, and a caller could choose slow values to occupy the quick thread.
+ * Records which schemas and rules ran quickly. Quick jobs have a thread of their own, so callers with known contracts
+ * never wait behind unknown schemas. A quick key with a slow run is banned. Its run time depends on the value, and a
+ * caller could choose slow values to occupy the quick thread.
  */
 export class QuickJobs {
   readonly #knownKeys = new WeightedLru<"quick" | "banned">(MAX_KEYS);
@@ -27,7 +27,7 @@ export class QuickJobs {
   /**
    * Records the run time of one job.
    *
-   * @param ms milliseconds; Infinity if the job was stopped
+   * @param ms milliseconds; Infinity if the pool stopped the job
    */
   record(key: string | undefined, ms: number): void {
     if (key === undefined) return;

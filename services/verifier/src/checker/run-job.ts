@@ -19,24 +19,24 @@ import { createRegistry, type RegisterChecks } from "./more-checks.ts";
 const CONTRACT_DIALECT = "draft-07";
 
 /**
- * Capacity of each of the two caches of compiled code, in characters of JSON text. Compiled code is 50 times as
- * large as its JSON text. The two full caches take about 50 MB.
+ * Capacity of each of the two caches of compiled code, in characters of JSON text. Compiled code takes 50 times the
+ * size of its JSON text, so two full caches take about 50 MB.
  */
 const CACHE_CHARS = 512 * 1024;
 
-/** No limits on the shape of outputs: their bytes are bounded and each job has a time limit. */
+/** Outputs have no limit of shape, because their bytes are limited and each job has a time limit. */
 const ANY_SIZE = { maxDepth: Number.POSITIVE_INFINITY, maxValues: Number.POSITIVE_INFINITY };
 
 /** A compiled output rule. */
 type Plan = (output: unknown) => CheckResult;
 
-/** Runs the jobs of one worker. Compiled code is cached under the digest of its schema or rule. */
+/** Runs the jobs of one worker. Caches compiled code under the digest of its schema or rule. */
 export class JobRunner {
   readonly #plans = new WeightedLru<Plan>(CACHE_CHARS);
   readonly #schemas = new WeightedLru<CompiledSchema>(CACHE_CHARS);
   readonly #more: RegisterChecks;
 
-  /** @param more checks in addition to the seven of DelegateOS 6.2 */
+  /** @param more checks besides the seven of DelegateOS 6.2 */
   constructor(more: RegisterChecks) {
     this.#more = more;
   }
@@ -115,8 +115,8 @@ function digest(text: string): string {
 }
 
 function planOf(outputRule: OutputRule, more: RegisterChecks): Plan {
-  // The keys are objects within the parsed rule, compared by identity. The plan references the rule, so the keys stay
-  // valid.
+  // The keys are schema objects inside the parsed rule, compared by identity. The plan holds the rule, so the objects
+  // stay alive.
   const validators = new Map<unknown, Validator>();
   const matchers = new Map<string, Matcher>();
   const engines = {

@@ -24,8 +24,8 @@ import type { Verifier } from "../verifier.ts";
 import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
 /**
- * Verifies an output and signs the result, passed or not. The attestation contains only the output's hash, and
- * so does not reveal the output.
+ * Verifies an output and signs the result, passed or not. The attestation contains the output's hash instead of the
+ * output.
  */
 export async function attestOutput(
   verifier: Verifier,
@@ -76,8 +76,8 @@ export async function attestOutput(
     if (meanwhile !== undefined) return meanwhile;
     await storeAttestation(tx, verifier.log, signed, attestation);
     await insertRequest(tx, key, signed.id, signed.storeTime);
-    // Only outcomes that the delegator or the platform requests are evidence of trust. A worker therefore cannot raise
-    // its own score.
+    // An outcome counts as evidence of trust only if the contract's issuer or the platform requested it. So a worker
+    // cannot raise its own score.
     if (mayActFor(identity, knownContract.contract.issuer)) {
       await pushOutcome(tx, signed.id);
       tx.afterCommit(() => verifier.trust.wake());

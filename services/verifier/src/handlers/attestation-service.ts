@@ -26,7 +26,7 @@ import { verifyAttestationTree } from "./verify-attestation-tree.ts";
 
 const NO_SIGNATURE = "A".repeat(86);
 
-/** Implements AttestationService (DelegateOS 7). */
+/** Handles the calls of AttestationService (DelegateOS 7). */
 export function attestationService(verifier: Verifier): ServiceImpl<typeof AttestationService> {
   const { store, engine, clock, authority } = verifier;
   return {
@@ -97,7 +97,7 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
 }
 
 /**
- * Fills in the fields that the attester may omit.
+ * Fills in the fields that the attester may omit: id, version and creation time.
  *
  * @throws DeputeError INVALID_REQUEST
  */

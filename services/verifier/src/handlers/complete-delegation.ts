@@ -110,8 +110,8 @@ async function requireValidAttestation(
 }
 
 /**
- * Returns the evidence for an attestation that states a failure. Such an attestation has no output to verify, and its
- * signature is already verified.
+ * Returns the evidence for an attestation that states a failure. It has no output to verify, and its signature is
+ * already verified.
  */
 function withoutOutput({ result }: Attestation, { constraints }: TaskContract): Evidence {
   const { maxBudgetMicrocents } = constraints;
@@ -121,7 +121,11 @@ function withoutOutput({ result }: Attestation, { constraints }: TaskContract): 
   };
 }
 
-/** @throws DeputeError VERIFICATION_FAILED */
+/**
+ * Requires that no finding prevents the completion.
+ *
+ * @throws DeputeError VERIFICATION_FAILED
+ */
 function requireNoFault({ id }: Attestation, findings: readonly Finding[], hasSucceeded: boolean): void {
   const faults = faultsOfCompletion(findings, hasSucceeded);
   if (faults === "") return;

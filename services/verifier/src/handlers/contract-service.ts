@@ -41,14 +41,18 @@ import { decomposeContract, getContractLineage, listSubContractsOf } from "./dec
 import { purgeOrganization } from "./purge-organization.ts";
 import { verifyContract } from "./verify-contract.ts";
 
-/** Placeholder for a missing signature, so that the message's other rules can be validated. */
+/** Stands for a missing signature, so that the validation can check the message's other rules. */
 const NO_SIGNATURE = "A".repeat(86);
 
-/** Implements ContractService (DelegateOS 5). */
+/** Handles the calls of ContractService (DelegateOS 5). */
 export function contractService(verifier: Verifier): ServiceImpl<typeof ContractService> {
   const { store, engine, clock, authority } = verifier;
 
-  /** @throws DeputeError if the verifier could not run the contract */
+  /**
+   * Requires that the verifier service can check outputs of the contract.
+   *
+   * @throws DeputeError if the content is invalid or does not compile
+   */
   async function assertUsable(contract: TaskContract, by: CheckCaller): Promise<void> {
     await verifier.checker.compile(validateContract(contract, clock.now(), verifier.names), by);
   }
@@ -130,8 +134,8 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       );
     },
 
-    // Any caller that knows the id may read the contract, because delegatees and verifiers need it. An id has 48 random
-    // bits, too many to guess.
+    // Any caller with the id may read the contract, because delegatees and verifiers need it. An id has 48 random bits,
+    // too many to guess.
     async getContract({ contractId: id }: GetContractRequest, context: HandlerContext) {
       await authority.identify(context);
       return answerOf(await verifier.contracts.get(id));
@@ -160,7 +164,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
 }
 
 /**
- * Fills in the fields that the issuer may omit.
+ * Fills in the fields that the issuer may omit: id, version and creation time.
  *
  * @throws DeputeError INVALID_REQUEST
  */

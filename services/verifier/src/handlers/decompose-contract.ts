@@ -44,7 +44,7 @@ const MAX_PARTS = 10_000;
 
 const MODES = { sequential: DecompositionMode.SEQUENTIAL, parallel: DecompositionMode.PARALLEL } as const;
 
-/** Splits a contract into sub-contracts (DelegateOS 14.3). Either all sub-contracts are stored or none. */
+/** Splits a contract into sub-contracts (DelegateOS 14.3). Stores either all sub-contracts or none. */
 export async function decomposeContract(
   verifier: Verifier,
   request: DecomposeContractRequest,
@@ -162,7 +162,7 @@ export async function listSubContractsOf(
   };
 }
 
-/** Converts a sub-contract to its message. Its owner is the owner of its parent. */
+/** Converts a sub-contract to its message. The organization that owns the parent owns the sub-contract too. */
 function toMessage(
   { contractId, parentId, planId, mode, dependsOn, budget }: SubContractRow,
   { organization }: Owned,
@@ -178,13 +178,13 @@ function toMessage(
   });
 }
 
-/** The id of a plan is its digest, so a replay returns the same id. */
+/** Returns the id of a plan, which is the plan's digest, so a replay returns the same id. */
 function planIdOf({ engine }: Verifier, { parent, mode, parts }: Plan, documents: readonly SignedDocument[]) {
   const body = [parent.id, mode, parts.map(({ dependsOn }, i) => [documents[i]?.digest ?? "", dependsOn])];
   return `plan_${encodeHex(engine.sha256(canonicalBytes(body))).slice(0, 12)}`;
 }
 
-/** Adds the sub-contract's position to the field that an error of the contract names. */
+/** Runs `validate`. In its errors, puts the sub-contract's position before the field. */
 function withPartField<T>(i: number, validate: () => T): T {
   try {
     return validate();

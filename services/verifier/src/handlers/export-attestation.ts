@@ -11,8 +11,8 @@ import {
 import type { Verifier } from "../verifier.ts";
 
 /**
- * Exports an attestation for tools that read in-toto and DSSE. With its signature the verifier states that it
- * stores this attestation.
+ * Exports an attestation for tools that read in-toto and DSSE. The verifier's signature states that the verifier
+ * service stores this attestation.
  */
 export async function exportAttestation(
   { store, engine, keypair, contracts, authority }: Verifier,

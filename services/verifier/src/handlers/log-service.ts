@@ -34,7 +34,7 @@ const KINDS: Record<LogRow["kind"], LogEntryKind> = {
   audit_seal: LogEntryKind.AUDIT_SEAL,
 };
 
-/** Implements LogService, the reads of the transparency log. */
+/** Handles the calls of LogService, which read the transparency log and append to it. */
 export function logService({ store, log, authority, engine }: Verifier): ServiceImpl<typeof LogService> {
   return {
     async getLogHead(_request: GetLogHeadRequest, context: HandlerContext) {
@@ -139,7 +139,7 @@ async function rowOf(tx: ReadTx, subject: GetInclusionProofRequest["subject"]): 
 }
 
 /**
- * Reads the tree size of a request; 0 means the current size.
+ * Returns the tree size that a request names; 0 means the current size.
  *
  * @throws DeputeError LOG_SIZE_UNKNOWN
  */

@@ -56,7 +56,7 @@ import { pushResult } from "../store/trust-outbox.ts";
 import type { Verifier } from "../verifier.ts";
 import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
-/** Maximum number (MAX_ARTIFACTS) and total bytes (MAX_ARTIFACT_BYTES) of the artifacts of one caller. */
+/** Limits of one caller's artifacts: their number (MAX_ARTIFACTS), and their total bytes (MAX_ARTIFACT_BYTES). */
 const MAX_ARTIFACTS = 10_000;
 const MAX_ARTIFACT_BYTES = 1024 ** 3;
 /**
@@ -72,7 +72,7 @@ const VERDICTS: Record<ArtifactVerdict, Verdict> = {
   not_checked: Verdict.NOT_CHECKED,
 };
 
-/** Implements ResultService (Agenta verification_result; NEKTE verify). */
+/** Handles the calls of ResultService (Agenta verification_result; NEKTE verify). */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function resultService(verifier: Verifier): ServiceImpl<typeof ResultService> {
   const { store, engine, clock, authority, log, checker } = verifier;
@@ -146,7 +146,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
           },
         );
       }
-      // A stranger that guesses the content must not learn its owner.
+      // A caller of another organization may have guessed the content, and must not learn its owner.
       const isOwn = identity.local || identity.organization === foundArtifact.organization;
       return isOwn ? foundArtifact : { ...foundArtifact, organization: "" };
     },
@@ -274,7 +274,7 @@ function toChecked({ artifactType, uri, verdict }: VerifiedPiece) {
   return { artifactType, uri: uri.slice(0, 256).toWellFormed(), verdict: VERDICTS[verdict] };
 }
 
-/** Converts the result to Agenta's JSON, the form that the log records. */
+/** Converts a result to Agenta's JSON, whose canonical form the transparency log records. */
 function toDocument(result: Parameters<typeof encode<typeof VerificationResultSchema>>[1]) {
   try {
     const json = encode(VerificationResultSchema, result) as JsonObject;
@@ -294,7 +294,7 @@ function fromDocument(document: string) {
 }
 
 /**
- * Checks that no purge deleted a result with this id, or the final result of this receipt.
+ * Requires that no purge deleted a result with this id, or the final result of this receipt.
  *
  * @throws DeputeError REQUEST_ID_REUSED, VERIFICATION_FINAL
  */
@@ -308,7 +308,11 @@ async function requireUnpurged(
   if (await isPurged(tx, "receipt", receiptId)) throw isFinal("");
 }
 
-/** @param verificationId the final verification; empty if it was purged */
+/**
+ * Returns the error for a receipt with a final result.
+ *
+ * @param verificationId the final verification; empty if it was purged
+ */
 function isFinal(verificationId: string): DeputeError {
   return new DeputeError(
     ErrorReason.VERIFICATION_FINAL,

@@ -72,14 +72,14 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
   [ReviewVerdict.REJECTED]: "rejected",
 };
 
-/**
- * Maximum number of reviews that are read for one page. With this limit, a selective filter does not cause a
- * read of the whole queue.
- */
+/** Maximum number of reviews that one page examines, so that a selective filter does not read the whole queue. */
 const MAX_LOOKED_AT = 2000;
 const POLL_MS = 5_000;
 
-/** ReviewService: reviews for DelegateOS 6.6, for CAP's overseer and for Agenta's approval before start. */
+/**
+ * Handles the calls of ReviewService: reviews for DelegateOS 6.6, for CAP's overseer and for Agenta's approval before
+ * start.
+ */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewService> {
   const { store, clock, timers, bus, authority, reviews, stopping } = verifier;
@@ -106,7 +106,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         author: request.author,
         reviewers: request.reviewers,
         escalationReviewers: request.escalationReviewers,
-        // Absent if empty, so that a repeated request of an earlier version keeps its digest.
+        // Undefined if empty, so that the request keeps the digest of versions without this field.
         reviewerRoles: request.reviewerRoles.length > 0 ? ["operator"] : undefined,
         contentReference: referenceOf(request.contentReference),
         timeoutMs: (request.timeout && durationMs(request.timeout)) || DEFAULT_REVIEW_TIMEOUT_MS,
@@ -231,7 +231,7 @@ function wordOf<Word extends string>(words: Record<Word, number>, value: number)
 }
 
 /**
- * Returns the reviewer on whose behalf the call decides a review or asks a question.
+ * Returns the reviewer for whom the call decides a review or asks a question.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED
  */
@@ -252,8 +252,8 @@ function referenceMessage({ uri, digest, mediaType }: ContentReference) {
 }
 
 /**
- * Maximum number of JSON values that are sent as a message. Larger content is sent as text, because encoding a message
- * would block the event loop.
+ * Maximum number of JSON values in content that a response carries as a message. Larger content travels as text,
+ * because its encoding would block the event loop.
  */
 const MAX_CONTENT_VALUES = 4096;
 

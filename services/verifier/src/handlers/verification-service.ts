@@ -23,7 +23,7 @@ const METHODS: Record<VerificationSpec["method"], VerificationMethod> = {
   human_review: VerificationMethod.HUMAN_REVIEW,
 };
 
-/** Implements VerificationService (DelegateOS 6 and 10.3). */
+/** Handles the calls of VerificationService (DelegateOS 6 and 10.3). */
 export function verificationService(verifier: Verifier): ServiceImpl<typeof VerificationService> {
   const { contracts, checker, authority } = verifier;
   return {

@@ -44,12 +44,12 @@ const OUTCOMES: Record<Outcome, TreeOutcome> = {
   inconclusive: TreeOutcome.INCONCLUSIVE,
 };
 
-/** Maximum number of attestations whose outputs are verified concurrently. */
+/** Maximum number of attestations in one batch of concurrent verifications. */
 const AT_ONCE = 32;
 
 /**
- * Verifies an attestation and all its descendants. The rules are Depute's own, because DelegateOS 7.3 defers trees to
- * its version 0.2.
+ * Verifies an attestation and all its descendants. Depute's choice of rules, because DelegateOS 7.3 defers trees to its
+ * version 0.2.
  */
 export async function verifyAttestationTree(
   verifier: Verifier,
@@ -90,7 +90,7 @@ export async function verifyAttestationTree(
     const some: Promise<ReturnType<typeof answerOf>>[] = [];
     for (const [i, node] of nodes.slice(at, at + AT_ONCE).entries()) {
       const answer = verifyNode(node, at + i === 0 ? rootOutput : undefined);
-      // A rejection of this promise is reported by Promise.all below; until then it must not count as unhandled.
+      // Promise.all below handles a rejection. This handler only prevents an unhandled rejection before that.
       answer.catch(() => {});
       some.push(answer);
       await yieldToEventLoop();
@@ -106,7 +106,7 @@ function signatureFinding({ engine }: Verifier, attestation: Attestation): TreeF
   return verified.ok ? passed("signature") : failed("signature", verified.refusal.detail);
 }
 
-/** Whether outputs passed according to the verifier's own attestations, by contract and output hash. */
+/** Whether an output passed according to the verifier's own attestations, by contract and output hash. */
 type OwnVerdicts = ReadonlyMap<string, boolean>;
 
 function ownVerdictsOf({ keypair }: Verifier, nodes: readonly CollectedNode[]): OwnVerdicts {
@@ -177,7 +177,7 @@ function totalsOf(nodes: readonly CollectedNode[]): Map<string, bigint> {
     cost: result.costMicrocents,
   }));
   const sorted = parentsFirst(costs);
-  // A cycle cannot occur, because children are stored before their parents.
+  // A cycle cannot occur, because the store requires children before their parents.
   if (sorted === undefined) throw new Error("stored attestations form a cycle");
   return totalCosts(sorted);
 }

@@ -49,9 +49,9 @@ export async function verifyAttestation(
 /** The results of the steps of DelegateOS 7.3 for an attestation. */
 export interface Examination {
   findings: Finding[];
-  /** Result of verifying the output; undefined if there was none. */
+  /** Result of verifying the output; undefined if no output was found, or while a review is pending. */
   verification: CheckResult | undefined;
-  /** The review whose decision is still pending; empty for none. */
+  /** The id of the pending review; empty for none. */
   reviewId: string;
 }
 
@@ -112,7 +112,7 @@ async function subjectOf({ store }: Verifier, { subject }: VerifyAttestationRequ
   throw invalid("subject", "needs an id or an attestation");
 }
 
-/** An output, or the reason why it does not match the attestation. */
+/** The output that an attestation covers, or the reason why none matches it. */
 type FoundOutput =
   | { canonical: string; hash: string; fault: undefined }
   | { canonical: undefined; hash: string; fault: string };

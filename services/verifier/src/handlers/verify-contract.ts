@@ -13,7 +13,7 @@ import type { TaskContract } from "../rules/documents.ts";
 import { getContract } from "../store/contracts.ts";
 import type { Verifier } from "../verifier.ts";
 
-/** Verifies a contract's signature and its content. A failed signature does not stop the check of the content. */
+/** Verifies a contract's signature and content. Checks the content even if the signature is invalid. */
 export async function verifyContract(
   verifier: Verifier,
   { subject }: VerifyContractRequest,
@@ -41,7 +41,10 @@ export async function verifyContract(
   };
 }
 
-/** Returns the reason why a contract with this content could not be created. Overload errors are thrown instead. */
+/**
+ * Returns the reason why a contract with this content could not be created; undefined if it could. Throws errors of
+ * overload.
+ */
 async function contentFault(
   { checker, clock, names }: Verifier,
   contract: TaskContract,

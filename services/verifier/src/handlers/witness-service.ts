@@ -38,7 +38,7 @@ import {
 } from "../store/witnessed-platforms.ts";
 import type { Verifier } from "../verifier.ts";
 
-/** Implements WitnessService. */
+/** Handles the calls of WitnessService. */
 export function witnessService(verifier: Verifier): ServiceImpl<typeof WitnessService> {
   const { store, authority, engine, clock, maxWitnessedPlatforms: max } = verifier;
   return {
@@ -95,7 +95,11 @@ function readsAll(identity: Identity): boolean {
   return identity.local || hasRole(identity, "auditor") || hasRole(identity, "operator");
 }
 
-/** @throws DeputeError CALLER_NOT_ALLOWED for an auditor of one organization */
+/**
+ * Requires that the caller may read the records of all platforms.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED, also for an auditor of one organization
+ */
 function assertReadsAll(identity: Identity): void {
   if (readsAll(identity)) return;
   throw new DeputeError(
@@ -104,10 +108,14 @@ function assertReadsAll(identity: Identity): void {
   );
 }
 
-/** Returns the changed record, or undefined for a head of the kept state. Throws as `advance`. */
+/** Returns the changed record; undefined if the head shows the kept state. Throws the errors of `advance`. */
 type Publish = (kept: WitnessedRow, now: number) => WitnessedRow | undefined;
 
-/** @throws DeputeError SIGNATURE_INVALID */
+/**
+ * Verifies the signature of the head in a request, and returns the function that records it.
+ *
+ * @throws DeputeError SIGNATURE_INVALID
+ */
 function publisher(engine: CryptoEngine, request: PublishLogHeadRequest): Publish {
   const { head } = request;
   switch (head.case) {

@@ -11,8 +11,8 @@ import { insertCharge, sumCharges, updateCharge } from "../store/judge-results.t
 import type { JudgeOutcome, JudgeRun } from "./judge.ts";
 
 /**
- * GRACE_S: seconds by which a reservation outlives the judge run. MAX_LIFETIME_S: maximum lifetime of a reservation
- * that SpendService allows.
+ * Seconds by which a reservation outlives the judge run (GRACE_S). The longest lifetime of a reservation, by
+ * SpendService's contract (MAX_LIFETIME_S).
  */
 const GRACE_S = 60;
 const MAX_LIFETIME_S = 86_400;
@@ -28,18 +28,18 @@ export interface ChargeDeps {
 /** The contract and the token that pay for a judge run. */
 export interface Payer {
   readonly contract: TaskContract;
-  /** The issuer's token that pays. Without a token, the cost counts only against the contract's budget. */
+  /** The issuer's token that pays. Without a token, only the contract's budget bounds the cost. */
   readonly token: SerializedDCT | undefined;
 }
 
 /**
- * Runs a judge and charges the contract's issuer. The function first reserves the maximum cost on the contract and on
- * every block of the token. Afterwards it charges the actual cost. If the actual cost is unknown, for example after a
- * crash, the whole reservation is charged.
+ * Runs a judge and charges the contract's issuer. First reserves the maximum cost on the contract and on every block of
+ * the token. Afterwards charges the actual cost. If that is unknown, for example after a crash, the whole reservation
+ * is charged.
  *
  * @param keep stores the result in the transaction of the charge
  * @throws DeputeError BUDGET_EXCEEDED, CALLER_NOT_ALLOWED (the token is not the issuer's), TOKEN_DENIED,
- *   LIMIT_EXCEEDED: in these cases no question was sent
+ * LIMIT_EXCEEDED: in these cases no question was sent
  */
 export async function runAndCharge(
   deps: ChargeDeps,
@@ -90,7 +90,10 @@ async function assertAffordable(tx: WriteTx, { id, constraints }: TaskContract):
   );
 }
 
-/** Reserves the maximum cost under a token. The returned function charges the actual cost and never throws. */
+/**
+ * Reserves the maximum cost under a token. Returns the function that charges the actual cost; that function never
+ * throws.
+ */
 async function reserve(
   { tokens, spend, logger }: ChargeDeps,
   issuer: string,
@@ -98,7 +101,7 @@ async function reserve(
   ceiling: number,
   limitMs: number,
 ): Promise<(cost: number) => Promise<void>> {
-  // A free judge run needs no reservation.
+  // A run without a token, or without a cost, needs no reservation.
   if (token === undefined || ceiling === 0) return async () => {};
   const ownOptions = () => ({ headers: ownHeaders("") });
   const { delegatee, result } = await tokens.inspectToken({ token }, ownOptions());
@@ -121,11 +124,11 @@ async function reserve(
   const reservationId = reservation?.id ?? "";
   return async (cost) => {
     try {
-      // Charges no more than was reserved, because an endpoint may report more tokens than are possible.
+      // Charges at most the reserved amount, because an endpoint may report more tokens than are possible.
       const amountMicrocents = BigInt(Math.min(cost, ceiling));
       await spend.commitSpend({ reservationId, amountMicrocents }, ownOptions());
     } catch (err) {
-      // If the charge fails, the reservation counts in full at its expiry.
+      // After a failed charge, the reservation counts in full, even after its expiry.
       logger.warn({ err, reservation: reservationId }, "charge of a judge failed");
     }
   };

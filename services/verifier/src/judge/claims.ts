@@ -6,13 +6,12 @@ import { findJudgeResult, type JudgeResultKey } from "../store/judge-results.ts"
 import type { JudgeOutcome } from "./judge.ts";
 
 /**
- * Milliseconds for which a claim is in force. After this time, another process may claim the judge run of a lost
- * process.
+ * Milliseconds for which a claim is in force after its last extension. Then another process may claim the judge run.
  */
 export const CLAIM_MS = 3_000;
 /** Milliseconds between two extensions of a claim. */
 const EXTEND_MS = 1_000;
-/** Milliseconds between two checks of a judge run that another process has claimed. */
+/** Milliseconds between two checks whether another process has finished a judge run. */
 const LOOK_MS = 200;
 
 interface JudgeClaimsOptions {
@@ -23,8 +22,9 @@ interface JudgeClaimsOptions {
 }
 
 /**
- * Ensures that one replica at a time asks the models about an output. A claim is a row that expires unless its process
- * extends it. A process that was stopped beyond its claim may ask a second time. Only the first stored result counts.
+ * Ensures that one replica at a time sends the questions about an output. A claim is a row that expires unless its
+ * process extends it. A process that was suspended beyond its claim may ask a second time. Only the first stored result
+ * counts.
  */
 export class JudgeClaims {
   readonly #options: JudgeClaimsOptions;
@@ -37,7 +37,7 @@ export class JudgeClaims {
    * Runs a judge, or waits for the result of another replica.
    *
    * @param signal ends the wait
-   * @param run asks the models, and stores their result
+   * @param run sends the questions, and stores the result
    */
   async once(
     key: JudgeResultKey,
@@ -56,8 +56,8 @@ export class JudgeClaims {
   }
 
   /**
-   * Returns the stored outcome of a judge's run. If none is stored, this method claims the run. The method then returns
-   * whether the claim succeeded; false means that another claim is in force.
+   * Returns the stored outcome of a judge run. Without one, claims the run, and returns whether the claim succeeded:
+   * false if another claim is in force.
    */
   #take(claim: JudgeClaim): Promise<JudgeOutcome | boolean> {
     const { store, clock } = this.#options;
@@ -85,7 +85,7 @@ export class JudgeClaims {
     }
   }
 
-  /** Extends a claim from time to time. The returned function ends the extensions. */
+  /** Extends a claim every EXTEND_MS. The returned function ends the extensions. */
   #extendWhileRunning(claim: JudgeClaim): () => void {
     const { store, clock, timers, log } = this.#options;
     let cancel = () => {};

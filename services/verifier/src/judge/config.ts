@@ -4,17 +4,17 @@ import { textOfFile } from "@depute/service";
 /** One configured endpoint of a model provider. */
 export interface JudgeEndpoint {
   models: readonly string[];
-  /** The API whose request and response format the endpoint uses. */
+  /** The API whose request and response formats the endpoint has. */
   style: "openai" | "anthropic";
   url: URL;
   /** The API key; empty if the endpoint needs none. */
   key: string;
-  /** Price in microcents per million tokens; 1 USD is 100,000,000 microcents. */
+  /** Prices in microcents per million tokens, for input and for output; 1 USD is 100,000,000 microcents. */
   inputPrice: number;
   outputPrice: number;
 }
 
-/** Reports an invalid configuration of judges; the message says how to fix it. */
+/** Thrown for an invalid configuration of judges. The message says how to correct it. */
 export class JudgeConfigError extends Error {
   override readonly name = "JudgeConfigError";
 }

@@ -28,14 +28,14 @@ export interface JudgeOptions {
 }
 
 export interface JudgeOutcome {
-  /** The judge's result. If it is undefined, `problem` gives the reason. */
+  /** The judge's result; if undefined, `problem` is the reason. */
   result: CheckResult | undefined;
   problem: string;
   /** Cost in microcents; a run without a result may have a cost too. */
   cost: number;
 }
 
-/** A prepared judge run. The caller reserves `ceiling` before it calls `ask`. */
+/** A prepared judge run. Reserve `ceiling` before you call `ask`. */
 export interface JudgeRun {
   /** Maximum cost in microcents. */
   readonly ceiling: number;
@@ -45,11 +45,11 @@ export interface JudgeRun {
   readonly ask: (signal: AbortSignal) => Promise<JudgeOutcome>;
 }
 
-/** Asks models to score outputs (DelegateOS 6.5). */
+/** Sends outputs to models, which score them (DelegateOS 6.5). */
 export class Judge {
   readonly #options: JudgeOptions;
   readonly #waiting: (() => void)[] = [];
-  /** Active judge runs by key. */
+  /** Running judge runs by key. */
   readonly #running = new Map<string, Promise<JudgeOutcome>>();
   #open = 0;
 
@@ -57,7 +57,7 @@ export class Judge {
     this.#options = options;
   }
 
-  /** True if an endpoint for the model is configured. */
+  /** Whether an endpoint for the model is configured. */
   has(model: string): boolean {
     return this.#options.judges.has(model);
   }
@@ -76,7 +76,7 @@ export class Judge {
     const prompt = judgePrompt(contract, output, judgeSpec.rubric);
     return {
       ceiling: Math.min(Number.MAX_SAFE_INTEGER, judgeSpec.evaluations * ceilingOf(endpoint, prompt)),
-      // In the worst case a question waits until all earlier questions in the queue are answered.
+      // In the worst case, a question waits for the answers to all questions before it in the queue.
       limitMs: this.#options.timeoutMs * (1 + Math.ceil(this.#options.maxWaiting / this.#options.maxOpen)),
       ask: (signal) => this.#judge(contract.id, judgeSpec, endpoint, prompt, signal),
     };
@@ -127,8 +127,8 @@ export class Judge {
   }
 
   /**
-   * Refuses a run unless the queue has room for all its questions. This check precedes the first question, which has a
-   * cost.
+   * Refuses a run unless the queue has room for all its questions. Call this method before the first question, which
+   * has a cost.
    */
   #assertRoom(questions: number): void {
     const { maxOpen, maxWaiting } = this.#options;
@@ -150,7 +150,7 @@ export class Judge {
     const cancel = timers.after(timeoutMs, () => limit.abort());
     try {
       if (signal.aborted) return { text: undefined, cost: 0, problem: "the call ended" };
-      // A sent question has a cost, so the end of the caller's call does not abort the question.
+      // A sent question has a cost. So the question continues even if the caller's call ends.
       return await askModel(endpoint, question, limit.signal);
     } finally {
       cancel();

@@ -1,9 +1,9 @@
 import type { JudgeEndpoint } from "./config.ts";
 
-/** Maximum length of an answer in tokens: a score and a brief explanation. */
+/** Maximum length of an answer in tokens, enough for a score and a brief explanation. */
 export const MAX_ANSWER_TOKENS = 1024;
 
-/** Maximum number of tokens that an endpoint counts in addition to the prompt, for roles and delimiters. */
+/** Maximum number of tokens that an endpoint counts besides the prompt, for roles and delimiters. */
 const MAX_FRAME_TOKENS = 64;
 
 /** Maximum size of a response body in bytes. */
@@ -20,13 +20,13 @@ export interface Answer {
   text: string | undefined;
   /** The cost in microcents. If the endpoint reports no usage, this is the maximum cost. */
   cost: number;
-  /** The reason why `text` is undefined. The reason never quotes the endpoint. */
+  /** The reason why `text` is undefined. It never quotes the endpoint. */
   problem?: string;
 }
 
 /**
  * Sends one question to a model. Returns failures instead of throwing, because a failed question may have a cost.
- * Redirects are refused, because they may lead to hosts that the settings do not allow.
+ * Refuses redirects, because they may lead to hosts that the settings do not allow.
  */
 export async function askModel(
   endpoint: JudgeEndpoint,
@@ -43,7 +43,7 @@ export async function askModel(
       body: JSON.stringify(bodyOf(question)),
     });
     const body = await readBody(response);
-    // A question that the endpoint refused costs nothing.
+    // An error status means that the endpoint refused the question, which then costs nothing.
     if (!response.ok) return { text: undefined, cost: 0, problem: `status ${response.status}` };
     const { text, input, output } = readAnswer(endpoint, JSON.parse(body));
     const cost = input === undefined || output === undefined ? ceiling : costOf(endpoint, input, output);
@@ -55,8 +55,8 @@ export async function askModel(
 }
 
 /**
- * The maximum cost of one answer in microcents. A token has at least one byte, so the prompt's number of bytes
- * bounds its number of tokens. MAX_FRAME_TOKENS bounds the tokens that the API adds.
+ * Returns the maximum cost of one answer in microcents. A token has at least one byte, so the prompt's bytes bound its
+ * tokens. MAX_FRAME_TOKENS bounds the tokens that the API adds.
  */
 export function ceilingOf(endpoint: JudgeEndpoint, prompt: string): number {
   return costOf(endpoint, Buffer.byteLength(prompt) + MAX_FRAME_TOKENS, MAX_ANSWER_TOKENS);

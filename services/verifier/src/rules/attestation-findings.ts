@@ -1,17 +1,17 @@
 import type { CheckResult } from "./check-result.ts";
 
-/** The steps of DelegateOS 7.3, in their order. */
+/** The steps of DelegateOS 7.3, in the document's order. */
 export const STEPS = ["signature", "output", "verification", "cost"] as const;
 export type Step = (typeof STEPS)[number];
 
 export interface Finding {
   step: Step;
   passed: boolean;
-  /** Text that explains the fault; empty if the step passed. */
+  /** The explanation of the fault; empty if the step passed. */
   details: string;
 }
 
-/** Facts about an attestation. The findings are derived from them. */
+/** The facts about an attestation from which the findings follow. */
 export interface Evidence {
   /** The fault of the signature; undefined if the signature is valid. */
   signatureFault: string | undefined;
@@ -27,7 +27,7 @@ export interface Evidence {
   maxBudgetMicrocents: number;
 }
 
-/** Returns one finding for each step: all steps are reported, even if one failed. */
+/** Returns one finding for each step, even after a step that failed. */
 export function findingsOf(evidence: Evidence): Finding[] {
   const { costMicrocents: cost, maxBudgetMicrocents: budget } = evidence;
   return [
@@ -42,12 +42,11 @@ export function findingsOf(evidence: Evidence): Finding[] {
 }
 
 /**
- * The steps that an attestation of a failure must pass. The other steps need an output, and a failure has no
- * output.
+ * The steps that an attestation of a failure must pass. The other steps need an output, which a failure does not have.
  */
 const STEPS_OF_FAILURE: readonly Step[] = ["signature", "cost"];
 
-/** The reasons, as text, why an attestation cannot end its delegation; empty if the attestation can. */
+/** Returns the reasons, as text, why an attestation cannot end its delegation; empty if it can. */
 export function faultsOfCompletion(findings: readonly Finding[], hasSucceeded: boolean): string {
   return findings
     .filter(({ step, passed }) => !passed && (hasSucceeded || STEPS_OF_FAILURE.includes(step)))
@@ -64,7 +63,7 @@ function finding(step: Step, fault: string | undefined): Finding {
   return { step, passed: fault === undefined, details: fault ?? "" };
 }
 
-/** An output in the form that is compared. */
+/** An output in the form in which the rules compare it. */
 interface Output {
   /** Canonical JSON. */
   canonical: string;
@@ -72,14 +71,14 @@ interface Output {
   hash: string;
 }
 
-/** The output and the hash from the attestation, and the output from the request. */
+/** The attestation's output and hash, and the output in the request. */
 export interface OutputClaim {
   heldOutput: Output | undefined;
   hash: string | undefined;
   sent: Output | undefined;
 }
 
-/** The reason why no output matches the attestation; undefined if an output matches. */
+/** Returns the reason why no output matches the attestation; undefined if an output matches. */
 export function outputFault({ heldOutput, hash, sent: sentOutput }: OutputClaim): string | undefined {
   if (heldOutput === undefined && hash === undefined)
     return "the attestation holds neither an output nor its hash";

@@ -1,6 +1,6 @@
 import type { Step } from "./attestation-findings.ts";
 
-/** Maximum size of one tree: numbers of attestations, links and levels, and characters of all documents. */
+/** Maximum size of one tree: attestations (nodes), links and levels, and the characters of all documents. */
 export const TREE_LIMITS = { nodes: 2000, links: 8000, levels: 32, chars: 64 * 1024 * 1024 } as const;
 
 export type TreeStep = Step | "budget" | "authority";
@@ -12,14 +12,13 @@ export interface TreeFinding {
   details: string;
 }
 
-/** The data of an attestation from which costs and budgets are computed. */
+/** The data of an attestation from which the rules compute costs. */
 export interface CostNode {
   id: string;
   /** Ids of the child attestations. */
   children: readonly string[];
   /**
-   * The delegation that caused the cost. If several attestations state the cost of one delegation, the cost
-   * counts once.
+   * The delegation that caused the cost. The cost of one delegation counts once, even if several attestations state it.
    */
   delegation: string;
   cost: number;
@@ -72,7 +71,7 @@ function sumOf(set: Uint32Array, byPlace: readonly bigint[]): bigint {
 }
 
 /**
- * Sorts nodes so that parents come before their children, as totalCosts requires. Returns undefined if there is a
+ * Sorts nodes so that parents come before their children, as totalCosts requires. Returns undefined if the graph has a
  * cycle.
  */
 export function parentsFirst<T extends Pick<CostNode, "id" | "children">>(

@@ -11,20 +11,20 @@ import type { CryptoEngine } from "@depute/dct";
 import { MAX_CLOCK_SKEW_MS } from "./contract-validation.ts";
 import type { Attestation } from "./documents.ts";
 
-/** Maximum size of an output in bytes of JSON, checked before any other step. */
+/** Maximum size of an output in bytes of JSON. The service checks it before any other step. */
 export const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 /**
- * Maximum size of an output within an attestation, in bytes of canonical JSON. On arrival an attestation is made
- * canonical and hashed several times. For a larger output it contains only the hash.
+ * Maximum size of an output within an attestation, in bytes of canonical JSON. A larger output is represented by its
+ * hash, because the service canonicalizes and hashes an attestation several times.
  */
 export const MAX_HELD_OUTPUT_BYTES = 512 * 1024;
 
 /**
- * Checks the rules for attestations that the message cannot express (DelegateOS 7.1). The time must not be in the
+ * Requires the rules for attestations that the contract cannot express (DelegateOS 7.1). The time must not be in the
  * future. The output must be within the limit and match its hash. The children must be distinct.
  *
- * @param now milliseconds since the Unix epoch
+ * @param now epoch milliseconds
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
 export function validateAttestation(attestation: Attestation, now: number, engine: CryptoEngine): void {

@@ -25,10 +25,7 @@ import {
 /** The implementation of one check (DelegateOS 6.2). A check may throw CheckNotRun. */
 export type CheckFunction = (output: unknown, params?: unknown) => CheckResult;
 
-/**
- * Compiles users' patterns and schemas. Only worker threads have an implementation, because users' code may block its
- * thread.
- */
+/** Compiles users' patterns and schemas. Only worker threads implement it, because users' code may block its thread. */
 export interface CheckEngines {
   matcher(pattern: string, flags: string): Matcher;
   validator(schema: unknown): Validator;
@@ -46,19 +43,27 @@ export class CheckFunctionRegistry {
   /**
    * Registers a check.
    *
-   * @param params validates the check's parameters when a contract is created; by default all parameters are accepted
+   * @param params validates the check's parameters when a contract is created; by default accepts all parameters
    */
   register(name: string, fn: CheckFunction, params: ParamsRule = () => undefined): void {
     if (name === "" || this.#entries.has(name)) throw new Error(`cannot register the check "${name}"`);
     this.#entries.set(name, { fn, params });
   }
 
-  /** @throws DeputeError UNKNOWN_CHECK */
+  /**
+   * Returns the implementation of a check.
+   *
+   * @throws DeputeError UNKNOWN_CHECK
+   */
   get(name: string): CheckFunction {
     return this.#entry(name).fn;
   }
 
-  /** @throws DeputeError UNKNOWN_CHECK */
+  /**
+   * Returns the rule for a check's parameters.
+   *
+   * @throws DeputeError UNKNOWN_CHECK
+   */
   paramsRule(name: string): ParamsRule {
     return this.#entry(name).params;
   }

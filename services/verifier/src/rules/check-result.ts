@@ -7,12 +7,15 @@ export interface CheckResult {
   details?: string;
 }
 
-/** Maximum length of details in characters. Details may quote member names of an untrusted output. */
+/**
+ * Maximum length of details in characters. Details may quote member names of an untrusted output, so their length is
+ * bounded.
+ */
 export const MAX_DETAILS = 2000;
 
 /**
- * Thrown if a check cannot run: unknown name, unusable parameters, or a schema with endless recursion. The
- * output has then not passed, even if the contract's other rules would accept it.
+ * Thrown if a check cannot run: unknown name, unusable parameters, or a schema with endless recursion. The output has
+ * then not passed, even if the contract has an expectedResult.
  */
 export class CheckNotRun extends Error {
   override readonly name = "CheckNotRun";

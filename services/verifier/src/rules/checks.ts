@@ -3,9 +3,9 @@ import { CheckNotRun, type CheckResult } from "./check-result.ts";
 import { subjectOf, valueAt } from "./field-path.ts";
 
 /**
- * The seven checks of DelegateOS 6.2. Each check returns a result for every output and never throws. A result
- * has exactly the members that DelegateOS defines for its check, because `expectedResult` is compared with all
- * of them. regex_match and json_schema have a score; a failed json_schema also has details.
+ * The seven checks of DelegateOS 6.2. Each returns a result for every output. A result has exactly the members that
+ * DelegateOS defines for its check, because `expectedResult` is compared with all of them. regex_match and json_schema
+ * have a score; a failed json_schema also has details.
  */
 
 /** A compiled pattern. */
@@ -13,7 +13,7 @@ export interface Matcher {
   test(text: string): boolean;
 }
 
-/** Validates a value against a schema; returns the fault, or undefined if the value fits. */
+/** Validates a value against a schema. Returns the fault; undefined if the value fits. */
 export type Validator = (value: unknown) => string | undefined;
 
 /**
@@ -66,8 +66,8 @@ export function exitCode(output: unknown, expected: number): CheckResult {
 }
 
 /**
- * `output_equals`: output and expected value have the same canonical JSON. The order of members is ignored, and `1.0`
- * equals `1`.
+ * `output_equals`: output and expected value have the same canonical JSON. So the order of members does not matter, and
+ * `1.0` equals `1`.
  */
 export function outputEquals(output: unknown, expected: unknown): CheckResult {
   return { passed: sameJson(output, expected) };

@@ -2,14 +2,14 @@ import { invalid, parseTime } from "@depute/core";
 import type { TaskContract } from "./documents.ts";
 import { type Compilable, type ContractNames, validateSpec } from "./spec-validation.ts";
 
-/** Maximum accepted clock skew of a document's time, in milliseconds. */
+/** Maximum time by which a document's time may be after this service's clock, in milliseconds. */
 export const MAX_CLOCK_SKEW_MS = 5 * 60_000;
 
 /**
- * Validates a contract, but does not compile its schemas and patterns (DelegateOS 5.1, 6.1 to 6.4). The rules of the
- * message check lengths, patterns and ranges of single members.
+ * Validates a contract without compiling its schemas and patterns (DelegateOS 5.1, 6.1 to 6.4). The message's own rules
+ * check lengths, patterns and ranges of single members.
  *
- * @param now milliseconds since the Unix epoch
+ * @param now epoch milliseconds
  * @returns the schemas and patterns to compile
  * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, naming the faulty field
  */

@@ -9,7 +9,7 @@ export type DecompositionMode = "sequential" | "parallel";
 /** One sub-contract of a plan. */
 export interface Part {
   contract: TaskContract;
-  /** Ids of the sub-contracts that must be completed before this sub-contract begins. */
+  /** Ids of the sub-contracts that must be complete before this one begins. */
   dependsOn: readonly string[];
 }
 
@@ -20,10 +20,10 @@ export interface Plan {
 }
 
 /**
- * Checks that a plan lies within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so Depute
+ * Requires that a plan is within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so Depute
  * applies the rules of attenuation. The sub-contracts share the parent's budget, time, capabilities and chain depth.
- * Each sub-contract reduces the depth by one, as a delegation does. Its deadline must not be before the deadlines of
- * its dependencies.
+ * Each sub-contract reduces the depth by one, as a delegation does. Its deadline must not precede the deadlines of its
+ * dependencies.
  *
  * @returns the dependencies of each sub-contract by its id
  * @throws DeputeError INVALID_REQUEST, naming the faulty field, BUDGET_EXCEEDED
@@ -59,14 +59,14 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
 }
 
 /**
- * Checks that the budgets of the sub-contracts fit into the parent's remaining budget.
+ * Requires that the budgets of the sub-contracts fit into the parent's remaining budget.
  *
- * @param plannedBudget microcents of the parent's budget that earlier plans use
+ * @param plannedBudget microcents of the parent's budget that earlier plans take
  * @throws DeputeError BUDGET_EXCEEDED
  */
 export function assertBudget(parent: TaskContract, parts: readonly Part[], plannedBudget: number): void {
   const allowed = parent.constraints.maxBudgetMicrocents - plannedBudget;
-  // A budget may be as large as 2^53-1, so the sum is computed with bigints.
+  // A budget may be as large as 2^53-1, so this code sums bigints.
   const needed = parts.reduce(
     (sum, { contract }) => sum + BigInt(contract.constraints.maxBudgetMicrocents),
     0n,

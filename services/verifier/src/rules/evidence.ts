@@ -41,17 +41,17 @@ export interface Terms {
   /** The minimum score of a pass. */
   minimumScore: number;
   /**
-   * The third parties that the buyer's request accepts. With an empty list, the buyer accepts any verifier of a
-   * proven organization.
+   * The third parties that the buyer's request accepts. If empty, the buyer accepts any verifier of a proven
+   * organization.
    */
   acceptableVerifiers: readonly string[];
 }
 
 /**
- * Checks a piece of evidence against its digest.
+ * Returns the verdict on a piece of evidence by its digest.
  *
  * @param isStored true if the store has bytes with the digest
- * @param fetched digest of the content at the address; empty if the fetch failed, undefined if there was no fetch
+ * @param fetched digest of the content at the URI; empty if the fetch failed, undefined without a fetch
  * @throws DeputeError INVALID_REQUEST if Depute does not support the form of the digest
  */
 export function verifyArtifact(
@@ -81,7 +81,7 @@ export function verifyArtifact(
   return digest === undefined || text === digest ? "matches" : "differs";
 }
 
-/** The digests of those pieces of evidence that are artifacts of this store. */
+/** Returns the digests of those pieces of evidence that are artifacts of this store. */
 export function storedDigests(pieces: readonly EvidencePiece[]): string[] {
   const artifactUris = pieces.map(({ uri }) => uri).filter((uri) => uri.startsWith(ARTIFACT_URN));
   return [...new Set(artifactUris.map((uri) => uri.slice(ARTIFACT_URN.length)))];
@@ -94,8 +94,8 @@ export interface Owners {
 }
 
 /**
- * Checks that an agent may verify in the agreed mode (Agenta `verification_policy.mode`). A seller attests, a buyer
- * verifies, and a third party is independent of both.
+ * Requires that an agent may verify in the agreed mode (Agenta `verification_policy.mode`). Depending on the mode, the
+ * agent must be the seller, the buyer, or a third party independent of both.
  *
  * @param owners undefined if the mode needs no third party, or if an agent is not registered
  * @throws DeputeError CONFLICT_OF_INTEREST
@@ -141,7 +141,7 @@ export interface VerifiedPiece extends EvidencePiece {
 }
 
 /**
- * Checks that the evidence supports a pass. A pass needs every required artifact, no wrong digest, and the agreed
+ * Requires that the evidence supports a pass. A pass needs every required artifact, no wrong digest, and the agreed
  * score. Every check must pass or not apply, and at least one must pass. Other decisions need no evidence.
  *
  * @throws DeputeError EVIDENCE_INSUFFICIENT, listing everything that is missing
@@ -166,7 +166,7 @@ export function assertPassSupported(
     if (verdict === "differs") fault("artifacts", `the content of ${shortUri} does not match its digest`);
     if (verdict === "missing") fault("artifacts", `there is no content at ${shortUri}`);
   }
-  // The negated comparison also refuses NaN.
+  // The negated comparison refuses NaN too.
   if (!(result.score >= terms.minimumScore))
     fault("result.score", `is below the agreed minimum of ${terms.minimumScore}`);
   for (const [i, { status }] of result.checks.entries()) {

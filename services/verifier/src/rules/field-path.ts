@@ -4,9 +4,9 @@ export const MAX_FIELD_PATH = 256;
 const INDEX = /^(0|[1-9]\d{0,8})$/;
 
 /**
- * Reads the value at a dot path such as `report.items.0.name`; undefined if the path leads nowhere (DelegateOS 6.2). A
- * path follows own members only, never inherited ones such as `toString` or `__proto__`. Arrays have items but no
- * `length`. No path leads to a member with a dot in its name.
+ * Returns the value at a dot path such as `report.items.0.name`; undefined if no value has this path (DelegateOS 6.2).
+ * A path follows own members only, never inherited ones such as `toString` or `__proto__`. Arrays have items but no
+ * `length`. No path reaches a member with a dot in its name.
  */
 export function valueAt(value: unknown, path: string): unknown {
   let at = value;

@@ -15,7 +15,7 @@ export interface DsseEnvelope {
 }
 
 /**
- * Writes an attestation as an in-toto statement (v1) in canonical JSON. The subjects are the contract and, if the
+ * Returns an attestation as an in-toto statement (v1) in canonical JSON. The subjects are the contract and, if the
  * attestation has an output or its hash, the output.
  */
 export function inTotoStatement(
@@ -28,7 +28,7 @@ export function inTotoStatement(
   const blake2b = bytes === undefined ? decodeBase64Url(outputHash ?? "") : engine.blake2b256(bytes);
   const digest = {
     ...(blake2b !== undefined && blake2b.length > 0 && { blake2b_256: encodeHex(blake2b) }),
-    // SHA-256 is added for tools that support no other hash. It needs the output itself, so it is absent if the attestation
+    // Adds SHA-256 for tools that support no other hash. SHA-256 needs the output, so it is absent if the attestation
     // has only the output's hash.
     ...(bytes !== undefined && { sha256: encodeHex(engine.sha256(bytes)) }),
   };
@@ -55,7 +55,7 @@ export function preAuthEncoding(payloadType: string, payload: Uint8Array): Uint8
   return bytes;
 }
 
-/** Writes the envelope as DSSE's JSON. Bytes are padded base64. */
+/** Returns the envelope as DSSE's JSON, with bytes in padded base64. */
 export function dsseJson({ payloadType, payload, signatures }: DsseEnvelope): string {
   return canonicalJson({
     payloadType,

@@ -9,7 +9,7 @@ export const DEFAULT_EVALUATIONS = 3;
 /** Difference of scores above which a result reports the spread (DelegateOS 6.5). */
 export const SPREAD_WARNING = 0.3;
 
-/** The settings of an llm_judge after the defaults are filled in. */
+/** The settings of an llm_judge, with defaults for absent members. */
 export interface JudgeSpec {
   model: string;
   temperature: number;
@@ -29,7 +29,7 @@ export function judgeFault(spec: VerificationSpec): { member: string; problem: s
   if (passThreshold === undefined || !(passThreshold >= 0 && passThreshold <= 1)) {
     return { member: "pass_threshold", problem: "llm_judge needs it, 0 to 1" };
   }
-  // The number must be odd. The median of an even number of scores may be a score that no evaluation gave.
+  // Requires an odd number. The median of an even number of scores may be a score that no evaluation gave.
   if (!Number.isInteger(evaluations) || evaluations < 1 || evaluations > 99 || evaluations % 2 === 0) {
     return { member: "evaluations", problem: "an odd number from 1 to 99 is needed" };
   }
@@ -39,7 +39,11 @@ export function judgeFault(spec: VerificationSpec): { member: string; problem: s
   return undefined;
 }
 
-/** @throws CheckNotRun if the settings are invalid */
+/**
+ * Returns the settings of an llm_judge.
+ *
+ * @throws CheckNotRun if the settings are invalid
+ */
 export function judgeSpecOf(spec: VerificationSpec): JudgeSpec {
   const fault = judgeFault(spec);
   if (fault !== undefined) throw new CheckNotRun(`llm_judge: ${fault.member} ${fault.problem}`);
@@ -53,9 +57,9 @@ export function judgeSpecOf(spec: VerificationSpec): JudgeSpec {
 }
 
 /**
- * Builds the prompt of DelegateOS 6.5. In DelegateOS the template contains the rubric, and the rubric may contain
- * placeholders, so Depute replaces both. Each text is inserted once and not scanned again, so an output cannot inject
- * placeholders.
+ * Returns the prompt of DelegateOS 6.5. In DelegateOS the template contains the rubric, and the rubric may contain
+ * placeholders, so this function replaces both. It inserts each text once and does not scan the text again, so an
+ * output cannot inject placeholders.
  *
  * @param output JSON of the output; its line breaks are escaped, so no output can forge a heading
  */
@@ -111,7 +115,11 @@ export function spreadOf(replies: readonly JudgeReply[]): number {
   return Math.max(...scores) - Math.min(...scores);
 }
 
-/** The result of the evaluation with the median score (DelegateOS 6.5). The number of replies is odd. */
+/**
+ * Returns the result of the evaluation with the median score (DelegateOS 6.5).
+ *
+ * @param replies an odd number of replies
+ */
 export function verdictOf(replies: readonly JudgeReply[], { passThreshold }: JudgeSpec): CheckResult {
   const median = replies.toSorted((a, b) => a.score - b.score)[(replies.length - 1) / 2];
   if (median === undefined) throw new CheckNotRun("there are no scores");

@@ -1,6 +1,8 @@
 import type { PurgeRule } from "@depute/core";
 
-/** What a purge of an organization does with the verifier's tables. docs/operations.md shows the rules. */
+/**
+ * The rules by which a purge of an organization handles the verifier's tables. docs/operations.md shows these rules.
+ */
 export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {
     kind: "contracts",

@@ -14,8 +14,7 @@ export function digestOf(sha256: (data: Uint8Array) => Uint8Array, bytes: Uint8A
 }
 
 /**
- * Whether a caller's hash matches a result's hash. The caller's hash may lack the prefix `sha256:` and may be
- * abbreviated.
+ * Whether a caller's hash matches a result's hash. The caller may omit the prefix `sha256:` and abbreviate the hash.
  */
 export function hashMatches(hash: string, sentHash: string): boolean {
   const digits = sentHash.replace(/^sha256:/i, "").toLowerCase();

@@ -7,10 +7,10 @@ export type ReviewerRole = "operator";
 export type Verdict = "approved" | "changes_requested" | "rejected";
 export type ReviewState = "pending" | Verdict | "withdrawn" | "timed_out";
 
-/** Default duration for a decision in milliseconds (DelegateOS 6.6). */
+/** Default timeout of a review in milliseconds (DelegateOS 6.6). */
 export const DEFAULT_REVIEW_TIMEOUT_MS = 24 * 3_600_000;
 
-/** Refers to content that another system stores. Unknown members are empty texts. */
+/** A reference to content that another system stores. An unknown member is empty. */
 export interface ContentReference {
   uri: string;
   /** SHA-256 of the content, base64url. */
@@ -18,7 +18,7 @@ export interface ContentReference {
   mediaType: string;
 }
 
-/** A reviewer's question. Times are milliseconds since the Unix epoch. */
+/** A reviewer's question. Times are epoch milliseconds. */
 export interface Inquiry {
   /** Position among the inquiries of the review, starting at 1. */
   number: number;
@@ -33,7 +33,7 @@ export interface Inquiry {
 /** Maximum number of inquiries of one review. */
 export const MAX_INQUIRIES = 32;
 
-/** A stored review. Times are milliseconds since the Unix epoch. */
+/** A stored review. Times are epoch milliseconds. */
 export interface Review {
   id: string;
   kind: ReviewKind;
@@ -42,14 +42,14 @@ export interface Review {
   organization: string;
   subject: string;
   title: string;
-  /** The location of the content; absent if the review contains it. */
+  /** A reference to the content; absent if the review contains the content. */
   contentReference?: ContentReference | undefined;
   author: string;
   reviewers: readonly string[];
   escalationReviewers: readonly string[];
-  /** A caller to which a file grants one of these roles may decide too; absent for none. */
+  /** The roles whose holders may decide too; absent for none. */
   reviewerRoles?: readonly ReviewerRole[] | undefined;
-  /** The time at which the escalation reviewers join, in epoch milliseconds. */
+  /** The time from which the escalation reviewers may decide, in epoch milliseconds. */
   escalationTime: number;
   deadline: number;
   createTime: number;
@@ -59,7 +59,7 @@ export interface Review {
   decideTime?: number | undefined;
 }
 
-/** The state of a review at a time. A review times out at its deadline; nothing has to be recorded for that. */
+/** Returns the state of a review at a time. A review times out at its deadline, without a record. */
 export function stateOf({ decision, deadline }: Review, now: number): ReviewState {
   return decision ?? (now >= deadline ? "timed_out" : "pending");
 }
@@ -70,8 +70,8 @@ export function isEscalated({ escalationTime }: Review, now: number): boolean {
 }
 
 /**
- * Returns the next time at which the review changes without a call, in epoch milliseconds: first its
- * escalation, then its deadline.
+ * Returns the next time at which the review changes without a call, in epoch milliseconds: first its escalation, then
+ * its deadline.
  *
  * @param now changes up to this time are already recorded
  * @returns undefined if the review is decided or timed out
@@ -81,18 +81,18 @@ export function nextChange(review: Review, now = Number.NEGATIVE_INFINITY): numb
   return [review.escalationTime, review.deadline].find((time) => time > now);
 }
 
-/** The reviewers that may decide at the time `now`. */
+/** Returns the reviewers that may decide at a time. */
 export function entitledReviewers(review: Review, now: number): readonly string[] {
   return isEscalated(review, now) ? [...review.reviewers, ...review.escalationReviewers] : review.reviewers;
 }
 
-/** A principal that reads or decides a review, with the roles that a file grants to it. */
+/** A principal that reads or decides a review, with its roles. */
 export interface Reader {
   readonly principal: string;
   readonly roles?: readonly string[] | undefined;
 }
 
-/** True if a principal may decide the review at the time `now`. */
+/** Whether a principal may decide the review at a time. */
 function isReviewer(review: Review, { principal, roles = [] }: Reader, now: number): boolean {
   const { reviewerRoles = [] } = review;
   return (
@@ -100,12 +100,16 @@ function isReviewer(review: Review, { principal, roles = [] }: Reader, now: numb
   );
 }
 
-/** True if a principal may read the review. */
+/** Whether a principal may read the review at a time. */
 export function mayRead(review: Review, reader: Reader, now: number): boolean {
   return reader.principal === review.creator || isReviewer(review, reader, now);
 }
 
-/** @throws DeputeError CONFLICT_OF_INTEREST, INVALID_REQUEST */
+/**
+ * Requires that the author is no reviewer, and that the escalation precedes the deadline.
+ *
+ * @throws DeputeError CONFLICT_OF_INTEREST, INVALID_REQUEST
+ */
 export function validateReview(review: Review): void {
   const { author, reviewers, escalationReviewers, escalationTime, deadline } = review;
   if (author !== "" && [...reviewers, ...escalationReviewers].includes(author)) throw conflict();
@@ -117,14 +121,14 @@ export interface Decision {
   verdict: Verdict;
   reviewer: string;
   reason: string;
-  /** The roles that a file grants to the reviewer; absent for none. */
+  /** The roles of the reviewer; absent for none. */
   roles?: readonly string[] | undefined;
   /** The principal that makes the call. */
   caller: string;
 }
 
 /**
- * Applies a decision; a replay returns the review unchanged.
+ * Applies a decision. A replay returns the review unchanged.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST, REVIEW_CLOSED, INVALID_REQUEST
  */
@@ -150,7 +154,11 @@ export function decide(
   return { ...review, decision: verdict, decidedBy: reviewer, reason, decideTime: now };
 }
 
-/** @throws DeputeError REVIEW_CLOSED */
+/**
+ * Withdraws a pending review.
+ *
+ * @throws DeputeError REVIEW_CLOSED
+ */
 export function withdraw(review: Review, by: string, reason: string, now: number): Review {
   if (review.decision === "withdrawn") return review;
   assertPending(review, now);
@@ -176,7 +184,7 @@ export function inquire(
 }
 
 /**
- * Adds the answer to an inquiry; a replay returns the inquiry unchanged.
+ * Adds the answer to an inquiry. A replay returns the inquiry unchanged.
  *
  * @throws DeputeError REVIEW_CLOSED, INQUIRY_ANSWERED
  */

@@ -10,12 +10,12 @@ import { failed, inconclusive, passed, type TreeFinding } from "./attestation-tr
 import type { Attestation, TaskContract } from "./documents.ts";
 
 /**
- * Maximum delay in milliseconds that is accepted from an attestation's createdAt to its record. An earlier createdAt
- * counts as the record's time minus this delay.
+ * Maximum accepted delay in milliseconds from an attestation's createdAt to its record. An earlier createdAt counts as
+ * the record's time minus this delay.
  */
 export const MAX_RECORD_LAG_MS = 5 * 60_000;
 
-/** A delegation that the tokens service has recorded. Times are milliseconds since the Unix epoch. */
+/** A delegation that the tokens service has recorded. Times are epoch milliseconds. */
 export interface RecordedDelegation {
   to: string;
   contractId: string;
@@ -23,34 +23,34 @@ export interface RecordedDelegation {
   expiry: number;
 }
 
-/** The data from which the authority of signers is derived. */
+/** The data that decides whether signers had authority. */
 export interface AuthorityContext {
-  /** The verifier's own principal. */
+  /** The verifier's principal. */
   verifier: string;
   trustedRoots: ReadonlySet<string>;
-  /** Tokens by the delegation that their last block represents. */
+  /** Tokens by the delegation of their last block. */
   tokens: ReadonlyMap<string, SerializedDCT>;
   /**
-   * Recorded delegations with their ancestors, root first, by id. A recorded delegation is used where the
-   * request has no token for the delegation.
+   * Recorded delegations with their ancestors, root first, by id. They count if the request has no token for the
+   * delegation.
    */
   delegations: ReadonlyMap<string, readonly RecordedDelegation[]>;
   /** Whether a block was revoked at or before a time. */
   wasRevoked(revocationId: string, time: number): boolean;
-  /** The revocations at or before a time, in milliseconds since the Unix epoch. */
+  /** Returns the revocations at or before a time, in epoch milliseconds. */
   revokedBy(time: number): RevocationView;
-  /** The contract's ancestors, starting with its parent. */
+  /** Returns the contract's ancestors, beginning with its parent. */
   lineageOf(contractId: string): readonly string[];
 }
 
 /**
- * Checks that the signer was allowed to sign the attestation at its time. The verifier and the contract's
- * issuer may sign attestations of type `delegation_verification` without a delegation. All other signers need a
- * token whose last block is the delegation and names the signer. The time is createdAt, but at most five
- * minutes before the record. The five minutes are Depute's choice: createdAt is only the signer's claim, and a
- * signer could backdate an attestation to before the token's expiry.
+ * Checks that the signer was allowed to sign the attestation at its time. The verifier and the contract's issuer may
+ * sign attestations of type `delegation_verification` without a delegation. All other signers need a token whose last
+ * block is the delegation and names the signer. The time is createdAt, but at most five minutes before the record. The
+ * five minutes are Depute's choice: createdAt is only the signer's claim, and a signer could backdate an attestation to
+ * before the token's expiry.
  *
- * @param recordTime time of the attestation's record, in milliseconds since the Unix epoch
+ * @param recordTime time of the attestation's record, in epoch milliseconds
  */
 export function signerAuthority(
   engine: CryptoEngine,
@@ -94,8 +94,8 @@ export function needsNoDelegation(
 }
 
 /**
- * Checks a signer by the recorded delegation, for a request without the delegation's token. The tokens service
- * verified the chain before the record.
+ * Checks a signer by the recorded delegation, if the request has no token for it. The tokens service verified the chain
+ * before the record.
  */
 function authorityByRecord(
   { principal, contractId, delegationId }: Attestation,
@@ -120,7 +120,7 @@ function authorityByRecord(
     : passed("authority");
 }
 
-/** Returns a function that reports whether one contract of the lineage is below another contract. */
+/** Returns the rule whether one contract of the lineage is below another. */
 function isPartOf(lineage: readonly string[], contractId: string): SubContractRule {
   const places = new Map([contractId, ...lineage].map((id, place) => [id, place]));
   return (child, parent) => {

@@ -4,16 +4,16 @@ import type { CheckFunctionRegistry } from "./check-registry.ts";
 import type { VerificationSpec } from "./documents.ts";
 import { DEFAULT_JUDGE_MODEL, judgeFault } from "./judge.ts";
 
-/** Maximum nesting of composites. The contract's own verification is level 1. */
+/** Maximum nesting of composites. The contract's outermost verification is level 1. */
 export const MAX_SPEC_DEPTH = 8;
 /** Maximum number of verifications in one contract, counting composites and their steps. */
 export const MAX_SPEC_STEPS = 256;
 /** Maximum difference between 1 and the sum of the weights (DelegateOS 6.4). */
 export const WEIGHT_TOLERANCE = 0.001;
 
-/** A schema or pattern that must compile before its contract is accepted. */
+/** A schema or pattern that must compile before the service accepts its contract. */
 export interface Compilable {
-  /** Path of the schema or pattern in the request. */
+  /** The field of the schema or pattern in the request. */
   field: string;
   schema?: unknown;
   pattern?: { pattern: string; flags: string };
@@ -21,9 +21,9 @@ export interface Compilable {
 
 /** The names that contracts may use. */
 export interface ContractNames {
-  /** The available checks. */
+  /** The checks that contracts may name. */
   checks: CheckFunctionRegistry;
-  /** True if a judge with the model is configured. */
+  /** Whether a judge with the model is configured. */
   hasJudge(model: string): boolean;
 }
 
@@ -34,10 +34,10 @@ interface Walk {
 }
 
 /**
- * Validates a verification, but does not compile its schemas and patterns (DelegateOS 6.1 to 6.4). A faulty
- * contract is refused at its creation instead of failing at its first output.
+ * Validates a verification without compiling its schemas and patterns (DelegateOS 6.1 to 6.4). So a faulty contract
+ * fails at its creation and not at its first output.
  *
- * @param field path of the verification in the request
+ * @param field the field of the verification in the request
  * @returns the schemas and patterns to compile
  * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, naming the faulty field
  */
@@ -138,7 +138,7 @@ function visitComposite(spec: VerificationSpec, field: string, depth: number, wa
 function validateWeights(weights: readonly number[] | undefined, steps: number, field: string): void {
   if (weights === undefined) throw invalid(field, "weighted needs one weight per step");
   if (weights.length !== steps) throw invalid(field, `${steps} steps need ${steps} weights`);
-  // A negative weight would let a failure raise the score. The negated comparison also refuses NaN.
+  // A negative weight would let a failure raise the score. The negated comparison refuses NaN too.
   const bad = weights.findIndex((weight) => !(weight >= 0 && weight <= 1));
   if (bad >= 0) throw invalid(`${field}[${bad}]`, "0 to 1");
   const sum = weights.reduce((total, weight) => total + weight, 0);

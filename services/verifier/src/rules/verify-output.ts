@@ -5,15 +5,15 @@ import { jsonSchema, sameJson } from "./checks.ts";
 import { compositeResult } from "./composite.ts";
 import type { VerificationSpec } from "./documents.ts";
 
-/** A contract's verification, and the output schema for a schema_match without a schema of its own. */
+/** A contract's verification, and the contract's output schema for a schema_match that has no schema. */
 export interface OutputRule {
   verification: VerificationSpec;
   outputSchema: unknown;
 }
 
 /**
- * Verifies an output by a deterministic method (DelegateOS 10.3). An output whose check cannot run has not passed, even
- * if the contract has an expectedResult. Throws only for a fault in the verifier.
+ * Verifies an output by a deterministic method (DelegateOS 10.3). If a check cannot run, the output has not passed,
+ * even if the contract has an expectedResult. Throws only for a fault in the verifier service.
  */
 export function verifyOutput(
   { verification: spec, outputSchema }: OutputRule,
@@ -48,7 +48,7 @@ function runCheck(spec: VerificationSpec, output: unknown, registry: CheckFuncti
       ? result
       : { ...result, details: `${name} did not pass` };
   }
-  // DelegateOS compares the whole result: a member absent on one side is a difference.
+  // DelegateOS compares the whole results: a member that one side lacks is a difference.
   if (sameJson(result, spec.expectedResult)) return { ...result, passed: true };
   return {
     ...result,

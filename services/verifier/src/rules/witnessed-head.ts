@@ -1,6 +1,6 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** The state of a log that a head shows. */
+/** The state of a log, as a signed head states it. */
 export interface WitnessedHead {
   /** The principal that signed the head. */
   readonly signer: string;
@@ -10,18 +10,18 @@ export interface WitnessedHead {
   readonly digest: string;
 }
 
-/** A proof that a head goes on from another one. */
+/** A proof that one head continues another. */
 export interface Continuation {
   /** The size of the head at which the proof begins. */
   readonly firstSize: number;
-  /** Whether the proof holds from the kept head to the new one. */
+  /** Returns whether the proof leads from the kept head to the new one. */
   readonly holds: () => boolean;
 }
 
 /**
  * Decides whether a signed head replaces the kept head of the same log.
  *
- * @param continuation the proof; absent for a log without such proofs, whose heads are compared by their sizes alone
+ * @param continuation the proof; absent for a log without such proofs, for whose heads only the sizes count
  * @returns `newer` for a head that replaces the kept one, `same` for a head of the same state
  * @throws DeputeError LOG_HEAD_OLDER, LOG_HEAD_CONTRADICTS, LOG_HEAD_MOVED
  */

@@ -32,7 +32,7 @@ export async function insertAttestation(
   );
 }
 
-/** Returns the first of at most 256 ids that is not stored. */
+/** Returns the first of at most 256 ids that no stored attestation has; undefined if all are stored. */
 export async function firstMissing(tx: ReadTx, ids: readonly string[]): Promise<string | undefined> {
   if (ids.length === 0) return undefined;
   const marks = ids.map(() => "?").join(", ");
@@ -41,7 +41,7 @@ export async function firstMissing(tx: ReadTx, ids: readonly string[]): Promise<
   return ids.find((id) => !knownIds.has(id));
 }
 
-/** Lists a contract's attestations, oldest first. */
+/** Returns a page of a contract's attestations, oldest first. */
 export function listAttestations(
   tx: ReadTx,
   contractId: string,
@@ -69,7 +69,7 @@ export async function setLogIndex(tx: WriteTx, id: string, logIndex: number): Pr
   await tx.run("UPDATE attestations SET log_index = ? WHERE id = ?", [logIndex, id]);
 }
 
-/** Lists attestations that are missing in the transparency log, oldest first. */
+/** Returns attestations without a leaf in the transparency log, oldest first. */
 export function unlogged(tx: ReadTx, size: number): Promise<Pick<StoredDocument, "id" | "document">[]> {
   return tx.all(
     ID_DOCUMENT_ROW,
@@ -78,7 +78,7 @@ export function unlogged(tx: ReadTx, size: number): Promise<Pick<StoredDocument,
   );
 }
 
-/** Reads attestations by at most 256 ids. Unknown ids are omitted. */
+/** Reads attestations by at most 256 ids. Omits unknown ids. */
 export async function getAttestations(
   tx: ReadTx,
   ids: readonly string[],

@@ -4,7 +4,7 @@ import type { SignedDocument } from "./documents.ts";
 const DIGEST_ROW = row({ digest: text });
 const NUMBER_ROW = row({ number: integer });
 
-/** An accepted completion that still waits for the tasks service or the tokens service. */
+/** An accepted completion that waits for the tasks service or the tokens service. */
 export interface PendingCompletion extends SignedDocument {
   /** The revocation id of the delegation's block. */
   revocationId: string;
@@ -50,7 +50,7 @@ export async function countPending(tx: ReadTx): Promise<number> {
   return Number(row?.number ?? 0);
 }
 
-/** Lists pending completions, oldest first. */
+/** Returns pending completions, oldest first. */
 export function firstPending(tx: ReadTx, limit: number): Promise<PendingCompletion[]> {
   return tx.all(
     PENDING_COMPLETION_ROW,

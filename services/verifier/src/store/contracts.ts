@@ -15,12 +15,16 @@ export function getContract(tx: ReadTx, id: string): Promise<StoredDocument | un
   return tx.get(STORED_DOCUMENT_ROW, `SELECT ${COLUMNS} FROM contracts WHERE id = ?`, [id]);
 }
 
-/** Returns the owner of a contract; undefined if the contract is unknown. */
+/** Returns the organization that owns a contract; undefined if the contract is unknown. */
 export function contractOwner(tx: ReadTx, id: string): Promise<Owned | undefined> {
   return tx.get(OWNER_ROW, "SELECT organization FROM contracts WHERE id = ?", [id]);
 }
 
-/** @throws DeputeError CONTRACT_EXISTS for the id of a purged contract */
+/**
+ * Inserts a new contract.
+ *
+ * @throws DeputeError CONTRACT_EXISTS for the id of a purged contract
+ */
 export async function insertContract(tx: WriteTx, contract: StoredDocument, issuer: string): Promise<void> {
   const { id, organization, digest, document, storeTime } = contract;
   if (await isPurged(tx, "contract", id)) {
@@ -35,7 +39,7 @@ export async function insertContract(tx: WriteTx, contract: StoredDocument, issu
   );
 }
 
-/** Lists contracts, newest first. Without an issuer, lists those of all issuers. */
+/** Returns a page of contracts, newest first. Without an issuer, the list has the contracts of all issuers. */
 export function listContracts(
   tx: ReadTx,
   issuer: string | undefined,

@@ -2,14 +2,14 @@ import type { PagePosition } from "@depute/core";
 import { countJsonValues } from "@depute/service";
 import { integer, type ReadTx, type RowOf, row, type SqlValue, text } from "@depute/store";
 
-/** A signed document before storage. The document's canonical JSON, which was signed, is authoritative. */
+/** A signed document before storage. The signed form, canonical JSON, is authoritative. */
 export interface SignedDocument {
   id: string;
   /** base64url of the digest that the signature covers. Documents with equal digests are the same document. */
   digest: string;
   /** Canonical JSON including the signature. */
   document: string;
-  /** Time of storage in milliseconds since the Unix epoch. */
+  /** Time of storage in epoch milliseconds. */
   storeTime: number;
 }
 
@@ -29,17 +29,17 @@ export const STORED_DOCUMENT_ROW = row<StoredDocument>({
 
 export interface Page {
   documents: StoredDocument[];
-  /** The start of the next page; undefined on the last one. */
+  /** The start of the next page; undefined on the last page. */
   next: PagePosition | undefined;
 }
 
 /**
- * Maximum number of characters of documents on a page. Encoding such a page takes a few milliseconds; gRPC clients
+ * Maximum number of characters of documents on a page, so that its encoding takes a few milliseconds. gRPC clients
  * accept 4 MiB by default.
  */
 export const MAX_PAGE_CHARS = 1024 * 1024;
 
-/** Maximum number of JSON values and members on a page, so that encoding takes a few milliseconds. */
+/** Maximum number of JSON values and members on a page, so that its encoding takes a few milliseconds. */
 export const MAX_PAGE_VALUES = 16_384;
 
 const KEY_ROW = row({ id: text, time: integer, size: integer });
@@ -48,7 +48,7 @@ type Key = RowOf<typeof KEY_ROW>;
 /**
  * Reads a page: first the keys, then the documents up to MAX_PAGE_CHARS and MAX_PAGE_VALUES, but at least one document.
  *
- * @param keysSql selects the id, time and length of one document more than the page holds, in the list's order
+ * @param keysSql selects id, time and length of one document more than the page holds, in the list's order
  * @param readOne reads a document by its id
  */
 export async function readPage(
@@ -78,7 +78,7 @@ export async function readPage(
   return { documents, next: more && last !== undefined ? [last.time, last.id] : undefined };
 }
 
-/** The time and id of a page position. The decoding of the page token has checked the types of both. */
+/** Returns the time and id of a page position; undefined at the start of the list. */
 export function positionParams(position: PagePosition | undefined): [number, string] | undefined {
   if (position === undefined) return undefined;
   const [time, id] = position;

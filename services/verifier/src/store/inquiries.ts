@@ -17,7 +17,7 @@ const ROW = row({
   answerTime: nullable(integer),
 });
 
-/** Lists the inquiries of a review, oldest first. */
+/** Returns the inquiries of a review, oldest first. */
 export async function listInquiries(tx: ReadTx, reviewId: string): Promise<StoredInquiry[]> {
   const rows = await tx.all(
     ROW,

@@ -36,7 +36,7 @@ export async function insertClaim(
 /**
  * Extends a claim.
  *
- * @returns false if another process has taken the claim over
+ * @returns false if another process has taken over the claim
  */
 export async function extendClaim(
   tx: WriteTx,
@@ -51,7 +51,7 @@ export async function extendClaim(
   return changes > 0;
 }
 
-/** Ends a claim. A claim of another process stays. */
+/** Deletes a claim, unless another process has taken it over. */
 export async function deleteClaim(tx: WriteTx, { key, holder }: JudgeClaim): Promise<void> {
   await tx.run(`DELETE FROM judge_claims ${WHERE} AND holder = ?`, [...paramsOf(key), holder]);
 }

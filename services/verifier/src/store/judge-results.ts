@@ -40,9 +40,9 @@ export async function insertJudgeResult(
 }
 
 /**
- * Inserts a charge with the maximum cost, which counts in full until the actual cost is known.
+ * Inserts a charge with the maximum cost, which counts until the actual cost is known.
  *
- * @returns the place of the charge, by which updateCharge finds it
+ * @returns the position of the charge, which updateCharge takes
  */
 export async function insertCharge(
   tx: WriteTx,
@@ -63,7 +63,7 @@ export async function updateCharge(tx: WriteTx, place: number, cost: number): Pr
   await tx.run("UPDATE judge_charges SET cost = ? WHERE place = ?", [cost, place]);
 }
 
-/** Sums the cost of judging a contract's outputs, in microcents. */
+/** Returns the cost of judge runs under a contract, in microcents. */
 export async function sumCharges(tx: ReadTx, contractId: string): Promise<number> {
   const row = await tx.get(
     COST_ROW,

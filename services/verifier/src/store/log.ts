@@ -18,7 +18,7 @@ export interface LogRow {
   index: number;
   kind: LogEntryKind;
   digest: Uint8Array;
-  /** Time of the append in milliseconds since the Unix epoch. */
+  /** Time of the append in epoch milliseconds. */
   time: number;
 }
 
@@ -64,7 +64,7 @@ export function getLogRow(tx: ReadTx, index: number): Promise<LogRow | undefined
   return tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE log_index = ?`, [index]);
 }
 
-/** Finds the leaf of a document. If two kinds share the digest, the first leaf is returned. */
+/** Finds the leaf of a document. Without a kind, returns the first leaf with the digest. */
 export function findLogRow(tx: ReadTx, digest: Uint8Array, kind?: LogEntryKind): Promise<LogRow | undefined> {
   return kind === undefined
     ? tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE digest = ? ORDER BY kind`, [digest])
@@ -83,7 +83,11 @@ export async function insertNode(tx: WriteTx, node: TreeNode, hash: Uint8Array):
   await tx.run("INSERT INTO log_nodes (position, hash) VALUES (?, ?)", [positionOf(node), hash]);
 }
 
-/** @throws Error if the subtree of the node is not complete yet */
+/**
+ * Returns the hash of a node in the Merkle tree.
+ *
+ * @throws Error if the node's subtree is not complete yet
+ */
 export async function readNode(tx: ReadTx, node: TreeNode): Promise<Uint8Array> {
   const row = await tx.get(HASH_ROW, "SELECT hash FROM log_nodes WHERE position = ?", [positionOf(node)]);
   if (row === undefined) throw new Error(`the log has no node ${node.level}/${node.index}`);

@@ -9,7 +9,10 @@ const NUMBER_ROW = row({ number: integer });
 /** The condition for the records of an organization. */
 const OWN = "organization = ? AND organization <> ''";
 
-/** Deletes attestations of an organization that the registry knows. Their ids stay taken. */
+/**
+ * Deletes an organization's attestations, except those whose outcome the registry has not received. Their ids stay
+ * taken.
+ */
 export async function deleteAttestationsOf(
   tx: WriteTx,
   organization: string,
@@ -29,7 +32,7 @@ export async function deleteAttestationsOf(
 }
 
 /**
- * Deletes contracts of an organization, those without sub-contracts first. Their ids stay taken.
+ * Deletes an organization's contracts, beginning with those without sub-contracts. Their ids stay taken.
  *
  * @returns the ids of the deleted contracts
  */
@@ -60,7 +63,10 @@ export async function deleteContractsOf(
   return deleted;
 }
 
-/** Deletes judgements under a contract; false if the tally has no room for the contract itself. */
+/**
+ * Deletes the judge results, claims and charges under a contract. Returns false if the tally has no room left for the
+ * contract.
+ */
 async function deleteJudgementsOf(tx: WriteTx, contractId: string, tally: PurgeTally): Promise<boolean> {
   for (const { table, keys } of [
     { table: "judgements", keys: ["contract_id", "output_hash", "step"] },
@@ -73,7 +79,7 @@ async function deleteJudgementsOf(tx: WriteTx, contractId: string, tally: PurgeT
   return tally.left > 0;
 }
 
-/** Returns ids of reviews of an organization, those that wait for a decision first. */
+/** Returns ids of an organization's reviews, beginning with those that wait for a decision. */
 export async function reviewsOf(tx: ReadTx, organization: string, limit: number): Promise<string[]> {
   const rows = await tx.all(
     ID_ROW,
@@ -83,7 +89,7 @@ export async function reviewsOf(tx: ReadTx, organization: string, limit: number)
   return rows.map(({ id }) => id);
 }
 
-/** Deletes a review. No later change gets the number of a deleted change. */
+/** Deletes a review. No later change gets the sequence of a deleted change. */
 export async function deleteReview(tx: WriteTx, id: string): Promise<void> {
   await tx.run(
     `INSERT INTO review_change_floor (id, sequence) SELECT 1, COALESCE(MAX(sequence), 0) FROM review_changes WHERE true
@@ -96,7 +102,7 @@ export async function deleteReview(tx: WriteTx, id: string): Promise<void> {
   await tx.run("DELETE FROM reviews WHERE id = ?", [id]);
 }
 
-/** Deletes verification results of an organization that the registry knows. */
+/** Deletes an organization's verification results, except those that the registry has not received. */
 export async function deleteResultsOf(tx: WriteTx, organization: string, tally: PurgeTally): Promise<void> {
   const rows = await tx.all(
     RESULT_ROW,
@@ -113,7 +119,7 @@ export async function deleteResultsOf(tx: WriteTx, organization: string, tally: 
   tally.count("verification results", rows.length);
 }
 
-/** Deletes artifacts of an organization, and returns their space to the principals that stored them. */
+/** Deletes an organization's artifacts, and subtracts their size from the usage of the principals that stored them. */
 export async function deleteArtifactsOf(tx: WriteTx, organization: string, tally: PurgeTally): Promise<void> {
   const rows = await tx.all(
     ARTIFACT_ROW,
@@ -131,7 +137,7 @@ export async function deleteArtifactsOf(tx: WriteTx, organization: string, tally
   tally.count("artifacts", rows.length);
 }
 
-/** Counts the records of an organization that a purge keeps for now, by kind. */
+/** Counts the records of an organization that this purge cannot delete yet, by kind. */
 export async function countRemaining(tx: ReadTx, organization: string): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   for (const [kind, table] of [

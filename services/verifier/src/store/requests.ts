@@ -1,6 +1,6 @@
 import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-/** The answers to repeated requests. */
+/** The stored responses to requests, for replays. */
 export const requests = new RequestMemory("requests");
 
 /**
@@ -16,7 +16,7 @@ export async function findRequest(tx: ReadTx, key: RequestKey): Promise<string |
 /**
  * Stores a request id together with the id of the record that the request created.
  *
- * @param now milliseconds since the Unix epoch
+ * @param now epoch milliseconds
  */
 export async function insertRequest(
   tx: WriteTx,

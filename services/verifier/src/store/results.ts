@@ -43,7 +43,7 @@ export function finalResult(tx: ReadTx, receiptId: string): Promise<ResultRow | 
   );
 }
 
-/** Lists the results of a receipt, oldest first. */
+/** Returns the results of a receipt, oldest first. */
 export function listResults(tx: ReadTx, receiptId: string, size: number): Promise<ResultRow[]> {
   return tx.all(
     RESULT_ROW,

@@ -142,7 +142,7 @@ export async function updateReview(tx: WriteTx, review: Review): Promise<void> {
   await appendChange(tx, review.id);
 }
 
-/** Lists reviews whose escalation or timeout is due, the longest overdue first. */
+/** Returns reviews whose escalation or timeout is due, the longest overdue first. */
 export async function dueReviews(tx: ReadTx, now: number, limit: number): Promise<StoredReview[]> {
   const rows = await tx.all(
     ROW,
@@ -158,21 +158,21 @@ export async function recordTimeChange(tx: WriteTx, review: Review, now: number)
   await appendChange(tx, review.id);
 }
 
-/** Returns the earliest escalation or deadline in epoch milliseconds. */
+/** Returns the earliest escalation or deadline in epoch milliseconds; undefined for none. */
 export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
   const row = await tx.get(EARLIEST_ROW, "SELECT MIN(due_ms) AS at FROM reviews WHERE due_ms IS NOT NULL");
   return row?.at ?? undefined;
 }
 
 /**
- * The entry of a role among the readers of a review. A principal of the same name finds the review in the index only,
- * because the rules decide what a reader sees.
+ * Returns the name under which a role is among the readers of a review. A principal with this name finds the review
+ * only in the index, because the rules decide what a reader sees.
  */
 function readerOfRole(role: string): string {
   return `role:${role}`;
 }
 
-/** Lists reviews that a reader created or may decide, oldest first. Without a reader, lists all reviews. */
+/** Returns reviews that a reader created or may decide, oldest first. Without a reader, returns all reviews. */
 export async function listReviews(
   tx: ReadTx,
   reader: Reader | undefined,
@@ -243,10 +243,10 @@ function fromRow(row: Row): StoredReview {
   };
 }
 
-/** Maximum number of open reviews that one reading counts. */
+/** Maximum number of open reviews that one reading of the metrics counts. */
 const MAX_COUNTED = 100_000;
 
-/** Counts the reviews that wait for a decision, up to MAX_COUNTED. */
+/** Counts the open reviews, up to MAX_COUNTED. */
 export async function countOpenReviews(tx: ReadTx): Promise<number> {
   const row = await tx.get(
     COUNT_ROW,

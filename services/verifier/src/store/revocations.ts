@@ -4,7 +4,7 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 export interface RevocationRow {
   revocationId: string;
   revokedBy: string;
-  /** Time in milliseconds since the Unix epoch at which the tokens service recorded the revocation. */
+  /** The time at which the tokens service recorded the revocation, in epoch milliseconds. */
   time: number;
 }
 

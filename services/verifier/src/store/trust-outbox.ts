@@ -1,6 +1,6 @@
 import { flag, integer, type ReadTx, real, row, text, type WriteTx } from "@depute/store";
 
-/** An attestation whose outcome must be reported to the registry. */
+/** An attestation whose outcome the service must report to the registry. */
 export interface OutboxRow {
   place: number;
   attestationId: string;
@@ -27,16 +27,13 @@ export async function dropOutcome(tx: WriteTx, place: number): Promise<void> {
   await tx.run("DELETE FROM trust_outbox WHERE place = ?", [place]);
 }
 
-/** A verification result that must be reported to the registry. */
+/** A verification result that the service must report to the registry. */
 export interface ResultOutcome {
   verificationId: string;
   /** The agent that did the work. */
   agentId: string;
   counterpartAgentId: string;
-  /**
-   * The id of the third party that verified the result; empty if the other party of the trade verified the
-   * result.
-   */
+  /** The id of the third party that verified; empty if the other party of the trade verified. */
   verifierAgentId: string;
   success: boolean;
   /** A number from 0 to 1. */

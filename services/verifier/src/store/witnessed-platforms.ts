@@ -1,6 +1,6 @@
 import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The record of a platform. Heads are JSON of their messages; times are milliseconds since the Unix epoch. */
+/** The record of a platform. Heads are JSON of their messages; times are epoch milliseconds. */
 export interface WitnessedRow {
   readonly platform: string;
   readonly logHead: string | null;
@@ -27,10 +27,11 @@ export function findWitnessed(tx: ReadTx, platform: string): Promise<WitnessedRo
 }
 
 /**
- * Returns the record of a platform, which is created if it is missing, and locks it until the end of the transaction.
+ * Returns the record of a platform, and locks it until the end of the transaction. Creates a missing record.
  *
- * @param max the number of records above which none is created; transactions of several replicas may exceed it by one each
- * @returns undefined if there are already `max` other records
+ * @param max the number of records from which on none is created; concurrent transactions of replicas may each exceed
+ * it by one
+ * @returns undefined if the record is missing and `max` records exist
  */
 export async function lockWitnessed(
   tx: WriteTx,
@@ -58,12 +59,12 @@ export async function writeWitnessed(tx: WriteTx, record: WitnessedRow): Promise
   );
 }
 
-/** Records after a platform's name, in the order of the names. */
+/** Returns records after a platform's name, in the order of the names. */
 export function listWitnessed(tx: ReadTx, after: string, limit: number): Promise<WitnessedRow[]> {
   return tx.all(WITNESSED_ROW, `${SELECT} WHERE platform > ? ORDER BY platform LIMIT ?`, [after, limit]);
 }
 
-/** Deletes a record; returns whether there was one. */
+/** Deletes a record. Returns whether it existed. */
 export async function deleteWitnessed(tx: WriteTx, platform: string): Promise<boolean> {
   const { changes } = await tx.run("DELETE FROM witnessed_platforms WHERE platform = ?", [platform]);
   return changes > 0;

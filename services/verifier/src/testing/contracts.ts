@@ -14,10 +14,7 @@ export interface ContractParts {
   requiredCapabilities?: string[];
 }
 
-/**
- * Returns a contract that lacks only its signature. The contract's creation is before the start of the tests'
- * clocks.
- */
+/** Returns a contract without a signature. Its creation time is before the start of the tests' clocks. */
 export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "signature"> {
   return {
     id: parts.id ?? newId("ct"),
@@ -58,7 +55,7 @@ export function signedContract(parts: ContractParts = {}, issuer: Keypair = dele
   return signObject(engine, "contract", contractBody({ ...parts, issuer: issuer.principal.id }), issuer);
 }
 
-/** Returns a completion signed by the worker or by another given key. */
+/** Returns a completion that the worker, or another given key, has signed. */
 export function signedCompletion(
   contractId: string,
   change: Partial<Attestation> = {},

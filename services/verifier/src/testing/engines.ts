@@ -1,7 +1,7 @@
 import { compilePattern, compileSchema, violationsText } from "@depute/wire/json-schema";
 import type { CheckEngines } from "../rules/check-registry.ts";
 
-/** Compiles on the test's own thread, which is safe because the schemas and patterns are the test's own. */
+/** Compiles on the test's thread. This is safe, because the tests wrote these schemas and patterns. */
 export const engines: CheckEngines = {
   matcher: compilePattern,
   validator: (schema) => {

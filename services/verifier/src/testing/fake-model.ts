@@ -46,8 +46,7 @@ export async function fakeModel() {
     host,
     asked: requests,
     /**
-     * Sets the next answers: a score, a text, a status, or a promise to wait for. After them, every answer has a score
-     * of 1.
+     * Sets the next answers: a score, a text, a status, or a promise of one. After them, every answer has a score of 1.
      */
     answer(...next: typeof replies) {
       replies = next;

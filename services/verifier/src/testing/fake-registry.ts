@@ -11,7 +11,8 @@ import { defineService } from "@depute/service";
 /**
  * A registry that finds agents by principal and records evidence.
  *
- * @param proven organizations that are proven, by principal
+ * @param agents the agents' ids, by principal
+ * @param proven the proven organizations, by principal
  */
 export function fakeRegistry(
   agents: Record<string, readonly string[]>,

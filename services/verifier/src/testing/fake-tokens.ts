@@ -32,7 +32,7 @@ import { defineService } from "@depute/service";
 import { decode } from "@depute/wire";
 import { engine } from "./contracts.ts";
 
-/** A reservation in microcents; `charged` is undefined until the reservation is settled. */
+/** A reservation in microcents; `charged` is undefined until a call settles the reservation. */
 export interface Reserved {
   id: string;
   amount: number;
@@ -155,7 +155,7 @@ export function fakeTokens() {
     mint(params: CreateParams): SerializedDCT {
       return serialiseToken(createToken(engine, params, root, { now: clock.now() }));
     },
-    /** Records the delegation that a root token represents. */
+    /** Records the delegation of a root token. */
     record(token: SerializedDCT) {
       const parsed = parseToken(token);
       if (!parsed.ok) throw new Error("no token");

@@ -1,4 +1,4 @@
-/** Small schemas that take very long to validate. */
+/** Small schemas whose validation takes very long. */
 
 /** A schema of 2 KB whose validation time doubles with every level: half a second for 20 levels, days for 40. */
 export function doublingSchema(levels = 40): Record<string, unknown> {
@@ -10,5 +10,5 @@ export function doublingSchema(levels = 40): Record<string, unknown> {
   return { $ref: `#/definitions/d${levels}`, definitions };
 }
 
-/** A value that takes doublingSchema's full time to validate. */
+/** A value for which doublingSchema takes its full time. */
 export const SLOW_VALUE = "not a number";

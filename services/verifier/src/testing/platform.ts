@@ -18,8 +18,8 @@ import type { FakeTokens } from "./fake-tokens.ts";
 export { refusal } from "@depute/service/testing";
 
 /**
- * Starts a verifier behind a real socket, with files in its own folder. The verifier's client shares no code
- * with the verifier.
+ * Starts a verifier service behind a real socket, with files in a temporary folder. The client shares no code with the
+ * service.
  */
 export async function startPlatform(
   args: readonly string[] = [],

@@ -42,7 +42,7 @@ export interface WebhookContext {
   readonly engine: TaskEngine;
   readonly authority: Authority;
   readonly clock: Clock;
-  /** Undefined where the platform calls no webhooks. */
+  /** Undefined if the settings allow no webhooks. */
   readonly deliveries: WebhookDeliveries | undefined;
 }
 

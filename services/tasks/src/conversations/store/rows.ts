@@ -8,7 +8,7 @@ const SEQUENCE_ROW = row({ sequence: integer });
 const NUMBER_ROW = row({ number: integer });
 const WEBHOOKS_ROW = row({ has_webhooks: integer });
 
-/** Maximum total that a list reports. Counting stops at this number, so that the count of a long list is cheap. */
+/** Maximum total that a list reports. The query stops to count at this number, so a long list costs little. */
 const MAX_COUNTED = 100_000;
 
 export async function insertConversation(tx: WriteTx, task: Task): Promise<void> {
@@ -49,7 +49,7 @@ function updateMs({ updateTime }: Task): number {
   return updateTime === undefined ? 0 : fromTimestamp(updateTime);
 }
 
-/** The tables that store log positions of a task's events: of events with messages, or of preliminary results. */
+/** The tables that store positions in a task's log: of events with messages, or of preliminary results. */
 export type PlacesTable = "conversation_messages" | "conversation_partials";
 
 /** Stores the position of an event in a task's log. */
@@ -62,7 +62,7 @@ export async function insertPlace(
   await tx.run(`INSERT INTO ${table} (task_id, sequence) VALUES (?, ?)`, [taskId, sequence]);
 }
 
-/** Returns the sequences of a task's newest events in one of the tables, newest first. */
+/** Returns the sequences of a task's newest events from `table`, newest first. */
 export async function newestPlaces(
   tx: ReadTx,
   table: PlacesTable,

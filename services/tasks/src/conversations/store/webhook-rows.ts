@@ -13,7 +13,7 @@ export interface WebhookRow {
   readonly sealed: string;
   /** The sequence of the newest event that the receiver accepted. */
   readonly sentSequence: number;
-  /** Number of failed attempts of the present delivery. */
+  /** Number of failed attempts to deliver the next event. */
   readonly attempts: number;
 }
 
@@ -32,8 +32,8 @@ const NUMBER_ROW = row({ number: integer });
 const NEXT_MS_ROW = row({ next_ms: integer });
 
 /**
- * Marks a conversation as one with webhooks. Set the mark before you read the task's newest event. Otherwise a
- * concurrent event could be missed.
+ * Records that a conversation has webhooks. Set this mark before you read the task's newest event. Otherwise the new
+ * webhook can miss a concurrent event.
  *
  * @returns false if the task is no conversation
  */
@@ -50,7 +50,7 @@ export type NewWebhook = Omit<WebhookRow, "attempts"> & {
   readonly nextMs: number;
 };
 
-/** Writes a webhook. A webhook that replaces one with the same id keeps the log position of the deliveries. */
+/** Writes a webhook. If the task has a webhook with this id, its `sent_sequence` stays and the other values change. */
 export async function putWebhook(tx: WriteTx, webhook: NewWebhook): Promise<void> {
   await tx.run(
     `INSERT INTO conversation_webhooks
@@ -118,7 +118,7 @@ export async function noteEvent(tx: WriteTx, taskId: string, sequence: bigint): 
 /**
  * Returns up to `limit` webhooks with a delivery that is due, the longest overdue first.
  *
- * @param except delegators whose webhooks are left out
+ * @param except delegators whose webhooks the result omits
  */
 export async function dueWebhooks(
   tx: ReadTx,
@@ -136,7 +136,7 @@ export async function dueWebhooks(
   );
 }
 
-/** The time of the next delivery after `nowMs`, in epoch milliseconds. */
+/** Returns the first time after `nowMs` at which a delivery is due, in epoch milliseconds; undefined for none. */
 export async function nextWebhook(tx: ReadTx, nowMs: number): Promise<number | undefined> {
   const found = await tx.get(
     NEXT_MS_ROW,

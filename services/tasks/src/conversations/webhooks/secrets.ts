@@ -19,13 +19,13 @@ export class WebhookSeal {
     this.#secrets = new SealedSecrets(seed);
   }
 
-  /** Returns the secrets of a config in sealed form. They can be opened only for the same webhook. */
+  /** Seals the secrets of a config. Only `open` with the same task id and webhook id opens them. */
   seal({ taskId, id, token, authentication }: TaskPushNotificationConfig): string {
     const secrets: WebhookSecrets = { token, credentials: authentication?.credentials ?? "" };
     return this.#secrets.seal(Buffer.from(JSON.stringify(secrets)), contextOf(taskId, id));
   }
 
-  /** @throws Error if another key sealed the secrets, or if the row has changed */
+  /** @throws Error if another key sealed the secrets, or if the row's ids or sealed text have changed */
   open({ taskId, id, sealed }: WebhookRow): WebhookSecrets {
     const opened = this.#secrets.open(sealed, contextOf(taskId, id));
     if (opened === undefined)
@@ -43,10 +43,9 @@ function contextOf(task: string, webhook: string) {
 }
 
 /**
- * Opens the key `webhooks` of the platform, and makes that key if it does not exist. This key only seals
- * secrets of webhooks.
+ * Opens the platform's key `webhooks`, or makes the key if it does not exist. This key only seals secrets of webhooks.
  *
- * @throws SettingsError if the file holds no key, or other users can read the file
+ * @throws SettingsError if `webhooks.key` holds no key, or if other users can read that file
  */
 export async function openWebhookSeal(keys: KeySource): Promise<WebhookSeal> {
   const danger = "its readers can open the credentials of webhooks";

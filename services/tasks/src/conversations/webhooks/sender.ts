@@ -19,15 +19,15 @@ import type { WebhookSeal } from "./secrets.ts";
 /** Maximum number of concurrent deliveries. */
 const AT_ONCE = 32;
 /**
- * Maximum number of concurrent deliveries for one delegator. Slow receivers of this delegator then do not delay the
- * deliveries of others.
+ * Maximum number of concurrent deliveries for one delegator, so that slow receivers do not delay other delegators'
+ * deliveries.
  */
 const PER_DELEGATOR = 8;
 /** Maximum milliseconds between two reads of the store. */
 const MAX_WAIT_MS = 30_000;
 /** Timeout of one delivery, in milliseconds. (A2A 4.3.3) */
 const TIMEOUT_MS = 10_000;
-/** Maximum number of bytes that the sender reads from a response. The response's body is not used. */
+/** Maximum number of bytes that the sender reads from a response. The sender ignores the body. */
 const MAX_ANSWER_BYTES = 1024;
 /** Maximum number of events that one read of a task's log returns. */
 const BATCH = 20;
@@ -45,9 +45,9 @@ export interface SenderOptions {
 }
 
 /**
- * Posts the events of tasks to the webhooks of their conversations: each event at least once, and the events
- * for one webhook in the order of the task's log. The log is the outbox, and each webhook's row stores its
- * position in the log. A failed delivery is retried for some hours. Then the webhook is deleted. (A2A 4.3.3)
+ * Posts the events of tasks to the webhooks of their conversations. The sender posts each event at least once, in the
+ * order of the task's log. The log is the outbox: a webhook's row stores the sequence of the last accepted event. The
+ * sender retries a failed delivery for some hours, then deletes the webhook. (A2A 4.3.3)
  */
 export class WebhookSender {
   readonly #options: SenderOptions;
@@ -86,8 +86,7 @@ export class WebhookSender {
   }
 
   /**
-   * Begins the deliveries that are due, as far as the limits allow. The end of each delivery wakes the loop
-   * again.
+   * Begins the deliveries that are due, up to AT_ONCE and PER_DELEGATOR. The end of each delivery wakes the loop again.
    */
   async #look(signal: AbortSignal): Promise<number | undefined> {
     const { clock, engine } = this.#options;
@@ -194,13 +193,13 @@ export class WebhookSender {
 }
 
 /**
- * Reads a response's body to its end, so that its connection can be used again. Ignores errors and bodies that
+ * Reads a response's body to its end, so that the sender can use the connection again. Ignores errors and bodies that
  * are too long.
  */
 async function drained(body: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const _ of body);
   } catch {
-    // The status code has already shown whether the delivery succeeded, so an error in the body is ignored.
+    // The status code has already shown whether the delivery succeeded, so this code ignores an error in the body.
   }
 }

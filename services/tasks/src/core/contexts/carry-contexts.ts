@@ -40,12 +40,12 @@ export interface Carrier {
   readonly capabilityId: string;
   /** The delegate of the task. It becomes a reader of the contexts. */
   readonly reader: Reader;
-  /** The ids of the contexts that the draft shares, in its order. Missing ones are made. */
+  /** The ids of the contexts that the draft shares, in the draft's order. `packContexts` makes missing ids. */
   readonly ownContextIds?: readonly string[];
 }
 
 /**
- * Checks the contexts of a draft without any other data than the draft.
+ * Checks the parts of a draft that concern contexts. Reads nothing but the draft.
  *
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
@@ -62,9 +62,9 @@ export function checkContexts({ contextIds, contexts, inputFromContext, input }:
   for (const [number, envelope] of contexts.entries()) checkEnvelope(envelope, `draft.contexts[${number}]`);
 }
 
-/** The contexts of a draft. They were found or built before the draft's task exists. */
+/** The contexts of a draft, found or built before the task exists. */
 export interface Packed {
-  /** All contexts, in the order of the draft: those that the draft names come first. */
+  /** All contexts: first those that the draft names by id, then those that it shares. */
   readonly all: readonly ContextRecord[];
   /** The contexts that were shared before this draft. */
   readonly shared: readonly ContextRecord[];
@@ -147,8 +147,8 @@ export async function packContexts(
 }
 
 /**
- * Returns the contexts and the input of a new task for its worker. The function takes them from memory, because
- * {@link sendContexts} has just stored the same values.
+ * Returns the contexts and the input of a new task for its worker. The function needs no read, because {@link
+ * sendContexts} has just stored the same values.
  */
 export function carriedNow({ input, inputFromContext }: TaskDraft, { all, shared }: Packed, reader: Reader) {
   const [first] = all;
@@ -193,7 +193,7 @@ export async function sendContexts(
   if (ownRecords.length > 0) await keepContexts(tx, memory, ownRecords);
 }
 
-/** Returns the context that its owner shared before under the same external id. */
+/** Returns the context that the same owner shared before under the external id of this record. */
 async function sharedBefore(
   tx: WriteTx,
   memory: ContextMemory,

@@ -14,21 +14,24 @@ import {
 } from "../store/context-rows.ts";
 import type { ContextMemory, HeldSince } from "./context-memory.ts";
 
-/** Maximum number of contexts that one transaction deletes or ends. */
+/** Maximum number of contexts that one transaction handles. */
 const BATCH = 50;
 
-/** Age in milliseconds of data without a row after which no transaction can still add the row. */
+/**
+ * Minimum age, in milliseconds, of data without a row before a sweep removes the data. Until then, a transaction may
+ * still add the row.
+ */
 const ORPHAN_MS = 60_000;
 
 export interface ContextKeeperOptions extends RegularPurgeOptions {
   readonly engine: Engine;
   readonly memory: ContextMemory;
-  /** Milliseconds for which the tombstone of a context is stored. */
+  /** Milliseconds for which the store keeps the tombstone of a context. */
   readonly tombstoneMs: number;
 }
 
 /**
- * Deletes the data of contexts that have expired, and deletes their rows later. Compares the rows with the memory of
+ * Deletes the data of expired contexts, and their rows after `tombstoneMs`. Compares the rows with the memory of
  * contexts that may not be persisted.
  */
 export class ContextKeeper extends RegularPurge {
@@ -44,8 +47,8 @@ export class ContextKeeper extends RegularPurge {
   }
 
   /**
-   * Records which contexts have lost their data, with a process that has ended, or with the shared memory. Ends the
-   * pending tasks that need a lost context, because no worker can do them. Call it once before dispatch.
+   * Records which contexts have lost their data, because a process ended or the shared memory lost its values. Ends the
+   * pending tasks that need a lost context, because no worker can do them. Call this method once before dispatch.
    *
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
@@ -63,13 +66,13 @@ export class ContextKeeper extends RegularPurge {
 
   async #endLost(tx: WriteTx, ids: readonly string[]): Promise<void> {
     for (const id of ids) {
-      // The context may have been revoked since the read.
+      // After the read above, another call may have revoked the context.
       if (!(await isInMemory(tx, id))) continue;
       await noteLost(tx, id);
       for (const taskId of await readCarriers(tx, id)) {
         await this.#options.engine.changeWithin(tx, taskId, (before, nowMs) =>
-          // A task that a worker once had may continue without the context, because its first assignment carried
-          // the context.
+          // A task that had a worker before may continue, because the first assignment carried the context to that
+          // worker.
           before.epoch > 0 ? { record: before, events: [] } : withoutContext(before, nowMs),
         );
       }

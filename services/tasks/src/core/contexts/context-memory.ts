@@ -15,54 +15,59 @@ export interface HeldSince {
 }
 
 /**
- * The data of contexts that may not be persisted. The memory keeps data until the context expires or is removed. The
- * row of a context decides who reads it and how long; the memory only has the bytes. The memory is bounded, and a
- * new context never displaces another.
- *
+ * The memory for the data of contexts that may not be persisted. It keeps data until the context expires or `remove` is
+ * called. The row of a context decides who reads the context and until when. The memory is bounded, and a new context
+ * never displaces another.
  * Transactions call `find` and `add`, which do no I/O, because a transaction may not wait for the network. A memory
- * outside the process therefore throws in them. `using` then fetches or stores the data, and runs the transaction
+ * outside the process throws NotFetched in them. `using` then fetches or stores the data, and runs the transaction
  * again.
  */
 export interface ContextMemory {
-  /** Whether the memory cannot be reached now. Tasks whose contexts it holds then wait. */
+  /** Whether the memory does not answer now. Dispatch then passes over the tasks whose contexts are in this memory. */
   readonly isAway: boolean;
 
   /**
-   * Returns the data of a context; undefined if it was lost.
+   * Returns the data of a context; undefined if the memory has lost it.
    *
    * @throws NotFetched, ContextsAway
    */
   find(id: string): Held | undefined;
 
   /**
-   * Keeps the data of one owner's contexts, of all or of none. Call it last in a transaction: the memory does not roll
-   * back. The data of a failed transaction stays until `sweep`.
+   * Stores the data of one owner's contexts: all of them or none. Call this method last in a transaction, because the
+   * memory does not roll back. After a failed transaction, the data stays until `sweep`.
    *
    * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST where the memory cannot hold the contexts of replicas
    * @throws NotFetched
    */
   add(records: readonly ContextRecord[]): void;
 
-  /** Removes the data of a context soon. It never throws, because the row has already decided. */
+  /**
+   * Removes the data of a context in the background. Never throws, because the row already records that the context has
+   * ended.
+   */
   remove(id: string): void;
 
-  /** Runs a function with transactions that call `find` and `add`. The function may run several times. */
+  /**
+   * Runs a function whose transactions call `find` and `add`. Repeats the function after each fetch, so it may run
+   * several times.
+   */
   using<T>(run: () => Promise<T>): Promise<T>;
 
   /** Returns which of the contexts have lost their data. @throws ContextsAway */
   lostOf(ids: readonly string[]): Promise<string[]>;
 
   /**
-   * Removes the data that no row has: that of failed transactions, and that whose removal failed.
+   * Removes data without a row: data of failed transactions, and data whose removal failed.
    *
-   * @param orphans returns those of the contexts that have no row with data
+   * @param orphans returns the ids of those contexts that have no row with data in memory
    */
   sweep(orphans: (held: readonly HeldSince[]) => Promise<readonly string[]>): Promise<void>;
 
   close(): void;
 }
 
-/** Thrown in a transaction that needs data which is not in this process; `using` catches it. */
+/** Thrown in a transaction that needs data outside this process; `using` catches it. */
 export class NotFetched extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   /** Contexts to fetch. */
   readonly ids: readonly string[];

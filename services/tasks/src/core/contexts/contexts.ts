@@ -80,8 +80,8 @@ export async function sourcesOf(
 }
 
 /**
- * Returns the data of contexts for a revocation. Where the memory does not answer, a context counts as live, so that its
- * owner can revoke it.
+ * Returns the data of contexts for a revocation. While the memory does not answer, presumes that every context has
+ * data. So its owner can revoke the context.
  */
 export function orPresumed(memory: ContextMemory): HeldData {
   return { find: (id) => (memory.isAway ? PRESUMED : memory.find(id)) };
@@ -90,8 +90,8 @@ export function orPresumed(memory: ContextMemory): HeldData {
 const PRESUMED: Held = { data: new Uint8Array(), digest: "" };
 
 /**
- * Revokes a context and all contexts derived from it, directly or not. Their data is deleted, also for tasks that carry
- * them.
+ * Revokes a context and all contexts derived from it, directly or not. Deletes their data, which tasks that carry them
+ * then lack.
  */
 export async function revokeWithDerived(
   tx: WriteTx,
@@ -111,14 +111,16 @@ export async function revokeWithDerived(
   }
 }
 
-/** The readable contexts of a task, and the ids of its contexts that can no longer be read. */
+/** The contexts of a task: those that a worker can read, and the ids of the others. */
 export interface Carried {
   readonly contexts: SharedContext[];
   /** Ids of the contexts that can no longer be read: expired, revoked or lost. */
   readonly missingContextIds: string[];
 }
 
-/** Reads the contexts that a task carries, without those that can no longer be read. */
+/**
+ * Reads the contexts that a task carries. Puts the ids of expired, revoked and lost contexts into `missingContextIds`.
+ */
 export async function carriedContexts(
   tx: ReadTx,
   memory: ContextMemory,
@@ -139,7 +141,7 @@ export async function carriedContexts(
 
 /**
  * Returns the input of a task that takes its input from a context. Undefined after the context has ended. Undefined
- * also for a viewer that may not read the context, unless the context may be forwarded.
+ * also for a viewer that may not read the context, unless the context allows forwarding.
  */
 export async function inputFromContext(
   tx: ReadTx,
@@ -175,7 +177,7 @@ export function toSharedContext(record: ContextRecord, data: "with its data" | "
 }
 
 /**
- * Requires an envelope with a permitted time to live, and with JSON that fits a worker's limits.
+ * Checks that an envelope has a permitted time to live, and that its data is JSON within a worker's limits.
  *
  * @param field the place of the envelope in the request
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
@@ -196,7 +198,7 @@ export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
  * Returns a context whose time to live begins now.
  *
  * @param request the request that shares the context; without a request id if the context comes with a task
- * @param id the context's id; a transaction that runs again needs the same one
+ * @param id the context's id; a repeated transaction passes the same id
  */
 export function newContext(
   request: ShareContextRequest,
@@ -211,8 +213,8 @@ export function newContext(
     externalId: envelope.id ?? "",
     owner,
     organization,
-    // A request id identifies one context of an owner. Without a request id, the context's own id is used, because it
-    // is unique.
+    // A request id identifies one context of an owner. Without a request id, the unique id of the context takes its
+    // place.
     requestId: request.requestId || id,
     digest: messageDigest(ShareContextRequestSchema, { ...request, requestId: "" }),
     // Readers do not learn the sources of a context.
@@ -234,7 +236,8 @@ export function contextIdTaken(context: string): DeputeError {
 }
 
 /**
- * Stores contexts where their permissions allow it. Call it last in a transaction: contexts in memory do not roll back.
+ * Inserts the rows of contexts, and adds the data of those that may not be persisted to the memory. Call this function
+ * last in a transaction: contexts in memory do not roll back.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */
@@ -249,8 +252,9 @@ export async function keepContexts(
 }
 
 /**
- * Returns the live context under an external id of its owner. An expired context releases its external id for a
- * new context. A revoked context does not release its id, so that a repeated call does not restore the context.
+ * Returns `there` if the context is live or revoked. An expired or lost context releases its external id and request id
+ * for a new context; the result is then undefined. A revoked context keeps its ids, so that a repeated call does not
+ * restore the context.
  */
 export async function orGivesWay(
   tx: WriteTx,

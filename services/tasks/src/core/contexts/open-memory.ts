@@ -5,11 +5,11 @@ import { ProcessContexts } from "./process-contexts.ts";
 import { SharedContexts } from "./shared-contexts.ts";
 
 /**
- * Opens the memory for contexts that may not be persisted: Redis for replicas that share one, else this process. The
- * key `contexts` of the platform seals what is in Redis.
+ * Opens the memory for contexts that may not be persisted: Redis for replicas that share one, otherwise this process.
+ * The platform's key `contexts` seals the data in Redis.
  *
  * @param maxBytes maximum total size of the data
- * @throws SettingsError when the key cannot be read or made
+ * @throws SettingsError if the key cannot be read or made
  */
 export async function openContextMemory(
   { clock, timers, log, isReplicated, keys, sharedMemory }: ServiceDeps,
@@ -21,7 +21,7 @@ export async function openContextMemory(
   const danger = "its readers can open contexts that may not be persisted";
   const seed = await openSeed(keys, { name: "contexts.key", danger });
   return new SharedContexts({
-    // Each platform has another key, and so another namespace in a Redis that several platforms use.
+    // Each platform has its own key, and so its own namespace in a Redis that several platforms use.
     memory: sharedMemory(`contexts-${fingerprintOf(seed)}`),
     seal: new SealedSecrets(seed),
     roomFor,

@@ -7,9 +7,9 @@ import type { ContextMemory, Held, HeldSince } from "./context-memory.ts";
 export interface ProcessContextsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Returns the room that an owner's contexts have. */
+  /** Returns the limits for an owner's contexts. */
   readonly roomFor: (owner: string) => ContextRoom;
-  /** Whether other replicas must read the contexts, too. They cannot read the memory of this process. */
+  /** Whether other replicas must read the contexts, too. Replicas cannot read the memory of this process. */
   readonly isShared: boolean;
 }
 

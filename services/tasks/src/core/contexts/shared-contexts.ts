@@ -4,28 +4,28 @@ import type { ContextRecord } from "../rules/context.ts";
 import { type ContextRoom, noRoom } from "../rules/context-room.ts";
 import { type ContextMemory, ContextsAway, type Held, type HeldSince, NotFetched } from "./context-memory.ts";
 
-/** Maximum number of runs of one function. Each run may meet contexts that the runs before it did not. */
+/** Maximum number of runs of one function. Each run may need contexts that no earlier run needed. */
 const MAX_RUNS = 8;
 
 export interface SharedContextsOptions {
   readonly memory: SharedMemory;
-  /** Seals the data, so that the shared memory never has it in clear. */
+  /** Seals the data before it leaves this process. */
   readonly seal: SealedSecrets;
-  /** Returns the room that an owner's contexts have. */
+  /** Returns the limits for an owner's contexts. */
   readonly roomFor: (owner: string) => ContextRoom;
   readonly onError: (error: unknown) => void;
 }
 
-/** What a running function knows of a context: its data, that it is lost, or that the memory does not answer. */
+/** What the last fetch of a context returned: its data, `lost`, or `away` if the memory did not answer. */
 type Known = Held | "lost" | "away";
 
 /**
- * The memory of a service with replicas: values of the shared memory, sealed, each bound to its context's id. Data is
- * in clear in this process only while a call uses it.
+ * The memory of a service with replicas: sealed values in the shared memory, each bound to its context's id. This
+ * process holds data unsealed only while a call uses the data.
  */
 export class SharedContexts implements ContextMemory {
   readonly #options: SharedContextsOptions;
-  /** What running functions know, by context id, with the number of functions that fetched it. */
+  /** The fetched contexts by id, each with the number of running functions that fetched it. */
   readonly #known = new Map<string, { readonly known: Known; readonly users: number }>();
 
   constructor(options: SharedContextsOptions) {
@@ -130,7 +130,7 @@ export class SharedContexts implements ContextMemory {
   }
 }
 
-/** A value that does not open is of another platform or key: for this platform it is lost. */
+/** Opens a sealed value. A value that another platform or key sealed counts as lost. */
 function opened(sealed: string | undefined, id: string, seal: SealedSecrets): Known {
   const bytes = sealed === undefined ? undefined : seal.open(sealed, contextOf(id));
   return bytes === undefined ? "lost" : unpacked(bytes);
@@ -140,7 +140,7 @@ function contextOf(id: string) {
   return { sharedContext: id };
 }
 
-/** Joins digest and data: the length of the digest in one byte, the digest, then the data. */
+/** Joins digest and data: one byte with the digest's length, the digest, the data. */
 function packed({ digest, data }: Held): Uint8Array {
   const text = Buffer.from(digest);
   return Buffer.concat([Uint8Array.of(text.length), text, data]);
@@ -151,7 +151,7 @@ function unpacked(bytes: Uint8Array): Held {
   return { digest: Buffer.from(bytes.subarray(1, start)).toString(), data: bytes.slice(start) };
 }
 
-/** Reports a shared memory that does not answer as a refusal. */
+/** Throws the error. If the shared memory does not answer, throws ContextsAway instead. */
 function refused(error: unknown): never {
   throw error instanceof MemoryAwayError ? new ContextsAway(error) : error;
 }

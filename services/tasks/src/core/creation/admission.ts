@@ -27,7 +27,7 @@ const JSON_NULL = fromJson(ValueSchema, null);
 export interface Target {
   readonly agentId: string;
   readonly agentPrincipal: string;
-  /** The overseer that must approve results; undefined before the lookup. */
+  /** The overseer that must approve results: empty for none, undefined before the lookup. */
   readonly overseerId: string | undefined;
   /** The capability that the draft names; undefined for work without a capability. */
   readonly capability: CapabilityFull | undefined;
@@ -54,9 +54,9 @@ export function checkDraft(draft: TaskDraft): void {
 /**
  * Finds the delegate, the capability and the contract that a draft names.
  *
- * @param viewer the delegator: an agent hidden from it is not found
+ * @param viewer the delegator: an agent that the delegator may not see is not found
  * @throws DeputeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, CAPABILITY_AMBIGUOUS, VERSION_MISMATCH,
- *   CONTRACT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
+ * CONTRACT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
 export async function resolveTarget(
   dependencies: Dependencies,
@@ -115,9 +115,9 @@ function overseerOf(agent: Agent): string {
 }
 
 /**
- * Finds the overseer that must approve the delegate's results. A draft for an agent with an unknown overseer is
- * refused, because no reviewer could approve. The platform itself makes the lookup, because the delegator need not see
- * the overseer that the delegate chose.
+ * Finds the overseer that must approve the delegate's results. Refuses a delegate with an unknown overseer, because no
+ * reviewer could approve. The platform makes this lookup in its own name, because the delegator need not see the
+ * overseer.
  *
  * @throws DeputeError AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
@@ -138,8 +138,8 @@ async function resolveOverseer({ agents }: Dependencies, target: Target, options
 }
 
 /**
- * Returns the resource that a token of the caller must grant. Free work is written as `-`, because a requested resource
- * cannot be a pattern.
+ * Returns the resource that the caller's token must grant. `-` stands for work without a capability, because a
+ * requested resource cannot be a pattern.
  */
 export function resourceOf({ agentId, capability }: Target): string {
   return `${agentId}/${capability?.id ?? "-"}`;
@@ -149,8 +149,8 @@ export function resourceOf({ agentId, capability }: Target): string {
  * Checks a draft against its capability, its contract and its worker token.
  *
  * @throws DeputeError AGENT_NOT_FOUND (the overseer), CALLER_NOT_ALLOWED (the delegator's manifest),
- *   INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed), CHECK_TIMEOUT,
- *   DEPENDENCY_UNAVAILABLE
+ * INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's deadline has passed), CHECK_TIMEOUT,
+ * DEPENDENCY_UNAVAILABLE
  */
 // biome-ignore lint/complexity/useMaxParams: what admission rests on is asked of several services
 export async function admit(
@@ -228,10 +228,10 @@ async function admitInput(
   );
 }
 
-/** Length of an agent's key in the registry, in characters. */
+/** Length of an agent's key in the registry, in characters. A longer principal is no agent's key. */
 const KEY_CHARS = 43;
 
-/** Maximum number of characters of a description that the justification repeats. */
+/** Maximum number of characters of a task's description that the justification contains. */
 const MAX_JUSTIFICATION = 4000;
 
 /** The facts of a task that the registry's predicates may use. */
@@ -241,8 +241,8 @@ export type DelegatedWork = MessageInitShape<typeof DelegatedWorkSchema>;
 export type MoreOfWork = Pick<DelegatedWork, "depth" | "attachmentTypes">;
 
 /**
- * Returns the facts of a draft that predicates of manifests may use. A caller that knows the parent adds the depth of a
- * child.
+ * Returns the facts of a draft that predicates of manifests may use. A caller that has read the parent passes a child's
+ * depth in `more`.
  */
 export function workOf(
   { priority, spend, parentTaskId }: TaskDraft,
@@ -258,15 +258,14 @@ export function workOf(
 }
 
 /**
- * Applies the manifest of the delegator's agent, which names the allowed delegates. (CAP "Delegation") Depute's
- * choice: the task's description is the justification that the rule requires. The registry knows which manifest
- * binds a key. A key without a manifest is not restricted.
+ * Checks that the manifest of the delegator's agent allows the delegate. (CAP "Delegation") Depute's choice: the task's
+ * description is the justification that the rule requires. A key that no manifest binds is not restricted.
  *
  * @param delegator the delegator's principal
  * @param to the delegate's id
  * @param task the facts for predicates; absent for none
- * @throws DeputeError CALLER_NOT_ALLOWED, with `agent`, `delegate`, `decision` and, for an undecidable
- * predicate, `predicate_failure`; DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError CALLER_NOT_ALLOWED, with `agent`, `delegate`, `decision` and, for an undecidable predicate,
+ * `predicate_failure`; DEPENDENCY_UNAVAILABLE
  */
 export async function requireAllowed(
   dependencies: Dependencies,

@@ -46,11 +46,11 @@ export interface CreateRequest {
   /** Digest of the draft. */
   readonly digest: string;
   readonly policies: IdPolicies;
-  /** The ids of the contexts that the draft shares. A transaction that runs again needs the same ones. */
+  /** The ids of the contexts that the draft shares. A repeated transaction uses the same ids. */
   readonly ownContextIds?: readonly string[];
 }
 
-/** The result of admission, and the other data that the store needs for the new task. */
+/** The result of admission, and the values that the store adds to the new task. */
 export interface Admitted {
   readonly admission: Admission;
   /** The schema that `admission.outputSchema` names, JSON in UTF-8. */
@@ -73,7 +73,8 @@ export interface Created {
 type Known =
   | {
       readonly taskId: string;
-      readonly replace: false /** Whether the request id named it. */;
+      readonly replace: false;
+      /** Whether the request id names the task; otherwise the external id does. */
       readonly byRequest: boolean;
     }
   /** An earlier task whose external id the new task takes over. */
@@ -89,7 +90,7 @@ export async function findCreated(
   request: CreateRequest,
   memory: ContextMemory,
 ): Promise<string | undefined> {
-  // If the capability no longer exists, its agent cannot be determined. The search then uses the agent id that the
+  // If the capability no longer exists, the registry cannot name its agent. The search then uses the agent id that the
   // draft states.
   const existing = await findKnown(tx, request, request.draft.agentId, memory);
   return existing?.replace === false ? existing.taskId : undefined;
@@ -210,7 +211,7 @@ export async function createTaskWithin(
 }
 
 /**
- * Counts a new task for its owners.
+ * Counts a new task for its delegator and its organization.
  *
  * @throws DeputeError LIMIT_EXCEEDED if the delegator or the organization has too many open tasks
  */
@@ -231,13 +232,13 @@ function carriesContexts({ contextIds, contexts }: TaskDraft): boolean {
   return contextIds.length + contexts.length > 0;
 }
 
-/** Adds the dispatch to a worker to the creation of a task. One transaction then creates and dispatches the task. */
+/** Adds the task's dispatch to its creation, so that one transaction writes both. */
 function dispatchedAtOnce(creation: Advance, { worker }: AssignmentStream, nowMs: number): Advance {
   const { record, events } = dispatched(creation.record, worker, nowMs);
   return { record, events: [...creation.events, ...events] };
 }
 
-/** Releases an external id for a new task. The earlier task with the id ends if it is still open. */
+/** Releases an external id for a new task. Cancels the earlier task with the id if it is still open. */
 async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<void> {
   await engine.changeWithin(tx, taskId, (before, nowMs) =>
     cancelIfOpen(before, "another task was created in its place", nowMs),
@@ -246,8 +247,8 @@ async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<voi
 }
 
 /**
- * Returns the place of a child task in its tree, and its organization and budget. For a root, only opens the
- * account of its budget, and returns undefined.
+ * Returns what a child task inherits: its place in the tree, its organization and its share of the budget. For a root,
+ * only opens the account of its budget, and returns undefined.
  */
 async function placeOf(
   engine: Engine,
@@ -282,9 +283,8 @@ async function placeOf(
 }
 
 /**
- * Returns the digest by which drafts are compared. It ignores the order of JSON members and the token budget.
- * It also ignores contexts that must not be persisted: a reader of a stored digest could test guesses of the
- * contexts' data.
+ * Returns the digest by which the service compares drafts. The digest ignores the order of JSON members and the token
+ * budget. It also ignores context data that must not be persisted, because a reader of the digest could test guesses.
  */
 export function draftDigest(draft: TaskDraft): string {
   const { budget: _budget, ...work } = draft;

@@ -5,10 +5,10 @@ import type { FieldViolation } from "@depute/core";
 import type { Dependencies } from "../dependencies.ts";
 
 /**
- * Finds the places where a value violates a user's schema. Only the verifier runs such schemas.
+ * Finds the places where a value violates a user's schema. Only the verifier service runs such schemas.
  *
  * @param schema JSON in UTF-8
- * @param field the place of the value in the request; the JSON pointer into the value is appended
+ * @param field the place of the value in the request; the function appends the JSON pointer into the value
  */
 export async function schemaViolations(
   { verification }: Dependencies,

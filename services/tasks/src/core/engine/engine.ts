@@ -39,11 +39,11 @@ import {
   toNewsKey,
 } from "./topics.ts";
 
-/** Maximum number of backoffs for which the engine sets a timer. Workers poll for the tasks beyond that number. */
+/** Maximum number of backoffs for which the engine sets a timer. Workers find further tasks by polling. */
 const MAX_LATER = 10_000;
 /**
- * Maximum number of open tasks whose records are held in memory. A record takes a few kilobytes, or up to 70 kilobytes
- * with a long description.
+ * Maximum number of open tasks in the record cache. A record takes a few kilobytes, or up to 70 kilobytes with a long
+ * description.
  */
 const MAX_RECORDS = 512;
 
@@ -61,8 +61,8 @@ export interface EngineOptions {
 export type Decide = (record: TaskRecord, nowMs: number, tx: WriteTx) => Promise<Advance> | Advance;
 
 /**
- * Listens synchronously, before the commit. So a dispatch joins the commit that adds a pending task or frees capacity
- * of a worker.
+ * Hears synchronously of pending tasks and free capacity, before the commit. A dispatch therefore joins the commit that
+ * causes it.
  */
 export interface WorkListener {
   /** Called when a task of the agent is pending and its backoff is over. */
@@ -73,7 +73,7 @@ export interface WorkListener {
   onLimits(agentId: string): void;
 }
 
-/** Listens for new deadlines, to know when the next time limit passes. */
+/** Hears of new deadlines, and so knows when the next time limit passes. */
 export interface DeadlineListener {
   /** @param atMs epoch milliseconds */
   notice(atMs: number): void;
@@ -115,23 +115,23 @@ export class Engine {
     store.sharing?.onOthersCommit(() => this.#records.clear());
   }
 
-  /** Drops the pending wake-ups. */
+  /** Cancels the wake-ups that wait for the end of a backoff. */
   close(): void {
     for (const cancel of this.#later) cancel();
     this.#later.clear();
   }
 
-  /** Registers the listener for the deadlines that changes set. */
+  /** Sets the listener for the deadlines that changes set. */
   onDeadline(listener: DeadlineListener): void {
     this.#deadlines = listener;
   }
 
-  /** Registers the listener that is called when a delegation has ended. */
+  /** Sets the listener that the engine calls when a delegation has ended. */
   onDelegationEnd(listener: () => void): void {
     this.#onDelegationEnd = listener;
   }
 
-  /** Registers the listener for pending tasks and for workers with free capacity. */
+  /** Sets the listener for pending tasks and for workers with free capacity. */
   onWork(listener: WorkListener): void {
     this.#work = listener;
   }
@@ -146,14 +146,14 @@ export class Engine {
   }
 
   /**
-   * Sets the rule that decides which tasks may be dispatched after the loss of a context. If no rule is set, every task
-   * needs all its contexts.
+   * Sets the rule that decides which tasks the queue may dispatch after the loss of a context. Without a rule, every
+   * task needs all its contexts.
    */
   allowMissingContexts(rule: MissingContextRule): void {
     this.#allowsMissingContexts = rule;
   }
 
-  /** Whether a task may be dispatched although one of its contexts can no longer be read. */
+  /** Whether the queue may dispatch a task that has lost one of its contexts. */
   mayLackContexts(tx: ReadTx, taskId: string): Promise<boolean> {
     return this.#allowsMissingContexts(tx, taskId);
   }
@@ -172,7 +172,7 @@ export class Engine {
     return this.store.read((tx) => readTask(tx, taskId));
   }
 
-  /** Returns the record of a task, committed or not. Use it only for checks that a later change repeats. */
+  /** Returns the newest record of a task, committed or not. Use it only for checks that a later change repeats. */
   async peek(taskId: string): Promise<TaskRecord | undefined> {
     return this.#newest(taskId) ?? (await this.find(taskId));
   }
@@ -203,9 +203,9 @@ export class Engine {
   }
 
   /**
-   * Changes a task. Time limits that have passed apply first, so `decide` sees the present state.
+   * Changes a task. First applies the time limits that have passed, so `decide` sees the present state.
    *
-   * @param options whether the transaction may be retried; only if `decide` may run more than once
+   * @param options whether the store may repeat the transaction; only if `decide` may run more than once
    * @throws DeputeError TASK_NOT_FOUND, and the errors of `decide`; then nothing is stored
    */
   async change(taskId: string, decide: Decide, options?: WriteOptions): Promise<TaskRecord> {
@@ -224,7 +224,7 @@ export class Engine {
   }
 
   /**
-   * Sets the time from which workers may take a pending task. Tasks in other states are not changed.
+   * Sets the time from which workers may take a pending task. Does not change tasks in other states.
    *
    * @param atMs epoch milliseconds
    */
@@ -246,25 +246,26 @@ export class Engine {
     });
   }
 
-  /** Wakes the readers of a topic's key. */
+  /** Publishes a wake-up under a topic and a key. */
   wake(topic: string, key: string): void {
     this.#bus.publish(topic, key);
   }
 
   /**
-   * Announces that an agent's workers may hold more or fewer tasks. Call it in the transaction that makes the change.
+   * Announces that an agent's workers may hold more or fewer tasks. Call this method in the transaction that makes the
+   * change.
    */
   limitsChanged(tx: WriteTx, agentId: string): void {
     tx.afterRun(() => this.#work.onLimits(agentId));
     tx.afterCommit(() => this.#publishWork(agentId, "limits"));
   }
 
-  /** Caches the record of a task that a transaction has written. Call it before other code reads the task. */
+  /** Caches the record of a task that a transaction has written. Call this method before other code reads the task. */
   noteWritten(tx: WriteTx, record: TaskRecord): void {
     this.#records.store(tx, record);
   }
 
-  /** Wakes the watchers of new events. Each transaction that stores events calls it once. */
+  /** Wakes the watchers of a task's new events. Call this method once in each transaction that stores events. */
   announce(tx: WriteTx, record: TaskRecord): void {
     const deadline = nextDeadline(record);
     if (record.hold === undefined) tx.afterRun(() => this.#tellOfWork(record));
@@ -354,8 +355,8 @@ export class Engine {
       await this.#endChildren(tx, record);
     }
     if (record.task.spend !== undefined) {
-      // The attempt's usage is settled when the task leaves its worker. It is also settled when a task ends without a
-      // worker, because the delegate may have attested usage.
+      // Settles the attempt's usage when the task leaves its worker. Settles it also when a task ends without a worker,
+      // because the delegate may have attested usage.
       if (isLetGo || hasEnded) await settleAttempt(tx, record.task);
       if (hasEnded) await settleTask(tx, record.task);
     }
@@ -367,7 +368,7 @@ export class Engine {
 /**
  * Returns the task with its input and, once completed, its output.
  *
- * @param seesHeld whether a held output is included
+ * @param seesHeld whether to include a held output
  */
 export async function wholeTask(tx: ReadTx, { task }: TaskRecord, seesHeld = false): Promise<Task> {
   const { input } = await readInput(tx, task.id);
@@ -383,7 +384,7 @@ export async function wholeTask(tx: ReadTx, { task }: TaskRecord, seesHeld = fal
 async function resultOf(tx: ReadTx, { id, status, lastSequence }: Task, seesHeld: boolean) {
   if (status === TaskStatus.IN_REVIEW) return seesHeld ? readHeldResult(tx, id) : undefined;
   if (status !== TaskStatus.COMPLETED) return undefined;
-  // The output is stored only in the log, in its last event.
+  // Only the log's last event stores the output.
   const [last] = await readEvents(tx, id, lastSequence - 1n, 1);
   return last?.payload.case === "completed" ? last.payload.value : undefined;
 }

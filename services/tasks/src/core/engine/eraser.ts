@@ -20,7 +20,7 @@ export interface EraserOptions {
   readonly memory: { remove(contextId: string): void };
 }
 
-/** Erases the records of an organization, in short transactions. A repeated step deletes what is left. */
+/** Erases the records of an organization, in short transactions. Each repeated call deletes further records. */
 export class Eraser {
   readonly #options: EraserOptions;
   readonly #listeners: EraseListener[] = [];

@@ -8,13 +8,13 @@ const BATCH = 50;
 
 export interface PurgerOptions extends RegularPurgeOptions {
   readonly store: Store;
-  /** Milliseconds for which the whole task is stored after its end. */
+  /** Milliseconds for which the store keeps a whole task after its end. */
   readonly retentionMs: number;
-  /** Milliseconds for which a tombstone is stored. */
+  /** Milliseconds for which the store keeps a tombstone. */
   readonly tombstoneMs: number;
 }
 
-/** Purges ended tasks: first their content, later their tombstones. */
+/** Purges ended tasks: first deletes their content, later their tombstones. */
 export class Purger extends RegularPurge {
   readonly #options: PurgerOptions;
   readonly #listeners: PurgeListener[] = [];
@@ -29,7 +29,7 @@ export class Purger extends RegularPurge {
     this.#listeners.push(listener);
   }
 
-  /** The listeners that delete rows of other modules. */
+  /** The registered listeners. */
   get listeners(): readonly PurgeListener[] {
     return this.#listeners;
   }

@@ -3,9 +3,9 @@ import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
 
 /**
- * The newest records of open tasks, so that consecutive changes need no read. A cached record may be newer than the
- * durable record: writes build on cached records, and no response uses them. A commit of another replica clears the
- * cache, before the next write of this process.
+ * Caches the newest records of open tasks, so that consecutive changes need no read. A cached record may be newer than
+ * the durable record: writes build on it, and responses do not use it. A commit of another replica clears the cache,
+ * before the next write of this process.
  */
 export class RecordCache {
   readonly #max: number;

@@ -8,7 +8,7 @@ import { cursorOf } from "../store/cursor-rows.ts";
 import { tasksUnderBlock } from "../store/delegation-rows.ts";
 import type { Engine } from "./engine.ts";
 
-/** The last position in the log of revocations that was processed. */
+/** The last position that the follower has processed in the log of revocations. */
 const CURSOR = cursorOf("revocations");
 
 /** Maximum number of tasks that one transaction ends. */
@@ -23,8 +23,8 @@ export interface RevocationFollowerOptions {
 }
 
 /**
- * Ends tasks whose authority was revoked. The follower reads the log of revocations from the stored position.
- * The position advances in the transaction that ends the last task under a block, so no task is missed.
+ * Ends tasks whose authority was revoked. The follower reads the log of revocations from the stored position. The
+ * transaction that ends the last task under a block also stores the new position. So the follower misses no task.
  */
 export class RevocationFollower {
   readonly #engine: Engine;

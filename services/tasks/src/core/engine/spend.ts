@@ -21,7 +21,8 @@ import {
 import { readAccount, writeAccount } from "../store/spend-rows.ts";
 
 /**
- * Opens the account of a new task, if a budget bounds the task. A child's share is reserved from its parent's account.
+ * Opens the account of a new task, if a budget bounds the task. Reserves a child's share from the account of its
+ * parent.
  *
  * @returns the limit of the task; undefined for none
  * @throws DeputeError BUDGET_EXCEEDED
@@ -45,8 +46,8 @@ export async function openSpend(
 }
 
 /**
- * Records the use of the present attempt so far. Returns the first unit whose use exceeds the remaining budget;
- * undefined for none.
+ * Records the present attempt's use so far. Returns the first unit whose use exceeds the remaining budget; undefined
+ * for none.
  */
 export async function noteUsage(
   tx: WriteTx,
@@ -91,7 +92,7 @@ export async function settleAttempt(tx: WriteTx, { id }: Task): Promise<void> {
   if (account !== undefined) await writeAccount(tx, id, endAttempt(account));
 }
 
-/** Returns the unused budget of an ended task to its parent. */
+/** Adds the unused budget of an ended task to its parent's account. */
 export async function settleTask(tx: WriteTx, { id, parentTaskId }: Task): Promise<void> {
   const parent = parentTaskId === "" ? undefined : await readAccount(tx, parentTaskId);
   const account = await readAccount(tx, id);

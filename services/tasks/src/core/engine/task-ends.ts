@@ -3,8 +3,8 @@ import type { TaskRecord } from "../rules/record.ts";
 type Listener = (ended: TaskRecord) => void;
 
 /**
- * Resolves waiting calls with the terminal record of a task, once the record is durable. The calls need no
- * read. The bus wakes calls whose task ends at another replica, and those calls read the record.
+ * Passes the terminal record of a task to waiting calls, once the record is durable. These calls need no read. If a
+ * task ends at another replica, the bus wakes the waiting calls, which then read the record.
  */
 export class TaskEnds {
   readonly #waiting = new Map<string, Set<Listener>>();

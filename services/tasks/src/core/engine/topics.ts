@@ -1,13 +1,13 @@
-/** Wakes the watchers of a task; the key is its id. */
+/** The topic that wakes the watchers of a task; the key is the task's id. */
 export const TASK_TOPIC = "tasks";
 
-/** Wakes the workers of an agent; the key is the agent's id. */
+/** The topic that wakes the workers of an agent; the key is the agent's id. */
 export const ASSIGNMENT_TOPIC = "assignments";
 
-/** Wakes the dispatchers of the other replicas; the key is a {@link DispatchNews}. */
+/** The topic that wakes the dispatchers of the other replicas; the key is a {@link DispatchNews}. */
 export const DISPATCH_TOPIC = "dispatch";
 
-/** What other replicas learn of an agent's work: a task is pending, a worker has free capacity, or the limits changed. */
+/** What has changed for an agent's dispatch: a task is pending, a worker has free capacity, or the limits changed. */
 export type DispatchKind = "work" | "room" | "limits";
 
 /** News for the dispatchers of other replicas. */
@@ -25,7 +25,7 @@ export function readNewsKey(key: string): DispatchNews {
   const [replica = "", kind = ""] = key.split("/", 2);
   return { replica, kind: kind as DispatchKind, agentId: key.slice(replica.length + kind.length + 2) };
 }
-/** Ends worker streams at the other replicas; the key is in JSON: the agent's id and the stream's name. */
+/** The topic that ends worker streams at the other replicas. The key is JSON: the agent's id and the stream's name. */
 export const STREAM_END_TOPIC = "stream-ends";
-/** Wakes the watchers of a delegator's tasks; the key is the delegator's principal. */
+/** The topic that wakes the watchers of a delegator's tasks; the key is the delegator's principal. */
 export const DELEGATOR_TOPIC = "delegators";

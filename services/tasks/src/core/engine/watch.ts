@@ -10,8 +10,8 @@ import { isTerminal } from "../rules/state-machine.ts";
 const WATCH_BATCH = 32;
 
 /**
- * The number of poll intervals between two polls of a watcher. The number is high, because thousands of idle
- * watchers must not load the store. The bus reports when wake-ups may be lost.
+ * The number of poll intervals between two polls of a watcher. The number is high, because thousands of idle watchers
+ * must not load the store. The bus reports when wake-ups may be lost, so polls are rarely needed.
  */
 const IDLE_POLLS = 10;
 
@@ -77,7 +77,7 @@ function purged({ id, lastSequence }: Task): DeputeError {
 interface Shared {
   readonly after: bigint;
   readonly limit: number;
-  /** Number of wake-ups of the task before the read. */
+  /** The number of the task's wake-ups when the read began. */
   readonly version: number;
   readonly atMs: number;
   readonly events: Promise<TaskEvent[]>;
@@ -88,17 +88,13 @@ export interface SharedReadsOptions {
   readonly log: { events(taskId: string, after: bigint, limit: number): Promise<TaskEvent[]> };
   readonly wakeUps: WakeUps;
   readonly clock: Clock;
-  /**
-   * Maximum time for which watchers share a read, in milliseconds. A lost wake-up delays a watcher by up to
-   * this time.
-   */
+  /** Maximum age of a shared read, in milliseconds. A lost wake-up delays a watcher by up to this time. */
   readonly maxAgeMs: number;
 }
 
 /**
- * Shares reads of logs: one read serves all watchers of a task. A read is shared only until the task's next
- * wake-up, so every watcher sees the event that woke that watcher. The last read of a task stays in memory
- * while the task has watchers.
+ * Shares reads of logs: one read serves all watchers of a task until the task's next wake-up. So every watcher sees the
+ * event that woke it. The last read of a task stays in memory while the task has watchers.
  */
 export class SharedReads {
   readonly #options: SharedReadsOptions;
@@ -123,13 +119,13 @@ export class SharedReads {
       sharedWatch?.after === after && sharedWatch.limit === limit && sharedWatch.version === version;
     if (sharedWatch !== undefined && isSame && nowMs - sharedWatch.atMs < maxAgeMs) return sharedWatch.events;
     const shared = { after, limit, version, atMs: nowMs, events: log.events(taskId, after, limit) };
-    // A failed read is not shared.
+    // If the read fails, the next watcher reads anew.
     shared.events.catch(() => this.#forget(taskId, shared));
     if (version > 0) this.#shared.set(taskId, shared);
     return shared.events;
   }
 
-  /** Drops the shared read of a task if no watcher of the task is left. Call it whenever a watcher leaves. */
+  /** Drops the shared read of a task if the task has no watcher left. Call this method whenever a watcher leaves. */
   leave(taskId: string): void {
     if (this.#options.wakeUps.version(taskId) === 0) this.#shared.delete(taskId);
   }

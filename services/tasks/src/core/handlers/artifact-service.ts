@@ -33,7 +33,7 @@ import {
 import { readTask } from "../store/task-rows.ts";
 import { type Caller, callerOf, type TasksContext } from "./context.ts";
 
-/** Implements ArtifactService, for callers whose values are too large for a message. */
+/** Handles the calls of ArtifactService, for values that are too large for one message. */
 export function artifactService(tasks: TasksContext): ServiceImpl<typeof ArtifactService> {
   const { engine } = tasks;
   return {
@@ -53,8 +53,8 @@ export function artifactService(tasks: TasksContext): ServiceImpl<typeof Artifac
         return artifact;
       });
       if (Number(offset) > size) throw invalid("offset", `is beyond the artifact's ${size} bytes`);
-      // The next piece is read only after the client has taken the previous piece. So a slow client keeps only
-      // one piece in this process's memory.
+      // The loop reads the next piece only after the client has taken the previous one. So a slow client keeps only one
+      // piece in this process's memory.
       for (let at = Number(offset); at < size && !context.signal.aborted; ) {
         const checked = await engine.store.read((tx) => readPiece(tx, artifactId, at));
         if (checked === undefined) throw artifactNotFound(artifactId);
@@ -167,7 +167,7 @@ async function writeArtifact(
 }
 
 /**
- * Computes the digest piece by piece. So no artifact is in memory as a whole, and the writer does not wait for long.
+ * Computes the digest piece by piece, outside a write transaction. The process therefore never holds a whole artifact.
  */
 async function digestOf({ engine }: TasksContext, { id, size }: ArtifactRecord): Promise<string> {
   const hash = createHash("sha256");

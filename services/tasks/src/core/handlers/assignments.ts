@@ -33,8 +33,8 @@ export async function* watchAssignments(
     begins: begin,
     ...(streamId !== "" && { streamId }),
   });
-  // If the client leaves while the generator is suspended at a yield, the generator does not end. So this listener
-  // closes the stream.
+  // If the client leaves while this generator waits at a yield, the generator does not end. So this listener closes the
+  // stream.
   const close = () => stream.close();
   link.signal.addEventListener("abort", close, { once: true });
   if (link.signal.aborted) close();

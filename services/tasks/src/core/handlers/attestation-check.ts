@@ -8,9 +8,8 @@ import type { TaskRecord } from "../rules/record.ts";
 import type { TasksContext } from "./context.ts";
 
 /**
- * Checks the attestation that a worker names. The attestation must be a recorded successful completion that the
- * delegate signed. The attestation must name the task's contract and delegation, and this output. (DelegateOS
- * 7.1)
+ * Checks the attestation that a worker names. It must be a recorded success that the delegate signed. It must name the
+ * task's contract and delegation, and cover this output. (DelegateOS 7.1)
  *
  * @throws DeputeError INVALID_REQUEST, ATTESTATION_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */

@@ -73,7 +73,7 @@ export async function resumeTask(tasks: TasksContext, request: ResumeTaskRequest
   );
 }
 
-/** Answers the worker's question. */
+/** Stores the delegator's answer to the worker's question. */
 export async function provideInput(
   tasks: TasksContext,
   request: ProvideInputRequest,
@@ -101,8 +101,8 @@ export async function provideInput(
       const value = create(TaskInputProvidedSchema, { input, ...(message && { message }) });
       const advanced = advance(before, { payload: { case: "inputProvided", value }, by: "delegator" }, nowMs);
       const { number, bytes } = await measureProvidedInputs(tx, taskId);
-      // The stored size of an answer differs from its JSON size by less than one answer. So this check uses the
-      // stored sizes and leaves room for one answer below the limit.
+      // The stored size of an answer differs from its JSON size by less than one answer. So this check compares stored
+      // sizes and reserves room for one answer.
       if (bytes > MAX_ANSWERS_BYTES - MAX_ANSWER_BYTES) throw tooMuchInput();
       await insertProvidedInput(tx, taskId, number + 1, { input, message });
       return advanced;
@@ -129,7 +129,7 @@ export async function waitTask(tasks: TasksContext, request: WaitTaskRequest, co
   return { record, timedOut: !endedTask };
 }
 
-/** Waits until a task fulfils a condition. Returns false if the timeout ended first. */
+/** Waits until a task fulfils a condition. Returns false if the timeout ended the wait. */
 export async function waitForTask(
   tasks: TasksContext,
   taskId: string,
@@ -178,14 +178,14 @@ export async function waitForEnd(
 }
 
 interface Once {
-  /** The request id, by which a repeated call has no second effect. Empty if every call has an effect of its own. */
+  /** The request id, which makes a repeated call have no second effect. Empty if every call has an effect. */
   readonly requestId: string;
   /** Digest of the whole request. */
   readonly digest: string;
 }
 
 /**
- * Changes a task of the caller's, once for each request id.
+ * Changes a task of the caller, once for each request id.
  *
  * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, and the errors of `decide`
  */
@@ -207,7 +207,7 @@ export async function command(
 }
 
 /**
- * Whether the service has already answered an earlier call with the same request id.
+ * Whether the service has already answered a call with this request id.
  *
  * @throws DeputeError REQUEST_ID_REUSED
  */
@@ -224,7 +224,7 @@ export async function isAnswered(
 }
 
 /**
- * Requires the task's delegator.
+ * Requires that the caller is the task's delegator.
  *
  * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED (the delegate)
  */

@@ -13,7 +13,7 @@ import { batchOutcome } from "./outcome.ts";
  * Completes several tasks independently of each other.
  *
  * @returns their outcomes, in the order of the requests
- * @throws a fault of the platform, after all requests were handled; the call may then be repeated
+ * @throws a fault of the platform, after every request was handled; the caller may then repeat the call
  */
 export async function completeAssignments(
   tasks: TasksContext,

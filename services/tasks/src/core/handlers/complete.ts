@@ -41,11 +41,11 @@ export type FullOutput = TaskOutput & { full: Value };
 const VERIFICATION_FAILED = "VERIFICATION_FAILED";
 
 /**
- * Completes a task. Other services are called before the transaction. The transaction checks the lease again, because a
- * lease may expire during these calls.
+ * Completes a task. First calls other services, then checks the lease again in the transaction, because the lease may
+ * have expired meanwhile.
  *
  * @returns the task: completed; in review if the delegate has an overseer; or failed if the result breaks its contract
- *   or exceeds the budget
+ * or exceeds the budget
  */
 export async function completeAssignment(
   tasks: TasksContext,
@@ -156,10 +156,7 @@ async function verify(
   }
 }
 
-/**
- * Returns the failure of the first module check that a result does not pass; undefined if the result passes all
- * checks.
- */
+/** Returns the failure of the first failed check of the modules; undefined if the result passes all checks. */
 export async function faultOfResult(
   { resultChecks }: TasksContext,
   record: TaskRecord,
@@ -197,7 +194,7 @@ function completionStep(
   return { ...common, payload: { case: "completed", value } };
 }
 
-/** Returns a method as DelegateOS writes it: `deterministic_check`. */
+/** Returns a method in DelegateOS's spelling, such as `deterministic_check`. */
 function methodName(method: VerificationMethod): string {
   const name = VerificationMethodSchema.value[method]?.name ?? "";
   return name.replace("VERIFICATION_METHOD_", "").toLowerCase();

@@ -101,7 +101,7 @@ async function findKnown(tx: WriteTx, memory: ContextMemory, requested: ContextR
   const { owner, requestId, externalId, digest } = requested;
   const earlierRecord = await findContextOfRequest(tx, memory, owner, requestId);
   const byRequest = earlierRecord?.digest === "" ? await orGivesWay(tx, earlierRecord, nowMs) : earlierRecord;
-  // No digest exists for a request whose data was not persisted, so such a request cannot be compared.
+  // A request whose data was not persisted has no digest, so this function cannot compare it.
   if (byRequest !== undefined && byRequest.digest !== "" && byRequest.digest !== digest) {
     throw requestIdReused(requestId, "context");
   }

@@ -38,14 +38,14 @@ export interface TasksContext {
   readonly assignmentWakeUps: WakeUps;
   readonly dispatcher: Dispatcher;
   readonly treeLimits: TreeLimits;
-  /** The principals that may widen the limits of agents. */
+  /** The operators that may widen the limits of agents. */
   readonly boundsOperators: BoundsOperators;
   readonly contextMemory: ContextMemory;
   /** Passes the engine's calls to the module that reviews held results. */
   readonly reviews: ReviewsSlot;
   /** The modules' checks of results. They run on every result in this order, until the result fails a check. */
   readonly resultChecks: ResultCheck[];
-  /** Milliseconds between two polls of a stream that no wake-up reaches. */
+  /** Milliseconds between two polls of a stream, for changes without a wake-up. */
   readonly pollMs: number;
   /** Milliseconds of silence after which a stream sends a heartbeat; 0 for never. */
   readonly streamHeartbeatMs: number;
@@ -107,8 +107,8 @@ export function watchOptions(tasks: TasksContext): WatchOptions {
 }
 
 /**
- * The ways in which a request names a task: by the server's id, or by the delegator's own id. If several agents have a
- * task of that own id, the delegate is needed too.
+ * The names of a task in a request: the server's id, or the delegator's own id. If tasks for several agents have the
+ * same own id, the request names the delegate too.
  */
 export interface TaskName {
   /** The server's id of the task; empty if `externalId` names the task. */

@@ -26,7 +26,7 @@ import { batchOutcome } from "./outcome.ts";
  * Creates several tasks independently of each other.
  *
  * @returns their outcomes, in the order of the requests
- * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; a fault of the platform, after the call has handled every request
+ * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; a fault of the platform, after every request was handled
  */
 export async function createTasks(
   tasks: TasksContext,
@@ -64,7 +64,7 @@ export async function createTasks(
   });
 }
 
-/** Finds the targets of a batch. Each delegate is looked up only once. */
+/** Finds the targets of a batch. Looks up each delegate only once. */
 class Targets {
   readonly #resolve: (draft: TaskDraft) => Promise<Target>;
   readonly #targetByKey = new Map<string, Promise<Target>>();
@@ -83,8 +83,8 @@ class Targets {
 }
 
 /**
- * A draft with its target, or with the error that refused it. A draft that is invalid without regard to its
- * target has no checked form.
+ * A draft with its target, or with the error that refused it. `checked` is undefined for a draft that `checkedDraftOf`
+ * refused.
  */
 interface Aimed {
   readonly checked: CheckedDraft | undefined;
@@ -93,8 +93,8 @@ interface Aimed {
 }
 
 /**
- * Requires that the caller's token grants the permission that all targets need. Without any target, the function
- * verifies only the identity that the caller claims.
+ * Requires that the caller's token grants the permission that all targets need. Without any target, verifies only the
+ * caller's identity.
  */
 async function callerForAll(
   tasks: TasksContext,
@@ -108,7 +108,7 @@ async function callerForAll(
   if (claim.identity === undefined) {
     const rights = new Set(targets.map((target) => JSON.stringify(rightTo(target))));
     if (rights.size > 1) {
-      // The caller must be proven before the refusal below, because the refusal discloses the number of targets.
+      // Verifies the caller before the refusal below, because the refusal discloses facts about the targets.
       await claim.prove();
       throw invalid(
         "requests",

@@ -44,10 +44,10 @@ export interface CreateOutcome {
 }
 
 /**
- * Creates a task, once for each request id and each external id of a caller. The function looks up the target first, in
- * the view of the principal that the token claims as its holder. Then the tokens service verifies the holder proof and
- * the permission for the target. One call verifies both, because a proof can be used only once. If no target is found,
- * the proof verifies only the caller, because an earlier call may have created the task.
+ * Creates a task, once for each request id and each external id of a caller. First looks up the target, as the claimed
+ * holder of the token sees it. Then one call of the tokens service verifies holder proof and permission, because a
+ * proof serves only once. If no target is found, the proof verifies only the caller, because an earlier call may have
+ * created the task.
  */
 export async function createOnce(
   tasks: TasksContext,
@@ -95,7 +95,7 @@ export async function callerWithRight(
   return caller;
 }
 
-/** Returns the permission that a delegation to a target needs, and the bindings that the token must allow. */
+/** Returns the permission that a delegation to a target needs, and the contract that the token must allow. */
 export function rightTo(target: Target): { right: Right; binding: Binding | undefined } {
   const { contract } = target;
   const binding = contract && {
@@ -105,7 +105,7 @@ export function rightTo(target: Target): { right: Right; binding: Binding | unde
   return { right: { ...DELEGATE_RIGHT, resource: resourceOf(target) }, binding };
 }
 
-/** Creates a task for a target, after the caller has proven that it may delegate to the target. */
+/** Creates a task for a target. The caller must already have proven that it may delegate to the target. */
 export async function createForCaller(
   tasks: TasksContext,
   checked: CheckedDraft,
@@ -129,7 +129,7 @@ export async function createForCaller(
 }
 
 /**
- * Returns the existing task if the call is a replay; otherwise throws the error. A replay succeeds even if admission
+ * Returns the existing task if the call is a replay; otherwise throws `error`. So a replay succeeds even if admission
  * now fails.
  */
 export async function orKnown(
@@ -168,14 +168,11 @@ async function depthOf({ engine }: TasksContext, parentTaskId: string): Promise<
 /** The principal that a caller claims, before the call uses up the holder proof. */
 export interface Claim {
   readonly principal: string;
-  /**
-   * The proven identity. Absent for a caller with a token, because its holder proof is saved for the check of the
-   * permission.
-   */
+  /** The proven identity. Absent for a caller with a token, because one later check uses the token's holder proof. */
   readonly identity?: Identity;
   /**
-   * Uses the holder proof to verify only the caller's identity. Call this method only if the request ends without
-   * a check of a permission.
+   * Verifies only the caller's identity, which uses up the holder proof. Call this method only if the request ends
+   * without a check of a permission.
    *
    * @returns the principal
    * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
@@ -184,8 +181,8 @@ export interface Claim {
 }
 
 /**
- * Returns the principal that the caller claims: the holder that its token names, not yet proven; or the identified
- * caller where there is no token. Until `prove` succeeds, no response may depend on the claimed principal.
+ * Returns the principal that the caller claims: the holder that its token names, not yet proven. Without a token,
+ * returns the identified caller. Until `prove` succeeds, no response may depend on the claimed principal.
  *
  * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
  */

@@ -29,7 +29,7 @@ export async function setDelegateLimits(
   });
 }
 
-/** Returns the limits of an agent's work, and how many tasks its workers hold. */
+/** Returns the limits of an agent, and the number of tasks that its workers hold. */
 export async function getDelegateLimits(tasks: TasksContext, agentId: string, context: HandlerContext) {
   await requireAgent(tasks, agentId, context);
   return tasks.engine.store.read(async (tx) => ({

@@ -22,12 +22,12 @@ import { type FullOutput, faultOfResult, requireOutputSchema } from "./complete.
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Ends the task under a delegation, as an attestation of the delegatee states. The verifier has checked the
- * attestation. This function checks the task's rules before the transaction and again within the transaction.
+ * Ends the task under a delegation, as an attestation of the delegatee states. The verifier has already checked the
+ * attestation. This function applies the task's rules before the transaction and again within it.
  *
  * @returns the task; undefined when no task runs under the delegation
  * @throws DeputeError CALLER_NOT_ALLOWED, TASK_STATE_CONFLICT, OUTPUT_SCHEMA_VIOLATION, VERIFICATION_FAILED,
- *   BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
+ * BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
  */
 export async function endAttestedTask(
   tasks: TasksContext,
@@ -57,7 +57,7 @@ export async function endAttestedTask(
 
 /**
  * Returns the only open task under a delegation. If no task is open, returns the ended task whose end the tokens
- * service does not know yet.
+ * service has not recorded.
  */
 async function theTaskUnder({ engine }: TasksContext, revocationId: string): Promise<string | undefined> {
   const { open, ended } = await engine.store.read((tx) => tasksUnderDelegation(tx, revocationId));
@@ -71,7 +71,7 @@ async function theTaskUnder({ engine }: TasksContext, revocationId: string): Pro
   return open[0] ?? ended[0];
 }
 
-/** Whether this same attestation has ended the task, or belongs to the result that waits for the overseer. */
+/** Whether this attestation has ended the task, or belongs to the held result. */
 async function isEndedBy(
   tx: ReadTx,
   { task }: TaskRecord,

@@ -20,7 +20,7 @@ import { readTask } from "../store/task-rows.ts";
 import { type ProvidedInputs, readProvidedInputs } from "../store/work-rows.ts";
 import { callerOf, type TasksContext, watchOptions } from "./context.ts";
 
-/** The stored data that a heartbeat reads: the task's record, and answers to questions of the task's worker. */
+/** The stored data that a heartbeat reads: the task's record, and the answers to the worker's questions. */
 interface Found {
   readonly record: TaskRecord;
   readonly inputs: ProvidedInputs;
@@ -70,8 +70,7 @@ export async function heartbeat(
 }
 
 /**
- * Whether a waiting heartbeat must return now: the worker's question has been answered, the lease is lost, or the
- * directive is not CONTINUE.
+ * Whether a waiting heartbeat must return now: an answer exists, the lease is lost, or the directive is not CONTINUE.
  */
 function isWorthTelling({ record, inputs }: Found, lease: Lease, knownExpiry: number | undefined): boolean {
   return (

@@ -45,7 +45,7 @@ export async function treePage(tasks: TasksContext, caller: Viewer, request: Lis
     requireVisible(caller, top);
     const list = parentTaskId === "" ? listBelow : listChildren;
     const rows = await list(tx, topId, after, size + 1);
-    // The filters compare only the fields that the caller may see. Otherwise the result would disclose hidden fields.
+    // The filters see only the fields that the caller may see. Otherwise the result would disclose hidden fields.
     const entries = rows.map(({ record, position }) => ({ task: asSeenBy(caller, record), position }));
     const { items: page, more } = cutPage(entries, size, ({ task }) => bytesOf(TaskSchema, task));
     const last = page.at(-1)?.position;

@@ -12,8 +12,8 @@ type ListFilters = Pick<
 >;
 
 /**
- * Maximum number of tasks that are read for one page. If few tasks pass the filter, the page is short, so that
- * the response is not late.
+ * Maximum number of tasks that the store reads for one page. If few tasks pass the filter, the page is short, so that
+ * the response comes early.
  */
 const MAX_SCANNED = 2000;
 
@@ -64,7 +64,7 @@ export function filterOf(request: ListFilters): Omit<ListFilter, "delegator"> {
   };
 }
 
-/** Returns the values that a page token is bound to. */
+/** Returns the filter values to which a page token is bound. */
 export function filtersOf(request: ListFilters, scope: Record<string, string>) {
   const { statuses, ...rest } = filterOf(request);
   return { ...scope, ...rest, statuses: statuses.toSorted((a, b) => a - b) };

@@ -14,22 +14,22 @@ import { requireDelegate, type Viewer } from "../rules/visibility.ts";
 import { findReport, insertReport } from "../store/request-rows.ts";
 import type { TasksContext } from "./context.ts";
 
-/** A worker's report. */
+/** A worker's report: progress or a preliminary result. */
 export interface Report {
   readonly lease: Lease;
-  /** Empty when every call is a separate report. */
+  /** The id of the report; empty if a repeated call is a further report. */
   readonly requestId: string;
   readonly payload: Extract<TaskPayload, { case: "progress" | "partial" }>;
 }
 
-/** The sequence of a report, and the next directive. */
+/** The sequence of a report's event, and the next directive. */
 export interface Reported {
   readonly sequence: bigint;
   readonly directive: WorkerDirective;
 }
 
 /**
- * Appends a report to the log and extends the lease. A report with a repeated request id is not appended again.
+ * Appends a report to the log and extends the lease. Does not append a report whose request id was used before.
  *
  * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST, TASK_STATE_CONFLICT, REQUEST_ID_REUSED
  */
@@ -60,7 +60,10 @@ export async function report(
   return { sequence, directive: directiveOf(record, lease).directive };
 }
 
-/** Withholds a preliminary result if the task has an overseer: the delegator must not see it before the overseer. */
+/**
+ * If the task has an overseer, removes the content of a preliminary result. The delegator must not see unapproved
+ * output.
+ */
 function withheld({ task }: TaskRecord, payload: Report["payload"]): Report["payload"] {
   if (task.overseerId === "" || payload.case !== "partial") return payload;
   const { resolvedLevel } = payload.value;

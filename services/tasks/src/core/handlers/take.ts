@@ -10,8 +10,8 @@ import type { TasksContext } from "./context.ts";
 const DEFAULT_WAIT_MS = 20_000;
 
 /**
- * Returns assignments by long poll. If an earlier, possibly lost response contained assignments, returns only these
- * again. Otherwise dispatches pending tasks.
+ * Returns assignments by long poll. Returns assignments of an earlier response again while the worker has neither
+ * listed nor started them. Otherwise dispatches pending tasks.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */
@@ -23,8 +23,7 @@ export async function takeAssignments(
   const { agentId, worker, capacity, capabilityIds, knownTaskIds, wait, begin } = request;
   await requireWorkerOf(tasks, agentId, context);
   const { engine, contextMemory, assignmentWakeUps: wakeUps, timers, pollMs, stopping } = tasks;
-  // A stream's holder name is an id without a slash. The agent's id and the slash keep this name distinct from streams
-  // and from workers of other agents.
+  // A stream's holder name is an id without a slash. The agent's id and the slash therefore make this name unique.
   const holder = `${agentId}/${worker}`;
   const stream: WorkerStream = {
     agentId,

@@ -36,7 +36,7 @@ import { moveDeadline } from "./move-deadline.ts";
 import { purgeOrganization } from "./purge-organization.ts";
 import { watchTasks } from "./watch-tasks.ts";
 
-/** Implements TaskService, the calls of delegators. */
+/** Handles the calls of TaskService, which delegators make. */
 export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<typeof TaskService> {
   const { engine } = tasks;
   return {
@@ -163,7 +163,7 @@ async function readWithInput(
   return input === undefined ? fullTask : { ...fullTask, input };
 }
 
-/** Cancels a task if its caller leaves before the task has ended. */
+/** Cancels a task if the caller's connection ends before the task has ended. */
 function cancelOnDisconnect(
   { engine, stopping, log }: TasksContext,
   taskId: string,
@@ -211,7 +211,7 @@ async function* eventsOf(
   }
 }
 
-/** Returns the whole task for a record that the call already has. The function does not read the task's row again. */
+/** Returns the whole task for a record that the call already has. */
 export async function wholeOf({ engine }: TasksContext, record: TaskRecord): Promise<Task> {
   return engine.store.read((tx) => wholeTask(tx, record));
 }

@@ -10,7 +10,7 @@ import type { TasksContext } from "./context.ts";
 
 /**
  * Requires that the worker token of a task is still valid. A task without a token passes. If the token was revoked or
- * has expired, the task ends as revoked.
+ * has expired, ends the task as revoked.
  *
  * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE (then nothing has changed)
  */

@@ -10,12 +10,12 @@ import { listPage } from "./list.ts";
 const PAUSE_MS = 250;
 
 /**
- * The minimum pause as a multiple of the last read's duration. With this pause, one watch uses at most a tenth of
- * the store's time.
+ * The minimum pause as a multiple of the last read's duration. A watch therefore spends at most a tenth of its time in
+ * reads.
  */
 const PAUSE_PER_READ = 9;
 
-/** Number of poll intervals between two reads that no wake-up causes. */
+/** Number of poll intervals between two reads if no wake-up arrives. */
 const IDLE_POLLS = 10;
 
 interface Step {
@@ -25,7 +25,7 @@ interface Step {
 
 /**
  * Implements TaskService.WatchTasks. After each wake-up for the caller's tasks, the watch reads the whole list. The
- * response contains the differences from the previous read. So a lost wake-up delays a change, but no change is lost.
+ * response contains the differences from the previous read. A lost wake-up therefore delays a change, but loses none.
  */
 export async function* watchTasks(
   tasks: TasksContext,

@@ -26,7 +26,7 @@ import { takeAssignments } from "./take.ts";
 import { wholeOf } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
-/** Implements WorkerService, the calls of workers. */
+/** Handles the calls of WorkerService, which workers make. */
 export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerService> {
   const { engine } = tasks;
   return {

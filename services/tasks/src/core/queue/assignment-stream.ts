@@ -5,12 +5,12 @@ import { holdsLease } from "../rules/lease.ts";
 import { afterRelease } from "../rules/retry.ts";
 import type { WorkerStream } from "./claim.ts";
 
-/** The assignments of one worker stream, from dispatch until they are sent. Unsent assignments return to the queue. */
+/** The assignments of one worker stream, from dispatch to sending. Unsent assignments return to the queue. */
 export class AssignmentStream {
   readonly worker: WorkerStream;
-  /** Whether the stream's worker holds as many tasks as the capacity and limits of the last dispatch allow. */
+  /** Whether the stream's worker holds as many tasks as the last dispatch allowed. */
   isFull = false;
-  /** The number of further tasks that the limits of the last dispatch allow this stream; 0 if unknown. */
+  /** The number of further tasks that the last dispatch allowed this stream; 0 if unknown. */
   room = 0;
   readonly #engine: Engine;
   readonly #onClose: () => void;
@@ -32,12 +32,12 @@ export class AssignmentStream {
     else this.#wake();
   }
 
-  /** Yields the assignments as they come, until the stream is closed. */
+  /** Yields each assignment when it is ready, until the stream closes. */
   assignments(): AsyncIterator<Assignment> {
     return { next: () => this.#next() };
   }
 
-  /** Ends the stream after its queued assignments have been sent. */
+  /** Ends the stream after it has sent its queued assignments. */
   finish(): void {
     if (this.#isClosed || this.#isFinishing) return;
     this.#isFinishing = true;
@@ -46,8 +46,8 @@ export class AssignmentStream {
   }
 
   /**
-   * Ends the stream. Dispatched but unsent tasks return to the queue, and their attempt does not count towards the
-   * maximum of attempts.
+   * Ends the stream. Unsent tasks return to the queue, and their attempt does not count towards the maximum of
+   * attempts.
    */
   close(): void {
     if (this.#isClosed) return;
@@ -70,7 +70,7 @@ export class AssignmentStream {
   }
 
   #giveBack(): void {
-    // If the return of a task to the queue fails, the task waits again when its lease expires.
+    // If this return to the queue fails, the task becomes pending again when its lease expires.
     for (const { lease } of this.#ready)
       if (lease !== undefined) putBack(this.#engine, lease).catch(() => {});
     this.#ready = [];

@@ -45,12 +45,12 @@ export interface WorkerStream extends QueueFilter {
   readonly begins?: boolean;
 }
 
-/** Maximum number of tasks that one transaction claims, so that one worker does not delay the others. */
+/** Maximum number of tasks that one transaction dispatches, so that one worker does not delay the others. */
 export const CLAIM_BATCH = 16;
 
 /**
- * Dispatches pending tasks to a worker that has room: by priority, then oldest first. If several workers ask at the
- * same time, the store gives each task to only one of them.
+ * Dispatches pending tasks to a worker with free capacity: by priority, then oldest first. If several workers ask at
+ * the same time, the store gives each task to only one of them.
  */
 export async function claim(
   engine: Engine,
@@ -73,11 +73,10 @@ export async function claim(
 }
 
 /**
- * Dispatches tasks within a transaction, as {@link claim} does. The worker has room for the given number of
- * tasks.
+ * Dispatches up to `room` tasks within a transaction, as {@link claim} does.
  *
- * @param answer the remaining bytes of a response that contains all assignments. A task that does not fit stays
- * pending for the worker's next call. Absent if each assignment is sent in a message of its own.
+ * @param answer the remaining bytes of a response that contains all assignments. A task that does not fit stays pending
+ * for the worker's next call. Absent if a separate message carries each assignment.
  */
 export async function claimWithin(
   tx: WriteTx,
@@ -89,7 +88,7 @@ export async function claimWithin(
 ): Promise<Assignment[]> {
   const assignments: Assignment[] = [];
   const missingData = new MissingData();
-  // Tasks that wait for the memory of their contexts do not hold up the others.
+  // Reads more tasks than `room`, because tasks whose contexts cannot be read now must not block later tasks.
   const limit = memory.isAway ? room + CLAIM_BATCH : room;
   const waiting = await waitingTasks(tx, stream, engine.clock.now(), limit);
   for (const taskId of waiting) {
@@ -97,7 +96,7 @@ export async function claimWithin(
     let contents: AssignmentContents | undefined;
     let isFull = false;
     const record = await engine.changeWithin(tx, taskId, async (before, nowMs) => {
-      // A time limit may have ended the task since the read.
+      // A time limit may have ended the task after this transaction listed it.
       if (isTerminal(before.task.status)) return { record: before, events: [] };
       const carried = await missingData.orMissing(() => carriedNow(tx, before, memory, nowMs));
       if (carried === undefined || carried === "away") return { record: before, events: [] };
@@ -116,7 +115,10 @@ export async function claimWithin(
   return assignments;
 }
 
-/** Returns the contexts that a task carries; `away` if their memory does not answer, so that the task has to wait. */
+/**
+ * Returns the contexts that a task carries. Returns `away` if the memory of contexts does not answer, so the task stays
+ * pending.
+ */
 async function carriedNow(...args: Parameters<typeof carriedBy>): Promise<Carried | "away"> {
   try {
     return await carriedBy(...args);
@@ -126,7 +128,7 @@ async function carriedNow(...args: Parameters<typeof carriedBy>): Promise<Carrie
   }
 }
 
-/** Whether a required context of a task is lost, so that no worker can do the task. */
+/** Whether a task has lost a context that it needs, so that no worker can do the task. */
 async function lacksContext(
   tx: ReadTx,
   engine: Engine,
@@ -145,7 +147,7 @@ export function dispatched(
   const attempt = before.task.attempt + 1;
   const value = create(TaskAcceptedSchema, { worker, attempt });
   const accepted = advance(before, { payload: { case: "accepted", value }, by: "worker", holder }, nowMs);
-  // A task with a token is not begun here, because the token is checked only when the worker begins.
+  // Does not start a task with a token, because the service checks the token only when the worker begins.
   if (begins !== true || before.task.delegationId !== "") return accepted;
   const payload = { case: "started", value: create(TaskStartedSchema, { attempt }) } as const;
   const { record, events } = advance(accepted.record, { payload, by: "worker" }, nowMs);
@@ -153,8 +155,8 @@ export function dispatched(
 }
 
 /**
- * Returns the assignments that may never have reached their worker, so that they are sent again unchanged.
- * These are the assignments that the worker has neither listed as known nor started.
+ * Returns the assignments that the worker has neither listed as known nor started. The response with them may be lost,
+ * so the worker gets them again unchanged.
  */
 export async function reissuedAssignments(
   engine: Engine,
@@ -190,11 +192,15 @@ export async function reissuedAssignments(
   return claimable;
 }
 
-/** Returns the number of further tasks that a stream may hold, by its own capacity and by its agent's limits. */
+/** Returns the number of further tasks that a stream may hold, by its capacity and its agent's limits. */
 export async function roomOf(
   tx: ReadTx,
   { holder, capacity, agentId }: WorkerStream,
-): Promise<{ readonly room: number /** Whether the agent has limits. */; readonly isBounded: boolean }> {
+): Promise<{
+  readonly room: number;
+  /** Whether a limit bounds all streams of the agent together. */
+  readonly isBounded: boolean;
+}> {
   const room = capacity - (await countHeld(tx, holder));
   const limits = await readDelegateLimits(tx, agentId);
   if (limits === undefined) return { room, isBounded: false };
@@ -216,8 +222,8 @@ export async function assignmentOf(
 const NO_CONTEXTS: Carried = { contexts: [], missingContextIds: [] };
 
 /**
- * Returns the contexts that a task carries. Only a task with contexts has `contextExpireMs`, so other tasks need no
- * read.
+ * Returns the contexts that a task carries. A task without `contextExpireMs` has no contexts, so the function reads
+ * nothing.
  */
 async function carriedBy(
   tx: ReadTx,
@@ -251,7 +257,7 @@ async function readContents(
     ...(checkpoint && { checkpoint }),
     ...carried,
     ...messageOf(created),
-    // At its first dispatch, a task has no answers to a worker's questions yet, so nothing is read.
+    // At its first dispatch, a task has no answers, so this code reads none.
     ...(epoch > 1 && (await readProvidedInputs(tx, task.id))),
   };
 }

@@ -14,7 +14,7 @@ export interface DispatcherOptions {
   readonly memory: ContextMemory;
   readonly bus: Bus;
   readonly timers: Timers;
-  /** Milliseconds between polls for work that no wake-up announced. */
+  /** Milliseconds between polls for pending tasks that no wake-up announced. */
   readonly pollMs: number;
   /** Receives errors; the next poll tries again. */
   readonly onError: (error: unknown) => void;
@@ -24,27 +24,27 @@ const FULL = { room: 0, isBounded: false };
 
 /** The open streams of one agent's workers. */
 interface Delegate {
-  /** The streams, in the order in which they get work. */
+  /** The streams, in the order of the next dispatch. */
   readonly streams: Set<AssignmentStream>;
   /** Whether a dispatch is scheduled. */
   isQueued: boolean;
-  /** Whether pending tasks may remain in the agent's queue after the last dispatch. */
+  /** Whether tasks may have stayed pending after the last dispatch. */
   mayWait: boolean;
   /**
-   * Whether the agent has a limit for all its streams together. A task for one stream then leaves less capacity
-   * for the other streams.
+   * Whether one limit bounds all streams of the agent together. A task for one stream then leaves less capacity for the
+   * other streams.
    */
   isBounded: boolean;
   cancelPoll: () => void;
-  /** Whether a search for pending tasks runs, and whether another search must follow it. */
+  /** Whether a search for pending tasks runs now; `mustLookAgain` requests one more search after it. */
   isLooking: boolean;
   mustLookAgain: boolean;
 }
 
 /**
  * Dispatches pending tasks to worker streams. The engine announces new tasks and freed capacity before the change
- * commits. One transaction then dispatches to all streams of the agent, in the same group commit as the change. A
- * poll finds tasks that the engine did not announce.
+ * commits. One transaction then dispatches to all streams of the agent, in the same group commit as the change. A poll
+ * finds tasks that the engine did not announce.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -66,7 +66,7 @@ export class Dispatcher {
     ];
   }
 
-  /** Opens a stream and dispatches tasks to it until it is closed. */
+  /** Opens a stream, and dispatches tasks to it until it closes. */
   open(worker: WorkerStream): AssignmentStream {
     const { agentId } = worker;
     const delegate = this.#delegates.get(agentId) ?? {
@@ -94,15 +94,15 @@ export class Dispatcher {
   }
 
   /**
-   * Finds a stream for a task that is about to be created. The task then need not wait in the queue. Returns undefined
-   * while older tasks may be pending, because older tasks come first. Also returns undefined while the number of tasks
-   * that the streams may take is unknown.
+   * Finds a stream for a task that is about to be created, so that the task skips the queue. Returns undefined while
+   * older tasks may be pending, because older tasks come first. Returns undefined also while the streams' free capacity
+   * is unknown.
    *
    * @param tx the transaction that creates the task
    */
   async match(tx: ReadTx, agentId: string, capabilityId: string): Promise<AssignmentStream | undefined> {
     const stream = this.#match(agentId, capabilityId);
-    // Another replica may have set limits of the agent since the last dispatch.
+    // Another replica may have set the agent's limits since the last dispatch.
     if (stream === undefined || !this.#options.engine.isShared) return stream;
     if ((await readDelegateLimits(tx, agentId)) === undefined) return stream;
     const delegate = this.#delegates.get(agentId);
@@ -124,7 +124,7 @@ export class Dispatcher {
     return undefined;
   }
 
-  /** Ends an agent's streams with this name at all replicas, after their dispatched assignments are sent. */
+  /** Ends an agent's streams with this name at all replicas, after they have sent their dispatched assignments. */
   end(agentId: string, streamId: string): void {
     this.#endOwn(agentId, streamId);
     const { engine, bus } = this.#options;
@@ -144,7 +144,7 @@ export class Dispatcher {
     this.#delegates.clear();
   }
 
-  /** Acts on a commit of another replica. */
+  /** Handles the news of another replica's commit. */
   #onOthersWork(key: string): void {
     if (key === ALL_KEYS) {
       for (const delegate of this.#delegates.values()) this.#onNews(delegate, "limits");
@@ -157,13 +157,13 @@ export class Dispatcher {
 
   #onNews(delegate: Delegate, kind: DispatchKind): void {
     if (kind === "limits") delegate.isBounded = true;
-    // The room of a stream stays unknown until the next dispatch, because only a dispatch counts the held tasks.
+    // Only a dispatch counts held tasks, so each stream's `room` stays unknown until the next one.
     for (const stream of delegate.streams) stream.isFull = false;
-    // Free capacity matters only if tasks may be pending.
+    // Free capacity needs a search only if tasks may be pending.
     if (kind !== "room" || delegate.mayWait) void this.#lookSoon(delegate);
   }
 
-  /** Searches for pending tasks, one search at a time. It never rejects. */
+  /** Searches for pending tasks, one search at a time. The promise never rejects. */
   async #lookSoon(delegate: Delegate): Promise<void> {
     delegate.mustLookAgain = true;
     if (delegate.isLooking) return;
@@ -176,7 +176,7 @@ export class Dispatcher {
   }
 
   #onStreamEnd(key: string): void {
-    // A lost wake-up leaves a stream open until its worker ends the connection.
+    // If the wake-up was lost, the stream stays open until its worker ends the connection.
     if (key === ALL_KEYS) return;
     const [agentId, streamId] = JSON.parse(key) as [string, string];
     this.#endOwn(agentId, streamId);
@@ -197,12 +197,12 @@ export class Dispatcher {
       if (stream.room <= 0) isKnown = false;
       stream.isFull = false;
     }
-    // `isKnown` is false if a stream's `room` is 0, which may mean unknown. Only a dispatch determines how many tasks
-    // the stream may take.
+    // `isKnown` is false if a stream's `room` is 0, which may mean unknown. Only a dispatch then finds out how many
+    // tasks the stream may take.
     if (delegate.mayWait || !isKnown) this.#dispatch(delegate);
   }
 
-  /** Discards the known room of the agent's streams, because the agent's limits have changed. */
+  /** Marks the agent's streams as not full, with unknown room, because the agent's limits have changed. */
   #onLimits(agentId: string): void {
     const delegate = this.#delegates.get(agentId);
     if (delegate === undefined) return;
@@ -215,14 +215,14 @@ export class Dispatcher {
   }
 
   #dispatch(delegate: Delegate): void {
-    // A dispatch that is already scheduled also covers this change.
+    // The scheduled dispatch covers this change too.
     if (delegate.isQueued) return;
     delegate.isQueued = true;
     const { engine, memory, onError } = this.#options;
     const dispatchWithin = (tx: WriteTx) => {
       delegate.isQueued = false;
       return this.#dispatchWithin(tx, delegate).catch((error: unknown) => {
-        // What was dispatched is undone, so no stream is full because of it.
+        // The transaction rolled back its dispatches, so no stream is full because of them.
         for (const stream of delegate.streams) stream.isFull = false;
         throw error;
       });
@@ -262,7 +262,7 @@ export class Dispatcher {
       }
       if (assignments.length === 0) continue;
       dispatched.push([stream, assignments]);
-      // Moves the stream to the end, so that the other streams come first next time.
+      // Moves the stream to the end, so that other streams get tasks first next time.
       if (delegate.streams.delete(stream)) delegate.streams.add(stream);
     }
     delegate.mayWait = mayWait;

@@ -3,8 +3,8 @@ import type { Timers } from "@depute/core";
 type Outcome<T> = { readonly got: IteratorResult<T> } | { readonly thrown: unknown };
 
 /**
- * Returns the items of a source, and `undefined` after each period of silence. Only one read of the source is open
- * at a time, because a heartbeat does not start a new read.
+ * Returns the items of a source, and `undefined` after each period of silence. A heartbeat does not start a new read,
+ * so only one read of the source is open at a time.
  *
  * @param everyMs milliseconds of silence; 0 for no heartbeats
  */

@@ -6,7 +6,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { denialWord, reasonOf, tokenDenied } from "@depute/service";
 import type { Dependencies } from "../dependencies.ts";
 
-/** The facts about a worker token that the tokens service checks. */
+/** The worker token, and the requirements that the tokens service checks. */
 export interface TokenQuestion {
   readonly token: string;
   readonly contractId: string;
@@ -18,7 +18,7 @@ export interface TokenQuestion {
 export interface SoundToken {
   /** The principal that may use the token. */
   readonly delegatee: string;
-  /** The last delegation of the chain. */
+  /** The id of the last delegation of the chain. */
   readonly delegationId: string;
   readonly revocationIds: readonly string[];
 }
@@ -27,8 +27,7 @@ export interface SoundToken {
 const FINAL_DENIALS = new Set([denialWord(DenialType.REVOKED), denialWord(DenialType.EXPIRED)]);
 
 /**
- * Asks the tokens service about a token: whether it is valid, is bound to the contract, and grants what the contract
- * needs.
+ * Calls the tokens service. A sound token is valid, is bound to the contract, and grants what the contract needs.
  *
  * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
  */
@@ -59,7 +58,7 @@ export function notTheDelegates(): DeputeError {
   return deniedAs("delegatee_mismatch", undefined);
 }
 
-/** Whether a token was refused for good, because it was revoked or has expired. */
+/** Whether the denial of a token is final, because the token was revoked or has expired. */
 export function isFinalDenial(error: unknown): error is DeputeError {
   return (
     error instanceof DeputeError &&

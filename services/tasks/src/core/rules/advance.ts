@@ -24,9 +24,9 @@ export interface Step {
   readonly by: Actor;
   /** The stream that takes the task, if the step dispatches the task to a worker. */
   readonly holder?: string;
-  /** The call by which a worker ends its hold with this step. */
+  /** The kind of a worker's call that ends the lease with this step. */
   readonly settles?: Settlement;
-  /** The check of the contract that decided this step. */
+  /** The outcome of the contract's check that decided this step. */
   readonly verification?: TaskVerification;
   /** The id of the delegate's attestation that reported the failure. */
   readonly attestationId?: string;
@@ -60,21 +60,21 @@ export function advance(record: TaskRecord, step: Step, nowMs: number): Advance 
   }
   const settled = step.settles === undefined ? record.settled : { by: step.settles, epoch: record.epoch };
   const hold = isHeld(task.status) ? holdAfter(record, step, nowMs) : undefined;
-  // An event that leaves a pending task pending must not change the task's position in the queue.
+  // An event after which a pending task is still pending does not change the task's position in the queue.
   const waitsAnew = task.status === TaskStatus.PENDING && record.task.status !== TaskStatus.PENDING;
   const queuedMs = waitsAnew ? availableMs(step.payload, nowMs) : record.queuedMs;
   return { record: { ...next, hold, settled, queuedMs }, events: [event] };
 }
 
-/** Returns the time from which a pending task may be taken, in epoch milliseconds. */
+/** Returns the time from which workers may take a pending task, in epoch milliseconds. */
 function availableMs(payload: TaskPayload, nowMs: number): number {
   if (payload.case !== "requeued" || payload.value.availableTime === undefined) return nowMs;
   return Math.max(nowMs, fromTimestamp(payload.value.availableTime));
 }
 
 /**
- * Returns the hold of a worker that continues. The time for which the worker waited for an answer does not count
- * towards the limit of the attempt.
+ * Returns the hold after a step that does not end it. The time for which the worker waited for an answer does not count
+ * towards the attempt's limit.
  */
 function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number): Hold | undefined {
   if (hold === undefined) return hold;
@@ -84,29 +84,29 @@ function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number)
   return { ...hold, attemptDeadlineMs: hold.attemptDeadlineMs + waitedMs };
 }
 
-/** Returns the lease of a task with a moved deadline. An attempt without its own limit ends with the task. */
+/** Returns the hold after the task's deadline has moved. An attempt without a shorter limit ends with the task. */
 function holdWithin(before: Task, hold: Hold, { expireTime }: TaskDeadlineMoved): Hold {
   const { attempt, total } = limitsMs(before);
   if (expireTime === undefined || attempt < total) return hold;
   return { ...hold, attemptDeadlineMs: fromTimestamp(expireTime) };
 }
 
-/** Returns the record after a call of its worker, which extends the lease. */
+/** Returns the record with an extended lease, as each call of the task's worker causes. */
 export function extendLease(record: TaskRecord, nowMs: number): TaskRecord {
   if (record.hold === undefined) return record;
   return { ...record, hold: { ...record.hold, leaseExpireMs: nowMs + limitsMs(record.task).heartbeat } };
 }
 
 /**
- * Applies the time limits that have passed. Every change of a task begins with this call. Therefore a limit takes
- * effect to the millisecond, even if the timekeeper is late.
+ * Applies the time limits that have passed. Every change of a task begins with this call, so a limit takes effect even
+ * if the timekeeper is late.
  */
 export function advanceByTime(record: TaskRecord, circumstances: Circumstances): Advance {
   const { nowMs } = circumstances;
   const events: TaskEvent[] = [];
   let current = record;
-  // A lost attempt may requeue the task although its total limit has also passed. So the loop applies further limits,
-  // until none has passed.
+  // A lost attempt may requeue the task although its total limit has also passed. So the loop repeats until no passed
+  // limit remains.
   for (let deadline = passedDeadline(current, nowMs); deadline !== undefined; ) {
     const step = { payload: payloadOf(current, deadline.limit, circumstances), by: "clock" } as const;
     const advanced = advance(current, step, nowMs);
@@ -144,14 +144,14 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
   }
 }
 
-/** Returns the event that ends a task whose context is lost before a worker gets the task. (NEKTE 7) */
+/** Returns the event that ends a task because a context was lost before a worker got the task. (NEKTE 7) */
 function contextExpired(): TaskPayload {
   const message =
     "a context that the task carries is gone: it has expired, was revoked, or was lost with its process";
   return { case: "expired", value: failureOf(ErrorReason.CONTEXT_EXPIRED, message) };
 }
 
-/** Ends a task that no worker can do. */
+/** Ends a task that needs a lost context. Does not change an ended task. */
 export function withoutContext(before: TaskRecord, nowMs: number): Advance {
   if (isTerminal(before.task.status)) return { record: before, events: [] };
   return advance(before, { payload: contextExpired(), by: "clock" }, nowMs);

@@ -3,7 +3,7 @@ export const OTHER_AGENTS = "other";
 
 /**
  * Returns the class of an agent for metrics: the id of its base agent if the operator names that id, otherwise `other`.
- * Metrics therefore show no other agent's id, and have a bounded number of classes.
+ * Metrics therefore show only named ids, and have a bounded number of classes.
  *
  * @param named the ids of DEPUTE_METRICS_AGENT_CLASSES
  */

@@ -42,7 +42,7 @@ interface Note {
   readonly within: readonly TaskStatus[];
 }
 
-/** The payloads that leave a task's status unchanged, each with the actors and statuses that allow the payload. */
+/** The payloads that leave a task's status unchanged, each with the actors and statuses that may have it. */
 const NOTES: Record<Exclude<TaskPayload["case"], keyof typeof MOVES>, Note> = {
   progress: { by: "worker", within: [TaskStatus.RUNNING] },
   partial: { by: "worker", within: [TaskStatus.RUNNING] },
@@ -107,8 +107,7 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
 }
 
 /**
- * Clears the worker's question when the status changes. Clears the requests to suspend or cancel when no worker holds
- * the task any more.
+ * Deletes the worker's question. If no worker holds the task any more, also deletes the requests to suspend or cancel.
  */
 function forgetInterruptions(after: Task): void {
   delete after.question;
@@ -129,7 +128,7 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       after.attempt = payload.value.attempt;
       return;
     case "started":
-      // The work has begun, so the time limit for its start no longer applies.
+      // The time limit for the start does not apply once the work has begun.
       delete after.startExpireTime;
       return;
     case "partial":
@@ -162,7 +161,8 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       return;
     case "changesRequested":
       after.reviewComment = payload.value.comment;
-      // A result that was attested without a lease belongs to no attempt.
+      // An attempt whose result is sent back does not count. A result that was attested without a lease has attempt 0,
+      // which must not become -1.
       after.attempt = Math.max(0, payload.value.attempt - 1);
       return;
     case "resumed":
@@ -211,8 +211,8 @@ function checkTransition(task: Task, payload: TaskPayload, by?: Actor): void {
 }
 
 /**
- * Whether a worker may deliver a result now. For an unstarted task, the worker may deliver only if the task
- * allows a result without a start.
+ * Whether a worker may deliver a result now. A worker may deliver for an unstarted task only if `deliversUnstarted`
+ * allows it.
  */
 function mayDeliver(task: Task, to: TaskStatus, by: Actor | undefined): boolean {
   const isDelivery = to === TaskStatus.COMPLETED || to === TaskStatus.IN_REVIEW;
@@ -221,14 +221,14 @@ function mayDeliver(task: Task, to: TaskStatus, by: Actor | undefined): boolean 
 }
 
 /**
- * Whether the actor may cancel the task. A worker and the clock may end a task as cancelled only if its delegator
- * cancelled it.
+ * Whether the actor may end the task as cancelled. A worker or the clock may do so only if the delegator requested the
+ * cancellation.
  */
 function mayCancel({ cancellation }: Task, by: Actor | undefined): boolean {
   return cancellation !== undefined || (by !== "worker" && by !== "clock");
 }
 
-/** Creates a failure. An `ErrorReason` becomes its name. */
+/** Creates a failure. For an `ErrorReason`, the failure's reason is the name of that constant. */
 export function failureOf(reason: ErrorReason | string, message: string, retryable = false) {
   const word = typeof reason === "string" ? reason : reasonName(reason);
   return create(TaskFailureSchema, { reason: word, message, retryable });

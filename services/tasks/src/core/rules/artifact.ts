@@ -8,7 +8,7 @@ import { isDelegate, isDelegator, isVisible, type Viewer } from "./visibility.ts
 export const MAX_ARTIFACTS = 100;
 export const MAX_ARTIFACT_BYTES = 256 * 1024 * 1024;
 
-/** An artifact as it is stored. */
+/** An artifact in the form in which the store has it. */
 export interface ArtifactRecord {
   readonly id: string;
   readonly taskId: string;
@@ -18,7 +18,7 @@ export interface ArtifactRecord {
   readonly size: number;
   /** SHA-256 of the artifact as 64 hex digits. */
   readonly sha256: string;
-  /** Number of bytes that are stored so far. */
+  /** Number of bytes stored so far. */
   readonly written: number;
   readonly isWhole: boolean;
   readonly maker: string;
@@ -30,7 +30,10 @@ export interface ArtifactRecord {
   readonly createMs: number;
 }
 
-/** Whether a viewer sees an artifact. Artifacts of a held result stay hidden from the delegator until approval. */
+/**
+ * Whether a viewer may see an artifact. Artifacts of a held result stay hidden from the delegator until the overseer
+ * approves.
+ */
 export function isArtifactVisible(viewer: Viewer, record: TaskRecord, artifact: ArtifactRecord): boolean {
   if (!isVisible(viewer, record)) return false;
   const { task } = record;
@@ -39,7 +42,7 @@ export function isArtifactVisible(viewer: Viewer, record: TaskRecord, artifact: 
 }
 
 /**
- * Refuses a new artifact that would exceed the limits of its task.
+ * Requires that one more artifact fits the limits of its task.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */
@@ -64,7 +67,7 @@ export function artifactNotFound(artifact: string): DeputeError {
   return new DeputeError(ErrorReason.ARTIFACT_NOT_FOUND, "no such artifact", { metadata: { artifact } });
 }
 
-/** Whether artifacts can still be added to a task. */
+/** Whether the task still takes new artifacts. */
 export function isOpen({ task }: TaskRecord): boolean {
   return !isTerminal(task.status);
 }

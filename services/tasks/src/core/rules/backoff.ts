@@ -1,12 +1,12 @@
-/** Maximum number of attempts to send one message to an address of a caller. */
+/** Maximum number of attempts to send one message to an address that a caller gave. */
 export const MAX_ATTEMPTS = 12;
 
 const FIRST_MS = 1_000;
 const LONGEST_MS = 3_600_000;
 
 /**
- * The wait after a number of failed attempts, in milliseconds. The wait doubles each time up to an hour, and
- * `chance` shortens the wait by up to half. Undefined after the last attempt.
+ * Returns the wait after a number of failed attempts, in milliseconds. The wait doubles each time up to an hour, and
+ * `chance` shortens it by up to half. Undefined after the last attempt.
  *
  * @param chance 0 to 1
  */

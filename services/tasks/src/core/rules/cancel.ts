@@ -13,7 +13,7 @@ export function cancelNow(
   return advance(record, { payload: cancelled({ reason }), by }, nowMs);
 }
 
-/** Ends a task as {@link cancelNow} does. A task in a terminal state is not changed. */
+/** Ends a task as {@link cancelNow} does. Does not change a task in a terminal state. */
 export function cancelIfOpen(...args: Parameters<typeof cancelNow>): Advance {
   const [record] = args;
   return isTerminal(record.task.status) ? { record, events: [] } : cancelNow(...args);

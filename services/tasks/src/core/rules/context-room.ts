@@ -1,8 +1,8 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** The room for contexts that may not be persisted, in one process or in the memory that replicas share. */
+/** The limits of the contexts that may not be persisted, in one process or in the memory that replicas share. */
 export interface ContextRoom {
-  /** Maximum total size of the data in bytes. Each context costs up to a kilobyte more. */
+  /** Maximum total size of the data in bytes. A context takes up to a kilobyte of memory besides its data. */
   readonly bytes: number;
   /** Maximum number of contexts. */
   readonly number: number;
@@ -10,21 +10,21 @@ export interface ContextRoom {
   readonly ofOwner: number;
 }
 
-/** What contexts occupy. */
+/** The number and size of the contexts in memory; a value beside each limit. */
 export type RoomUse = ContextRoom;
 
 /** Maximum number of contexts in memory. */
 const MAX_CONTEXTS = 10_000;
 
-/** Maximum number of contexts in memory of one owner, so that one owner does not take the room of all. */
+/** Maximum number of one owner's contexts in memory, so that one owner does not take the whole memory. */
 const MAX_OF_OWNER = 1_000;
 
-/** Returns the room of a service. `local`, which has no quotas either, may take all of it. */
+/** Returns the limits for an owner. `local` has no limit of its own, as it has no quotas. */
 export function contextRoom(maxBytes: number, isLocal: boolean): ContextRoom {
   return { bytes: maxBytes, number: MAX_CONTEXTS, ofOwner: isLocal ? MAX_CONTEXTS : MAX_OF_OWNER };
 }
 
-/** Returns the first limit that has no room for more; undefined if all have. */
+/** Returns the first limit that `more` would exceed; undefined if `more` fits all limits. */
 export function limitWithoutRoom(
   use: RoomUse,
   more: { readonly bytes: number; readonly number: number },
@@ -37,7 +37,7 @@ export function limitWithoutRoom(
 
 const NAMES = { bytes: "bytes", number: "number", ofOwner: "of_owner" } as const;
 
-/** Returns the error for contexts without room. */
+/** Returns the error for contexts that exceed a limit of the memory. */
 export function noRoom(limit: keyof ContextRoom, room: ContextRoom): DeputeError {
   const whose = limit === "ofOwner" ? "more of the owner's contexts" : "contexts";
   return new DeputeError(

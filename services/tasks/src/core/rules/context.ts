@@ -8,7 +8,7 @@ export const MAX_CONTEXT_MS = 30 * 86_400_000;
 /** Maximum number of contexts that one task carries. */
 export const MAX_CARRIED = 4;
 
-/** Returns how long the data of an envelope may be used, in milliseconds. */
+/** Returns the time to live of an envelope, in milliseconds. */
 export function ttlMsOf({ ttlS, ttlMs }: ContextEnvelope): number {
   return ttlMs === undefined ? ttlS * 1000 : Number(ttlMs);
 }
@@ -26,7 +26,7 @@ export interface Reader {
 /** Where the data of a context is: in the store, in memory that no disk backs, or `nowhere` after its deletion. */
 export type DataPlace = "store" | "memory" | "nowhere";
 
-/** A context as it is stored. */
+/** A context in the form in which the store has it. */
 export interface ContextRecord {
   readonly id: string;
   /** The owner's own id for the context; empty for none. */
@@ -35,7 +35,7 @@ export interface ContextRecord {
   /** The organization that owns the context; empty for none. */
   readonly organization: string;
   readonly requestId: string;
-  /** Digest of the request that shared the context. Empty if the data was only in memory and is lost. */
+  /** Digest of the request that shared the context. Empty if only memory held the data and lost it. */
   readonly digest: string;
   /** The envelope. Its data is empty if `dataIn` is `nowhere`. */
   readonly envelope: ContextEnvelope;
@@ -50,7 +50,7 @@ export interface ContextRecord {
   readonly dataIn: DataPlace;
 }
 
-/** Returns why a context can no longer be used; undefined while it can. */
+/** Returns why a context has ended; undefined while it is live. */
 export function endOf(record: ContextRecord, nowMs: number): "revoked" | "expired" | "lost" | undefined {
   if (record.isRevoked) return "revoked";
   if (record.expireMs <= nowMs) return "expired";
@@ -63,7 +63,7 @@ export function mayRead(viewer: Viewer, record: ContextRecord): boolean {
 }
 
 /**
- * Requires an owner or reader of a live context.
+ * Requires that the viewer is the owner or a reader of a live context.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND for another viewer, CONTEXT_EXPIRED after its end
  */
@@ -105,7 +105,7 @@ export function requireScope({ id, envelope }: ContextRecord, capabilityId: stri
 }
 
 /**
- * Requires that a context may go to the delegate with a task.
+ * Requires that a task may carry a context to its delegate.
  *
  * @throws DeputeError as requireReader and requireScope; CONTEXT_PERMISSION_DENIED if the context forbids forwarding
  */

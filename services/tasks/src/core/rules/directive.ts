@@ -13,11 +13,10 @@ export interface Directive {
 }
 
 /**
- * Returns the directive for the worker that names a lease. The lease is the task's present lease, or the last
- * lease of an ended task.
+ * Returns the directive for the worker that names a lease. The lease is the task's present lease, or the last lease of
+ * an ended task.
  *
- * @param knownExpireMs the last work deadline that the worker received; undefined if the worker does not state
- * a deadline
+ * @param knownExpireMs the last work deadline that the worker received; undefined if its call states none
  */
 export function directiveOf(record: TaskRecord, lease: Lease, knownExpireMs?: number): Directive {
   const { task } = record;

@@ -9,13 +9,13 @@ export interface ListChange {
 }
 
 /**
- * The tasks that a client of a list has received. Each event of a task raises the task's sequence, so a list of
- * ids and sequences shows the changes.
+ * The tasks that a client of a list has received. Each event raises its task's sequence, so a comparison of sequences
+ * finds changed tasks.
  */
 export class FollowedTasks {
   #sequences = new Map<string, bigint>();
 
-  /** Replaces the list. Returns the difference from the list before. */
+  /** Replaces the list. Returns the difference from the previous list. */
   update(tasks: readonly Task[]): ListChange {
     const earlier = this.#sequences;
     this.#sequences = new Map(tasks.map(({ id, lastSequence }) => [id, lastSequence]));

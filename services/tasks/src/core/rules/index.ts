@@ -1,4 +1,4 @@
-/** The definitions of the core that need no I/O. From the core, the rules of modules import only this file. */
+/** The definitions of the core that need no I/O. Rules of modules import only this file from the core. */
 export { failureOf } from "./apply-event.ts";
 export { backoffMs } from "./backoff.ts";
 export { DELEGATE_RIGHT } from "./delegate-right.ts";

@@ -4,7 +4,7 @@ import type { Hold, Settlement, TaskRecord } from "./record.ts";
 import { isHeld, isTerminal, statusName } from "./state-machine.ts";
 
 /**
- * Returns the hold of a lease.
+ * Returns the hold that a lease stands for.
  *
  * @throws DeputeError LEASE_LOST when the task has another lease, is pending or has ended
  */
@@ -22,7 +22,7 @@ export function holdsLease({ task, epoch, hold }: TaskRecord, lease: Lease): boo
 }
 
 /**
- * Whether an earlier call of the same kind has already ended this lease. The repeated call then succeeds and changes
+ * Whether an earlier call of the same kind has already ended this lease. A repeated call then succeeds and changes
  * nothing.
  */
 export function isSettledBy(record: TaskRecord, lease: Lease, by: Settlement): boolean {
@@ -35,7 +35,7 @@ export function isEndedLease(record: TaskRecord, lease: Lease): boolean {
   return BigInt(record.epoch) === lease.epoch && isTerminal(record.task.status);
 }
 
-/** Returns the error for a call under a stale lease. */
+/** Returns the error for a call under a lease that has ended. */
 export function leaseLost(lease: Lease, why: string): DeputeError {
   return new DeputeError(ErrorReason.LEASE_LOST, `the lease is lost: ${why}`, {
     metadata: { task: lease.taskId, epoch: String(lease.epoch) },

@@ -13,16 +13,16 @@ import { isHeld, isTerminal } from "./state-machine.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** The total limit of a task whose draft states none. */
+/** The total limit, in milliseconds, of a task whose draft states none. */
 export const DEFAULT_TOTAL_MS = HOUR_MS;
 
 /** Maximum time in milliseconds that a task may take. */
 export const MAX_TOTAL_MS = 30 * 24 * HOUR_MS;
 
-/** The heartbeat limit of a task whose draft states none. */
+/** The heartbeat limit, in milliseconds, of a task whose draft states none. */
 export const DEFAULT_HEARTBEAT_MS = 30_000;
 
-/** The number of attempts of a task whose policy states no number. */
+/** The maximum number of attempts of a task whose retry policy states no number. */
 export const DEFAULT_MAX_ATTEMPTS = 3;
 
 /** The kinds of limits. If several limits have passed, the first one in this order applies. */
@@ -41,7 +41,7 @@ export type LimitsMs = Readonly<Record<Exclude<Limit, "start" | "cancellation" |
  * Returns the limits in force, all four set. The queue and attempt limits default to the total limit and cannot exceed
  * it.
  *
- * @param availableMs maximum for the total limit: the time until the deadline of the contract or the parent
+ * @param availableMs upper bound of the total limit: milliseconds until the deadline of the contract or the parent
  */
 export function limitsInForce(
   askedLimits: TaskLimits | undefined,
@@ -94,13 +94,13 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   }
   if (task.status === TaskStatus.PENDING) {
     candidates.push({ limit: "queue", atMs: record.queuedMs + limitsMs(task).queue });
-    // A task that was dispatched once may continue without the context, see `claim.ts`.
+    // A task that was dispatched before may continue without the context; see `claim.ts`.
     if (record.epoch === 0 && record.contextExpireMs !== undefined) {
       candidates.push({ limit: "context", atMs: record.contextExpireMs });
     }
   }
   if (isHeld(task.status) && hold !== undefined) {
-    // While the worker waits for an answer, the limit of the attempt does not run.
+    // While the worker waits for an answer, the attempt's limit does not apply.
     if (task.status !== TaskStatus.INPUT_REQUIRED) {
       candidates.push({ limit: "attempt", atMs: hold.attemptDeadlineMs });
     }
@@ -112,7 +112,9 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   );
 }
 
-/** Returns the earliest end of the attempt, the task, or a cancellation's grace period, in epoch milliseconds. */
+/**
+ * Returns the earliest end, in epoch milliseconds: of the attempt, of the task, or of a cancellation's grace period.
+ */
 export function workDeadlineMs({ expireTime, cancellation }: Task, { attemptDeadlineMs }: Hold): number {
   const times = [expireTime, cancellation?.expireTime].map((time) =>
     time === undefined ? attemptDeadlineMs : fromTimestamp(time),
@@ -137,7 +139,7 @@ export function movedLimits(task: Task, totalMs: number): TaskLimits {
   });
 }
 
-/** Returns the deadline that has passed at this time; undefined if none has. */
+/** Returns the next deadline if it has passed; otherwise undefined. */
 export function passedDeadline(record: TaskRecord, nowMs: number): Deadline | undefined {
   const next = nextDeadline(record);
   return next !== undefined && next.atMs <= nowMs ? next : undefined;

@@ -5,7 +5,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { checkValue } from "./values.ts";
 
 /**
- * Refuses an A2A message that is larger than allowed, or that holds data which JSON cannot write.
+ * Refuses an A2A message of more than `maxBytes`, or with data that JSON cannot represent.
  *
  * @param field the place of the message in the request, e.g. `draft.message`
  * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST

@@ -15,7 +15,7 @@ import { limitsInForce, maxAttempts } from "./limits.ts";
 import type { TaskRecord } from "./record.ts";
 import type { Place } from "./tree.ts";
 
-/** The budget of a task whose draft states none. (NEKTE 3) */
+/** The token budget of a task whose draft states none. (NEKTE 3) */
 export const DEFAULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
 /** What admission determined about a draft: the delegator, the delegate and further values for the task. */
@@ -42,11 +42,11 @@ export interface Admission {
   readonly executionRequestId?: string;
 }
 
-/** The contexts that a task carries. */
+/** The facts about a task's contexts that the new task stores. */
 export interface CarriedAlong {
   /** Id of the context whose data is the task's input; empty for none. */
   readonly inputId: string;
-  /** When the first of the contexts expires, epoch milliseconds; undefined without contexts. */
+  /** The earliest expiry of the contexts, epoch milliseconds; undefined without contexts. */
   readonly expireMs: number | undefined;
 }
 
@@ -55,13 +55,13 @@ const NOTHING_CARRIED: CarriedAlong = { inputId: "", expireMs: undefined };
 /** The data that a child task inherits from its parent task. */
 export interface Above {
   readonly place: Place;
-  /** The owner of the parent; empty for none. */
+  /** The organization that owns the parent; empty for none. */
   readonly organization: string;
   /** The child's share of the budget; undefined for no bound. */
   readonly spend: SpendBudget | undefined;
 }
 
-/** Returns a task with the fields that its creation fixes, before the first event of its log. */
+/** Returns a task with the fields that its creation fixes, before the task's first event. */
 export function draftedTask(
   id: string,
   draft: TaskDraft,
@@ -107,7 +107,7 @@ export function draftedTask(
   });
 }
 
-/** Returns a new task with the first event of its log. */
+/** Returns a new task and its first event. */
 export function newTask(
   id: string,
   draft: TaskDraft,

@@ -5,7 +5,7 @@ export interface PerOwner {
 }
 
 /**
- * Returns the owner that has no place for one more open task; undefined if both have one.
+ * Returns the first owner whose quota is full; undefined if both owners may have one more open task.
  *
  * @param open the open tasks of the delegator, and of the organization that owns the new task
  */

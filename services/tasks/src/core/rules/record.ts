@@ -1,8 +1,8 @@
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
-/** A worker's hold on a task. */
+/** A worker's hold on a task: the holder and the time limits of the lease. */
 export interface Hold {
-  /** The stream to which the task was dispatched. */
+  /** The stream or named worker that got the task. */
   readonly holder: string;
   /** The time at which the lease expires unless a heartbeat extends it, epoch milliseconds. */
   readonly leaseExpireMs: number;
@@ -10,29 +10,29 @@ export interface Hold {
   readonly attemptDeadlineMs: number;
 }
 
-/** The calls by which a worker ends its hold. */
+/** The calls by which a worker ends its lease. */
 export type Settlement = "complete" | "fail" | "reject" | "release" | "suspend";
 
 /** A task's stored state: the result of the events in the task's log, and fields that the log does not contain. */
 export interface TaskRecord {
-  /** The task as the events of the log produce it, without the input. The input never changes and may be large. */
+  /** The task as its events produce it, without the input. The input never changes and may be large. */
   readonly task: Task;
   /** The delegate's key; empty for an agent without a key. */
   readonly agentPrincipal: string;
-  /** The number of times that the task was dispatched to a worker. The number is the epoch of the newest lease. */
+  /** The number of the task's dispatches, which is the epoch of the newest lease. */
   readonly epoch: number;
-  /** The lease data of the current worker; undefined if no worker has the task. */
+  /** The hold of the current worker; undefined if no worker has the task. */
   readonly hold: Hold | undefined;
   /**
-   * The time from which a worker may take the task, in epoch milliseconds. It is in the future while the task backs
-   * off.
+   * The time from which a worker may take the task, in epoch milliseconds. During a backoff, this time is in the
+   * future.
    */
   readonly queuedMs: number;
   /** When the first context of the task expires, epoch milliseconds; undefined without contexts. */
   readonly contextExpireMs: number | undefined;
   /**
-   * The last call by which a worker itself ended its lease, and the epoch of that lease. A replay of the call succeeds
-   * and changes nothing.
+   * The last call by which a worker ended its lease, and the epoch of that lease. A replay of the call succeeds and
+   * changes nothing.
    */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
   /** The overseer's key; empty for no overseer, or for an overseer without a key. */
@@ -41,12 +41,12 @@ export interface TaskRecord {
   readonly outputSchema: string;
 }
 
-/** Number of events in a log that has only creation, dispatch and start. */
+/** Number of events in a log that contains only creation, dispatch and start. */
 const BEGINNING = 3n;
 
 /**
- * Whether the log contains only the first events of a task, and no report, checkpoint or answer. The tables of these
- * then need no read.
+ * Whether the log contains only a task's first events: no report, checkpoint or answer. The tables of these then have
+ * no rows of the task.
  */
 export function hasOnlyBegun({ task, epoch }: TaskRecord): boolean {
   return epoch <= 1 && task.lastSequence <= BEGINNING;

@@ -15,7 +15,7 @@ import { type Random, toTimestamp } from "@depute/core";
 import { failureOf, type TaskPayload } from "./apply-event.ts";
 import { maxAttempts } from "./limits.ts";
 
-/** The factor from each wait to the next, for a policy without a factor. */
+/** The factor between consecutive waits, for a policy without a factor. */
 export const DEFAULT_BACKOFF_FACTOR = 2;
 
 /** Maximum wait in milliseconds before another attempt, for a policy without a maximum. */
@@ -37,7 +37,9 @@ export function backoffMs(policy: RetryPolicy | undefined, attempt: number, rand
   return Math.round(whole * (1 - policy.jitter * random()));
 }
 
-/** Returns the event that follows a failed attempt: the task waits again, is suspended as requested, or has failed. */
+/**
+ * Returns the event that follows a failed attempt: requeued, suspended as requested, cancelled as requested, or failed.
+ */
 export function afterFailedAttempt(
   task: Task,
   cause: TaskFailure,
@@ -58,8 +60,8 @@ export function afterFailedAttempt(
 }
 
 /**
- * Returns the event for a task that its worker releases. The task returns to the queue, and the attempt does not count
- * towards the maximum of attempts.
+ * Returns the event for a task that its worker releases. Unless a request to cancel or suspend exists, the task returns
+ * to the queue. The attempt does not count towards the maximum of attempts.
  */
 export function afterRelease(task: Task): TaskPayload {
   if (task.cancellation !== undefined) return cancelled(task.cancellation);
@@ -71,14 +73,17 @@ export function afterRelease(task: Task): TaskPayload {
   };
 }
 
-/** Ends a task that its delegator cancelled. */
+/** Returns the event that ends a task that its delegator cancelled. */
 export function cancelled({
   reason,
 }: Pick<TaskCancellation, "reason">): Extract<TaskPayload, { case: "cancelled" }> {
   return { case: "cancelled", value: create(TaskCancelledSchema, { reason }) };
 }
 
-/** Interrupts an attempt. A task with a requested cancellation ends instead. */
+/**
+ * Returns the event that interrupts an attempt. If the delegator has requested a cancellation, returns the event that
+ * ends the task.
+ */
 export function suspended(
   { attempt, checkpointAvailable, cancellation }: Task,
   reason: string,

@@ -1,7 +1,7 @@
 import type { Step } from "./advance.ts";
 import { failureOf } from "./apply-event.ts";
 
-/** The failure reason of a task whose authority was revoked. */
+/** The failure reason of a task that ended because its authority was revoked. */
 export const REVOKED = "REVOKED";
 
 /** Returns the step that ends a task whose authority was revoked. */

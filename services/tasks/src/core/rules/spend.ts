@@ -17,12 +17,12 @@ export type Amounts = Readonly<Record<Unit, number>>;
 export type Bounds = Amounts;
 
 /**
- * The budget of a task and its use. `spent + reserved + attempt <= limit` always holds. A child's limit is within its
- * parent's `reserved`. So no tree exceeds the limit of its root.
+ * The budget of a task and its use. The sum of `spent`, `reserved` and `attempt` is always within `limit`. A parent's
+ * `reserved` contains each child's limit. So no tree exceeds the limit of its root.
  */
 export interface Account {
   readonly limit: Bounds;
-  /** The amounts that are set aside for children that have not ended. */
+  /** The amounts that children reserve that have not ended. */
   readonly reserved: Amounts;
   /** The amounts that finished attempts and ended children have used. */
   readonly spent: Amounts;
@@ -37,7 +37,7 @@ export function openAccount(limit: Bounds): Account {
   return { limit, reserved: NOTHING, spent: NOTHING, attempt: NOTHING };
 }
 
-/** Returns the amounts that can still be used, or reserved for children. */
+/** Returns the amounts that the task can still use, or reserve for children. */
 export function available({ limit, reserved, spent, attempt }: Account): Bounds {
   return each((unit) => limit[unit] - reserved[unit] - spent[unit] - attempt[unit]);
 }
@@ -47,7 +47,7 @@ export function available({ limit, reserved, spent, attempt }: Account): Bounds 
  * remaining amount.
  *
  * @returns the parent's account after the reservation, and the child's limit
- * @throws DeputeError BUDGET_EXCEEDED when the parent's remaining amount is smaller
+ * @throws DeputeError BUDGET_EXCEEDED when the parent's remaining amount is too small
  */
 export function reserve(
   parent: Account,
@@ -97,7 +97,7 @@ export function endAttempt(account: Account): Account {
   return { ...account, spent: add(account.spent, account.attempt), attempt: NOTHING };
 }
 
-/** Returns the parent's account after a child's end, with the child's unused share returned. */
+/** Returns the parent's account after a child's end. The child's unused share is available to the parent again. */
 export function endChild(parent: Account, child: Account): Account {
   const returned = each((unit) => (parent.limit[unit] === Number.POSITIVE_INFINITY ? 0 : child.limit[unit]));
   return {
@@ -173,10 +173,7 @@ export function exceeded(unit: Unit, needed: number, allowed: number): DeputeErr
   );
 }
 
-/**
- * Returns the sum of two amounts, at most 2^53-1. A larger sum is not exact, and no database column can hold
- * the sum.
- */
+/** Returns the sum of two amounts, at most 2^53-1, the largest safe integer of JavaScript. */
 function add(a: Amounts, b: Amounts): Amounts {
   return each((unit) => Math.min(a[unit] + b[unit], Number.MAX_SAFE_INTEGER));
 }

@@ -60,8 +60,7 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: ACCEPTED, to: PENDING, by: ["worker", "clock"] },
   { from: RUNNING, to: PENDING, by: ["worker", "clock"] },
   { from: RUNNING, to: SUSPENDED, by: ["worker", "clock"] },
-  // A suspended task has no lease, like a task with a held result. A resumed task becomes pending first,
-  // because the task needs a worker to continue.
+  // A suspended task has no lease. So a resumed task becomes pending first, because it needs a worker.
   { from: SUSPENDED, to: PENDING, by: ["delegator"] },
   { from: RUNNING, to: INPUT_REQUIRED, by: ["worker"] },
   { from: INPUT_REQUIRED, to: RUNNING, by: ["delegator"] },
@@ -83,7 +82,7 @@ export const TRANSITIONS: readonly Transition[] = [
 
 const actors = new Map(TRANSITIONS.map(({ from, to, by }) => [key(from, to), by]));
 
-/** Whether the table contains the transition. With `by`, whether that actor may make the transition. */
+/** Whether the table contains the transition. With `by`, also whether that actor may cause the transition. */
 export function canTransition(from: TaskStatus, to: TaskStatus, by?: Actor): boolean {
   const allowed = actors.get(key(from, to));
   return allowed !== undefined && (by === undefined || allowed.includes(by));
@@ -104,7 +103,10 @@ export function isAttestable(status: TaskStatus): boolean {
   return (ATTESTABLE_STATUSES as readonly TaskStatus[]).includes(status);
 }
 
-/** Whether a worker may deliver a result from this status. From ACCEPTED, {@link deliversUnstarted} must allow it. */
+/**
+ * Whether a worker may deliver a result from this status. For ACCEPTED, {@link deliversUnstarted} must allow the
+ * delivery.
+ */
 function mayDeliver(status: TaskStatus): boolean {
   return status === RUNNING || status === ACCEPTED;
 }
@@ -136,7 +138,7 @@ export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus):
   );
 }
 
-/** Returns the action by which a caller can move the task on from a status, for error messages. */
+/** Returns the step that makes progress possible from a status, for error messages. */
 function nextStep(from: TaskStatus): string {
   switch (from) {
     case PENDING:

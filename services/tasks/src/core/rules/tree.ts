@@ -9,7 +9,7 @@ export interface TreeLimits {
   readonly maxDepth: number;
   /** Maximum number of children that a task may ever have. */
   readonly maxChildren: number;
-  /** Maximum number of open tasks below one root. These tasks all end in one transaction with the root. */
+  /** Maximum number of open tasks below one root. One transaction ends all these tasks together with the root. */
   readonly maxOpen: number;
 }
 
@@ -17,26 +17,26 @@ export interface TreeLimits {
 export interface TreeState {
   /** The new child's parent first, then the parent's ancestors up to the root. */
   readonly lineage: readonly [Task, ...Task[]];
-  /** Number of children that the parent has had so far. */
+  /** Number of children that the parent has had, including ended children. */
   readonly children: number;
   /** Number of open tasks below the root. */
   readonly open: number;
 }
 
-/** The position of a new task in its tree. */
+/** The position of a new task in its tree, and the values that the tree determines. */
 export interface Place {
   readonly parentTaskId: string;
   readonly rootTaskId: string;
   readonly depth: number;
   readonly correlationId: string;
-  /** When the parent's total limit passes, epoch milliseconds. */
+  /** The end of the parent's total limit, epoch milliseconds. */
   readonly deadlineMs: number;
 }
 
 /**
  * Returns the position of a new child task. A cycle exists if two tasks on one path have the same agent and capability.
- * Tasks without a capability are compared by agent and description. Depute's choice: cycles are refused, because a task
- * that waits for itself never ends.
+ * Without a capability, agent and description count. Depute's choice: cycles are refused, because a task that waits for
+ * itself never ends.
  *
  * @throws DeputeError TASK_STATE_CONFLICT (the parent has ended), TASK_CYCLE, LIMIT_EXCEEDED
  */
@@ -62,8 +62,8 @@ export function placeUnder(
 }
 
 /**
- * Returns a task without its content, for a viewer that may see its tree but not the task. The position in the tree and
- * the status remain.
+ * Removes a task's content, for a viewer that may see the tree but not the task. The position in the tree and the
+ * status remain.
  */
 export function outlineOf(task: Task): Task {
   const { externalId: _id, description: _words, input: _input, output: _output, ...rest } = task;

@@ -4,7 +4,7 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 /** Maximum size of an input or output as JSON, in bytes. */
 export const MAX_VALUE_BYTES = 1024 * 1024;
 
-/** Maximum size of a partial result as JSON, in bytes. */
+/** Maximum size of a preliminary result as JSON, in bytes. */
 export const MAX_PARTIAL_BYTES = 256 * 1024;
 
 /** Maximum size of a checkpoint as JSON, in bytes. */
@@ -16,7 +16,7 @@ export const MAX_QUESTION_BYTES = 32 * 1024;
 /** Maximum size of an answer to a question as JSON, in bytes. */
 export const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Maximum total size of a task's answers as stored, in bytes. One assignment contains all of them. */
+/** Maximum stored size of all answers of a task together, in bytes. One assignment contains all answers. */
 export const MAX_ANSWERS_BYTES = 256 * 1024;
 
 /**
@@ -28,7 +28,7 @@ export const MAX_VALUE_DEPTH = 30;
 const utf8 = new TextEncoder();
 
 /**
- * Refuses a value that is not JSON, or that is larger or deeper than allowed.
+ * Refuses a value that is not JSON, or that exceeds `maxBytes` or MAX_VALUE_DEPTH.
  *
  * @param field the place of the value in the request, e.g. `draft.input`
  * @throws DeputeError LIMIT_EXCEEDED; INVALID_REQUEST for a value without a kind or a number that JSON cannot write
@@ -81,7 +81,7 @@ function measure({ kind }: Value, depth: number, meter: Meter): void {
 }
 
 function countText(text: string, meter: Meter): void {
-  // The length in characters alone exceeds the limit, so an exact count of bytes is not needed.
+  // Each character takes at least one byte. If the characters alone exceed the limit, no exact count is needed.
   if (text.length > meter.maxBytes) count(text.length, meter);
   count(utf8.encode(JSON.stringify(text)).length, meter);
 }

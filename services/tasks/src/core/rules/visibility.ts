@@ -4,8 +4,8 @@ import type { TaskRecord } from "./record.ts";
 /** A caller that reads a task, or works on it. */
 export interface Viewer {
   /**
-   * Whether the viewer is this principal, or may act for it. For the empty principal, true only if the viewer
-   * may act for every principal.
+   * Whether the viewer is this principal, or may act for this principal. For the empty principal, true only if the
+   * viewer may act for every principal.
    */
   mayActFor(principal: string): boolean;
 }
@@ -25,13 +25,13 @@ export function isOverseer(viewer: Viewer, { task, overseerPrincipal }: TaskReco
   return task.overseerId !== "" && viewer.mayActFor(overseerPrincipal);
 }
 
-/** Whether the viewer may see the task at all. */
+/** Whether the viewer may see the task. */
 export function isVisible(viewer: Viewer, record: TaskRecord): boolean {
   return isDelegator(viewer, record) || isDelegate(viewer, record) || isOverseer(viewer, record);
 }
 
 /**
- * Requires the task's delegator, delegate or overseer.
+ * Requires that the viewer is the task's delegator, delegate or overseer.
  *
  * @throws DeputeError TASK_NOT_FOUND, as for a task that does not exist
  */
@@ -40,7 +40,7 @@ export function requireVisible(viewer: Viewer, record: TaskRecord): void {
 }
 
 /**
- * Requires a viewer that may work on the task.
+ * Requires that the viewer may work on the task.
  *
  * @throws DeputeError TASK_NOT_FOUND
  */

@@ -18,7 +18,8 @@ const ARTIFACT_ROW = row({
   create_ms: integer,
 });
 /**
- * Statements list the columns. A replica of this version can then read the table after a later version adds a column.
+ * Statements name these columns. A replica of this version can therefore read the table after a later version has added
+ * a column.
  */
 const ARTIFACT_COLUMNS =
   "artifact_id, task_id, name, media_type, size, sha256, written, whole, maker, organization, is_result, create_ms";
@@ -48,7 +49,7 @@ export async function readArtifact(tx: ReadTx, id: string): Promise<ArtifactReco
   return row && toRecord(row);
 }
 
-/** Returns a task's artifacts, oldest first. Their number is bounded, so no page is needed. */
+/** Returns a task's artifacts, oldest first. MAX_ARTIFACTS bounds their number, so the list has no pages. */
 export async function listArtifacts(tx: ReadTx, taskId: string): Promise<ArtifactRecord[]> {
   const rows = await tx.all(
     ARTIFACT_ROW,
@@ -103,7 +104,7 @@ export async function markWhole(tx: WriteTx, id: string): Promise<void> {
   await tx.run("UPDATE task_artifacts SET whole = 1 WHERE artifact_id = ?", [id]);
 }
 
-/** Deletes the bytes of an artifact, so that they can be written again. */
+/** Deletes the bytes of an artifact, so that the caller can write them again. */
 export async function dropBytes(tx: WriteTx, id: string): Promise<void> {
   await tx.run("DELETE FROM task_artifact_bytes WHERE artifact_id = ?", [id]);
   await tx.run("UPDATE task_artifacts SET written = 0 WHERE artifact_id = ?", [id]);

@@ -23,19 +23,20 @@ const CONTEXT_ROW = row({
   data_in: oneOf<DataPlace>("store", "memory", "nowhere"),
 });
 /**
- * Statements list the columns. A replica of this version can then read the table after a later version adds a column.
+ * Statements name these columns. A replica of this version can therefore read the table after a later version has added
+ * a column.
  */
 const CONTEXT_COLUMNS =
   "context_id, owner, organization, external_id, request_id, digest, envelope, create_ms, expire_ms, revoked, data_in";
 
-/** The data of contexts that must not be stored, by context id. */
+/** The data of contexts that the store must not hold, by context id. */
 export interface HeldData {
   find(id: string): { readonly digest: string; readonly data: Uint8Array } | undefined;
 }
 
 const NO_DATA = new Uint8Array();
 
-/** For statements that need no data. */
+/** Stands for the memory in statements that need no data. */
 const NO_HELD_DATA: HeldData = { find: () => undefined };
 
 /** Reads a context with its data, which may be in the store or in memory. */
@@ -47,7 +48,7 @@ export async function readContext(
   return readWhere(tx, memory, "context_id = ?", [id]);
 }
 
-/** Finds an owner's context by the owner's own id for it. */
+/** Finds an owner's context by the external id that the owner gave it. */
 export async function findContext(tx: ReadTx, memory: HeldData, owner: string, externalId: string) {
   return readWhere(tx, memory, "owner = ? AND external_id = ? AND external_id <> ''", [owner, externalId]);
 }
@@ -95,7 +96,7 @@ async function readWhere(
   };
 }
 
-/** Stores a context. If its data is in memory, the row has neither the data nor the digest. */
+/** Stores a context. If only memory holds the data, the row has neither the data nor the digest. */
 export async function insertContext(tx: WriteTx, record: ContextRecord): Promise<void> {
   const isStored = record.dataIn === "store";
   await tx.run(
@@ -168,7 +169,7 @@ async function deleteData(tx: WriteTx, record: ContextRecord): Promise<void> {
 }
 
 /**
- * Deletes the data of contexts whose time has passed.
+ * Deletes the data of expired contexts.
  *
  * @returns the number of contexts
  */
@@ -212,13 +213,13 @@ export async function deleteContextRows(tx: WriteTx, id: string): Promise<void> 
   await tx.run("DELETE FROM contexts WHERE context_id = ?", [id]);
 }
 
-/** A place in the list of contexts whose data is in memory. */
+/** A position in the list of contexts whose data is in memory. */
 export interface MemoryPlace {
   readonly expireMs: number;
   readonly id: string;
 }
 
-/** Returns the contexts after a place whose data is in memory, in the order in which they expire. */
+/** Returns the contexts after a position whose data is in memory, in the order in which they expire. */
 export async function contextsInMemory(
   tx: ReadTx,
   after: MemoryPlace,
@@ -234,13 +235,13 @@ export async function contextsInMemory(
   return rows.map(({ expire_ms, context_id }) => ({ expireMs: expire_ms, id: context_id }));
 }
 
-/** Whether a context's data is in memory, by its row. */
+/** Whether the row of a context states that its data is in memory. */
 export async function isInMemory(tx: ReadTx, id: string): Promise<boolean> {
   const sql = "SELECT context_id FROM contexts WHERE context_id = ? AND data_in = 'memory'";
   return (await tx.get(CONTEXT_ID_ROW, sql, [id])) !== undefined;
 }
 
-/** Records that the data of a context was lost with the memory that held it. */
+/** Records that a context's data was lost from memory. */
 export async function noteLost(tx: WriteTx, id: string): Promise<void> {
   await tx.run("UPDATE contexts SET data_in = 'nowhere' WHERE context_id = ?", [id]);
 }

@@ -7,7 +7,7 @@ const SEQUENCE_ROW = row({ sequence: integer });
  * decreases.
  */
 export interface Cursor {
-  /** Returns the last sequence that was processed; 0 at first. */
+  /** Returns the last processed sequence; 0 at first. */
   read(tx: ReadTx): Promise<number>;
   advance(tx: WriteTx, sequence: number): Promise<void>;
 }

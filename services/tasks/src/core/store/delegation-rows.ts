@@ -4,11 +4,11 @@ import { memberOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
 const TASK_ID_ROW = row({ taskId: text });
 const BLOCK_TASK_ROW = row({ task_id: text });
 
-/** The end of a delegation, to be reported to the tokens service. */
+/** The end of a delegation, which the outbox reports to the tokens service. */
 export interface EndedDelegation {
   taskId: string;
   delegationId: string;
-  /** The revocation id of the delegation's block. Empty for a task that was created before this column existed. */
+  /** The revocation id of the delegation's block. Empty for a task from before this column existed. */
   revocationId: string;
   status: TaskStatus;
   attestationId: string;
@@ -39,7 +39,7 @@ export async function insertDelegation(
 /**
  * Records the end of a task under a delegation. The delegation ends with its last open task.
  *
- * @returns whether the end must be reported to the tokens service
+ * @returns whether the outbox must report the end to the tokens service
  */
 export async function endDelegation(tx: WriteTx, task: Task): Promise<boolean> {
   await tx.run(
@@ -58,7 +58,7 @@ export async function endDelegation(tx: WriteTx, task: Task): Promise<boolean> {
   return changes === 0;
 }
 
-/** Returns the tasks under a delegation's block: at most 2 open ones, and at most 2 whose end is not yet reported. */
+/** Returns the tasks under a delegation's block: at most 2 open tasks, and at most 2 whose end is unreported. */
 export async function tasksUnderDelegation(
   tx: ReadTx,
   revocationId: string,
@@ -73,7 +73,7 @@ export async function tasksUnderDelegation(
   return { open: ids(await select("IS NULL")), ended: ids(await select("IS NOT NULL")) };
 }
 
-/** Returns up to `limit` ends of delegations that are not yet reported to the tokens service, oldest first. */
+/** Returns up to `limit` ends of delegations that the tokens service has not received, oldest first. */
 export function firstEnded(tx: ReadTx, limit: number): Promise<EndedDelegation[]> {
   return tx.all(
     ENDED_DELEGATION_ROW,

@@ -39,15 +39,15 @@ export interface ListPosition {
 export interface ListedTask extends ListPosition {
   readonly task: Task;
   /**
-   * Whether the task passes the filters. A task that fails them is left out of the page, but the page position still
-   * advances past it.
+   * Whether the task passes the filters. The page omits a task that fails them, but the next page begins after that
+   * task.
    */
   readonly matches: boolean;
 }
 
 /**
- * Reads up to `limit` tasks after a position along one index. Filters that the index does not cover set `matches` to
- * false instead of leaving the task out.
+ * Reads up to `limit` tasks after a position along one index. For a filter that the index does not cover, sets
+ * `matches` instead of leaving tasks out.
  */
 export async function listTasks(
   tx: ReadTx,

@@ -5,20 +5,20 @@ const QUEUED_ROW = row({ agent_id: text, tasks: integer, oldest_ms: integer });
 const STATUS_ROW = row({ status: integer, tasks: integer });
 
 /**
- * Maximum number of tasks that one reading counts, by database. A count in SQLite stops the event loop for about a
- * millisecond per 10,000 tasks.
+ * Maximum number of tasks that one reading of the metrics counts, by database. A count in SQLite blocks the event loop
+ * for about a millisecond per 10,000 tasks.
  */
 const MAX_COUNTED = { sqlite: 100_000, postgres: 1_000_000 } as const;
 
-/** The waiting tasks of one agent. */
+/** The pending tasks of one agent. */
 export interface QueuedTasks {
   readonly agentId: string;
   readonly tasks: number;
-  /** The creation time of the oldest waiting task, in milliseconds since the Unix epoch. */
+  /** The creation time of the oldest pending task, in epoch milliseconds. */
   readonly oldestMs: number;
 }
 
-/** Counts the tasks that wait for a worker, by agent. */
+/** Counts the pending tasks, by agent. */
 export async function countQueued(tx: ReadTx): Promise<QueuedTasks[]> {
   const rows = await tx.all(
     QUEUED_ROW,
@@ -29,7 +29,7 @@ export async function countQueued(tx: ReadTx): Promise<QueuedTasks[]> {
   return rows.map(({ agent_id: agentId, tasks, oldest_ms: oldestMs }) => ({ agentId, tasks, oldestMs }));
 }
 
-/** Counts the tasks that have not ended, by the number of their status. */
+/** Counts the open tasks by status; the keys are the statuses' numbers. */
 export async function countOpen(tx: ReadTx): Promise<ReadonlyMap<number, number>> {
   const rows = await tx.all(
     STATUS_ROW,

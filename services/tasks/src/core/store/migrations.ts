@@ -153,9 +153,8 @@ CREATE TABLE delegate_limits (
 );
 `;
 
-// `data_in` names the location of a context's data: the column `envelope` (`store`), the memory of this process
-// (`memory`), or none after deletion (`nowhere`). A context that must not be stored has a row without its data and its
-// digest.
+// `data_in` names the location of a context's data: the column `envelope` (`store`), memory (`memory`), or none after
+// deletion (`nowhere`). A context that must not be stored has a row without its data and its digest.
 const CONTEXTS = `
 CREATE TABLE contexts (
   context_id TEXT PRIMARY KEY,
@@ -225,8 +224,8 @@ CREATE TABLE task_artifact_bytes (
 CREATE INDEX task_artifact_bytes_by_task ON task_artifact_bytes (task_id);
 `;
 
-// A row with a `place` is the end of a delegation that must still be reported to the tokens service. `place` gives the
-// order of the reports. The purge of a task's content does not delete this row, so that no report is lost.
+// A row with a `place` is the end of a delegation that the tokens service has not received. `place` gives the order of
+// the reports. The purge of a task's content does not delete this row, so no report is lost.
 const DELEGATIONS = `
 CREATE TABLE task_delegations (
   task_id TEXT PRIMARY KEY,
@@ -245,13 +244,13 @@ const PROVIDED_MESSAGES = `
 ALTER TABLE task_provided_inputs ADD COLUMN message BLOB;
 `;
 
-// The records of an organization, for their deletion.
+// The indexes by which the erasure of an organization finds its records.
 const BY_ORGANIZATION = `
 CREATE INDEX tasks_by_organization ON tasks (organization, task_id) WHERE organization <> '';
 CREATE INDEX contexts_by_organization ON contexts (organization, context_id) WHERE organization <> '';
 `;
 
-// The number of open tasks of each principal and organization that has some. `owner` is the kind and the name.
+// The number of open tasks of each principal and organization with open tasks. `owner` is the kind and the name.
 const OPEN_TASKS = `
 CREATE TABLE open_tasks (
   owner TEXT PRIMARY KEY,

@@ -2,7 +2,9 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { PerOwner } from "../rules/open-tasks.ts";
 
-/** The principal without quotas. Its tasks are not counted for it, so that its row is no point of contention. */
+/**
+ * The principal without quotas. No row counts its tasks, because concurrent transactions would contend for that row.
+ */
 const UNCOUNTED = "local";
 
 type Owners = Pick<Task, "delegator" | "organization">;
@@ -43,7 +45,7 @@ function countsIn(
 /**
  * Counts a new task.
  *
- * @returns the numbers of open tasks of the delegator and the organization without the new one
+ * @returns the numbers of open tasks of the delegator and the organization before this one
  */
 export async function addOpenTask(tx: WriteTx, owners: Owners): Promise<PerOwner> {
   const keys = keysOf(owners);
@@ -73,7 +75,7 @@ export async function removeOpenTask(tx: WriteTx, owners: Owners): Promise<void>
 }
 
 /**
- * Counts all open tasks anew. A process of an older version, which ran during a rolling upgrade, counted none. The query
+ * Counts all open tasks anew, because a process of an older version counted none during a rolling upgrade. The query
  * selects rows with a next deadline, because only open tasks have one.
  */
 export async function recountOpenTasks(tx: WriteTx): Promise<void> {

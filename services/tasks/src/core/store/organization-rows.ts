@@ -23,7 +23,10 @@ async function tasksOf(tx: ReadTx, state: string, organization: string, limit: n
   return rows.map((each) => each.task_id);
 }
 
-/** Deletes the row of a purged task. The end of a delegation stays until the tokens service has received its report. */
+/**
+ * Deletes the row of a purged task. The row for the end of its delegation stays until the tokens service has received
+ * the report.
+ */
 export async function deleteTask(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_delegations WHERE task_id = ? AND place IS NULL", [taskId]);
   await tx.run("DELETE FROM task_requests WHERE task_id = ?", [taskId]);

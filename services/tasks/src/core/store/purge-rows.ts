@@ -17,7 +17,7 @@ export async function endedBefore(tx: ReadTx, endMs: number, limit: number): Pro
   return rows.map((row) => row.task_id);
 }
 
-/** The tables whose rows with a task's id are the task's content. */
+/** The tables of a task's content. A purge deletes their rows with the task's id. */
 const PARTS = [
   "task_events",
   "task_inputs",
@@ -33,7 +33,7 @@ const PARTS = [
   "task_artifact_bytes",
 ];
 
-/** Deletes the content of an ended task. Its tombstone keeps its id and status. */
+/** Deletes the content of an ended task. The row stays as a tombstone with the task's id and status. */
 export async function purgeTask(tx: WriteTx, taskId: string, nowMs: number): Promise<void> {
   const record = await readTask(tx, taskId);
   if (record === undefined) return;

@@ -20,8 +20,8 @@ type Waiting = RowOf<typeof WAITING_ROW>;
 const WAITING = `${IS_PENDING} AND queued_ms <= ? AND next_deadline_ms > ?`;
 
 /**
- * Returns the ids of pending tasks for this worker, highest priority first, then oldest first. Their backoff is over,
- * and their deadline has not passed.
+ * Returns the ids of pending tasks for this worker, highest priority first, then oldest first. Omits tasks in backoff
+ * and tasks whose deadline has passed.
  */
 export async function waitingTasks(
   tx: ReadTx,
@@ -55,15 +55,15 @@ export async function waitingTasks(
     .map((row) => row.task_id);
 }
 
-/** Returns the number of tasks that a holder (one worker's stream) has under leases. */
+/** Returns the number of leases of a holder, such as one worker's stream. */
 export async function countHeld(tx: ReadTx, holder: string): Promise<number> {
   const row = await tx.get(HELD_ROW, "SELECT count(*) AS held FROM tasks WHERE holder = ?", [holder]);
   return row?.held ?? 0;
 }
 
 /**
- * Returns the ids of tasks that a holder has under unexpired leases and has not started. With `orBegun`, started tasks
- * are included.
+ * Returns the ids of tasks that a holder has under unexpired leases and has not started. With `orBegun`, includes
+ * started tasks.
  */
 export async function acceptedBy(
   tx: ReadTx,
@@ -79,11 +79,11 @@ export async function acceptedBy(
   return rows.map((row) => row.task_id);
 }
 
-/** The limits that an agent has set for its own work. */
+/** The limits of an agent's work. */
 export interface DelegateLimitsRow {
   /** Maximum number of tasks that the agent's workers may hold together; 0 for no bound. */
   readonly maxHeld: number;
-  /** Whether dispatch is paused. */
+  /** Whether dispatch to the agent's workers is stopped. */
   readonly draining: boolean;
 }
 
@@ -119,7 +119,7 @@ export async function countHeldByAgent(tx: ReadTx, agentId: string): Promise<num
   return row?.held ?? 0;
 }
 
-/** Lists ids of agents that have a pending task, in order, starting after `afterAgentId`. */
+/** Returns ids of agents with a pending task, in order, starting after `afterAgentId`. */
 export async function agentsWithWork(
   tx: ReadTx,
   afterAgentId: string,
@@ -128,7 +128,7 @@ export async function agentsWithWork(
 ): Promise<string[]> {
   const taskIds: string[] = [];
   for (let after = afterAgentId; taskIds.length < limit; ) {
-    // Each iteration finds the next agent by one index look-up, however many tasks wait for that agent.
+    // Each iteration finds the next agent by one index look-up, whatever the number of its pending tasks.
     const row = await tx.get(
       AGENT_ID_ROW,
       `SELECT agent_id FROM tasks WHERE agent_id > ? AND ${WAITING} ORDER BY agent_id LIMIT 1`,
@@ -156,7 +156,7 @@ export async function leasesDueOf(
   return rows.map(({ task_id }) => task_id);
 }
 
-/** Returns the tasks that a holder has under leases. */
+/** Returns the ids of the tasks that a holder has under leases. */
 export async function heldBy(tx: ReadTx, holder: string): Promise<string[]> {
   const rows = await tx.all(TASK_ID_ROW, "SELECT task_id FROM tasks WHERE holder = ?", [holder]);
   return rows.map(({ task_id }) => task_id);

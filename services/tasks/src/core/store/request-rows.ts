@@ -51,7 +51,7 @@ export async function insertReport(
   );
 }
 
-/** Deletes the reports of ended leases, because those calls can no longer be repeated. */
+/** Deletes the request ids of a task's reports, because no lease remains under which a worker could repeat a report. */
 export async function deleteReports(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_reports WHERE task_id = ?", [taskId]);
 }

@@ -27,8 +27,8 @@ const WORKER_TOKEN_ROW = row({ worker_token: text });
 const SCHEMA_ROW = row({ schema: bytes });
 
 /**
- * The highest priority. The store writes this number minus a task's priority, so that an ascending order puts the
- * most urgent task first.
+ * The highest priority. The store writes this number minus a task's priority, so an ascending order begins with the
+ * most urgent task.
  */
 const MOST_URGENT = 9;
 
@@ -87,7 +87,7 @@ export async function readRecords(
   }));
 }
 
-/** A task that a delegator's external id identifies. */
+/** A task that a delegator's external id names. */
 export interface NamedTask {
   readonly task_id: string;
   readonly draft_digest: string;
@@ -165,7 +165,9 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
   );
 }
 
-/** Clears a task's external id in its column, so that another task can use it. The task's own message keeps the id. */
+/**
+ * Clears the column of a task's external id, so that another task can use the id. The stored Task message keeps the id.
+ */
 export async function freeExternalId(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("UPDATE tasks SET external_id = '' WHERE task_id = ?", [taskId]);
 }
@@ -202,7 +204,7 @@ export async function updateTask(tx: WriteTx, before: TaskRecord, after: TaskRec
   return changes === 1;
 }
 
-/** Stores an extended lease. No event is appended. */
+/** Stores an extended lease without an event. */
 export async function updateLease(tx: WriteTx, after: TaskRecord): Promise<void> {
   await tx.run("UPDATE tasks SET lease_expire_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
     after.hold?.leaseExpireMs ?? null,
@@ -212,7 +214,7 @@ export async function updateLease(tx: WriteTx, after: TaskRecord): Promise<void>
   ]);
 }
 
-/** Stores the time from which a pending task may be dispatched. No event is appended. */
+/** Stores the time from which workers may take a pending task. Appends no event. */
 export async function updateQueued(tx: WriteTx, after: TaskRecord): Promise<void> {
   await tx.run("UPDATE tasks SET queued_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
     after.queuedMs,
@@ -274,7 +276,7 @@ function toBlob(task: Task): Uint8Array {
   return toBinary(TaskSchema, rest);
 }
 
-/** The fields of a task that are fixed at its creation. */
+/** The large values of a task that its creation fixes. */
 export interface TaskInput {
   readonly input: Value | undefined;
   /** The worker token; empty for none. */
@@ -302,7 +304,7 @@ export async function readInput(tx: ReadTx, taskId: string): Promise<TaskInput> 
   return { input, workerToken: row.worker_token };
 }
 
-/** Returns the token for the work on a task; empty for none. */
+/** Returns a task's worker token; empty for none. */
 export async function readWorkerToken(tx: ReadTx, taskId: string): Promise<string> {
   const row = await tx.get(WORKER_TOKEN_ROW, "SELECT worker_token FROM task_inputs WHERE task_id = ?", [
     taskId,

@@ -15,7 +15,7 @@ const INPUT_ROW = row({ number: integer, input: bytes, message: nullable(bytes) 
 const MEASURE_ROW = row({ number: integer, bytes: integer });
 const RESULT_ROW = row({ result: bytes });
 
-/** Returns the checkpoint that the last attempt saved. */
+/** Returns the last saved checkpoint. */
 export async function readCheckpoint(tx: ReadTx, taskId: string): Promise<Value | undefined> {
   const row = await tx.get(CHECKPOINT_ROW, "SELECT checkpoint FROM task_checkpoints WHERE task_id = ?", [
     taskId,
@@ -94,7 +94,7 @@ export async function insertProvidedInput(
 /**
  * Deletes data that only a further attempt would need, such as the checkpoint.
  *
- * @param record the task's record from before its end
+ * @param record the task's record before the task ended
  */
 export async function deleteWorkState(tx: WriteTx, record: TaskRecord): Promise<void> {
   const { task } = record;
@@ -103,7 +103,7 @@ export async function deleteWorkState(tx: WriteTx, record: TaskRecord): Promise<
   if (task.overseerId !== "") await deleteHeldResult(tx, task.id);
 }
 
-/** Returns the result that is held for review. */
+/** Returns the held result. */
 export async function readHeldResult(tx: ReadTx, taskId: string): Promise<TaskCompleted | undefined> {
   const row = await tx.get(RESULT_ROW, "SELECT result FROM task_results WHERE task_id = ?", [taskId]);
   return row && fromBinary(TaskCompletedSchema, row.result);

@@ -44,14 +44,14 @@ import {
 } from "../store/execution-rows.ts";
 import { insertReceipt, insertSettlement, readReceipt } from "../store/receipt-rows.ts";
 
-/** Bus topic that wakes the watchers of an execution. The key is the id of the execution's request. */
+/** The bus topic that wakes the watchers of an execution. The key is the request id of the execution. */
 export const EXECUTION_TOPIC = "executions";
 
-/** Receives changes of executions. Each call runs in the transaction of its change. */
+/** Receives changes of executions. The book calls each function in the transaction of the change. */
 export interface BookListener {
-  /** Called when a receipt was issued, because the buyer may have requested a callback for it. */
+  /** Called after each receipt, because the buyer may have requested a callback for it. */
   issued(tx: WriteTx, record: ExecutionRecord): Promise<void>;
-  /** Called when the platform must record the seller's own verification of a result. */
+  /** Called when the platform must record the seller's verification of its own result. */
   attested(tx: WriteTx, record: ExecutionRecord, result: VerificationResult): Promise<void>;
 }
 
@@ -59,13 +59,13 @@ export interface BookOptions {
   readonly bus: Bus;
   readonly clock: Clock;
   readonly engine: Pick<TaskEngine, "find">;
-  /** How long a completed execution waits for a verification, in milliseconds. */
+  /** Milliseconds for which a completed execution waits for a verification. */
   readonly verificationMs: number;
 }
 
 /**
- * Stores executions. Each change of an execution's status is a receipt. The receipt is written in the same transaction
- * as the event that caused it.
+ * Stores executions. Each change of an execution's status is a receipt, written in the transaction of the event that
+ * caused the change.
  */
 export class ExecutionBook {
   readonly #bus: Bus;
@@ -87,7 +87,7 @@ export class ExecutionBook {
     this.#listeners.push(listener);
   }
 
-  /** Registers a listener that is called when a new deadline is earlier than all other deadlines. */
+  /** Sets the listener that the book calls when a new deadline is earlier than all others. */
   onDue(listener: () => void): void {
     this.#onDue = listener;
   }
@@ -141,9 +141,7 @@ export class ExecutionBook {
     }
   }
 
-  /**
-   * Issues the receipt of an outcome other than completion. If the execution ends, the held money returns to the buyer.
-   */
+  /** Issues the receipt of an outcome other than completion. If the execution ends, the escrow returns to the buyer. */
   async #move(tx: WriteTx, before: ExecutionRecord, outcome: Outcome): Promise<ExecutionRecord> {
     const { status, reason, error } = outcome;
     const nowMs = this.#clock.now();
@@ -223,8 +221,8 @@ export class ExecutionBook {
   }
 
   /**
-   * Settles the payment of a completed execution by a verification. Nothing changes if the verification is
-   * inconclusive, or if the payment was settled before.
+   * Settles the payment of a completed execution by a verification. Changes nothing if the verification is
+   * inconclusive, or if the payment is already settled.
    */
   async settleBy(tx: WriteTx, before: ExecutionRecord, result: VerificationResult): Promise<ExecutionRecord> {
     const { decision, verificationId } = result;
@@ -236,7 +234,7 @@ export class ExecutionBook {
     return this.#settle(tx, before, `did not pass: ${verificationId}`, error);
   }
 
-  /** Returns the held money of an execution that was not verified in time. */
+  /** Returns the escrow of an execution to the buyer, if nobody verified the result in time. */
   async settleOverdue(tx: WriteTx, before: ExecutionRecord): Promise<ExecutionRecord> {
     const { verifyBy, settlement } = before;
     if (verifyBy === undefined || verifyBy > this.#clock.now() || isSettled(settlement)) return before;
@@ -315,8 +313,8 @@ export class ExecutionBook {
 }
 
 /**
- * Requires that the offer permits cancellation. An execution whose parent has ended, or whose approval was refused,
- * can always be cancelled.
+ * Requires that the offer permits cancellation. A caller can always cancel an execution whose parent has ended, or
+ * whose approval was refused.
  */
 async function requireCancellable(
   tx: WriteTx,

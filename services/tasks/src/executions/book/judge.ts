@@ -50,8 +50,8 @@ export function executionJudge({ engine, results, verification }: JudgeOptions):
   };
 
   /**
-   * Returns why an output does not fit the offer's schema; undefined if the output fits. A check that timed out
-   * counts as not passed.
+   * Returns why an output does not fit the offer's schema; undefined if it fits. A check that timed out counts as not
+   * fitting.
    */
   async function outputFault(
     { outputSchema: schema }: Offer,

@@ -11,7 +11,7 @@ export interface Answered {
   readonly repeated: boolean;
 }
 
-/** A request with its caller's identity. Neither changes during the admission. */
+/** A request with its caller's identity, both fixed during the admission. */
 export interface Asked {
   readonly request: ExecutionRequest;
   readonly digest: string;
@@ -21,7 +21,7 @@ export interface Asked {
   readonly principal: string;
 }
 
-/** The facts that are needed to accept a request. */
+/** The facts with which the service accepts a request. */
 export interface Acceptable {
   readonly offer: Offer;
   readonly seller: Agent;

@@ -13,10 +13,7 @@ import type { Acceptable, Asked } from "./asked.ts";
 import type { ExecutionsContext } from "./context.ts";
 import { lookUpOffer, resolveWork } from "./look-up.ts";
 
-/**
- * Checks a request by calls to other services. Returns the facts that are needed to accept the request, or the
- * refusal.
- */
+/** Checks a request by calls to other services. Returns the facts for its acceptance, or the refusal. */
 export async function consider(
   executions: ExecutionsContext,
   asked: Asked,
@@ -67,8 +64,8 @@ export async function consider(
 }
 
 /**
- * Returns why the third-party verifiers that the request names are refused. Undefined if the verifiers are
- * accepted, or if the buyer or the seller verifies.
+ * Returns why the service refuses the third-party verifiers that the request names. Undefined if it accepts them, or if
+ * the buyer or the seller verifies.
  */
 async function verifiersFault(
   { organizations }: ExecutionsContext,

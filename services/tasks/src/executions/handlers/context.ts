@@ -18,7 +18,7 @@ export interface ExecutionsContext {
   readonly authority: Authority;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Milliseconds between two polls of a stream that no wake-up reaches. */
+  /** Milliseconds between two polls of a stream, for changes without a wake-up. */
   readonly pollMs: number;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
@@ -34,7 +34,7 @@ export interface ExecutionsContext {
   readonly callbackKey: CallbackKey;
 }
 
-/** Returns the caller's identity, by which the visibility of tasks and executions is decided. */
+/** Returns the caller's identity, which decides which tasks and executions the caller may see. */
 export async function callerOf(
   { authority }: Pick<ExecutionsContext, "authority">,
   context: HandlerContext,

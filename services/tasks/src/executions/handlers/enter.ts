@@ -19,12 +19,12 @@ import { countRejected, findExecution, loadOf, spentOnParts } from "../store/exe
 import type { Acceptable, Answered, Asked } from "./asked.ts";
 import type { ExecutionsContext } from "./context.ts";
 
-/** Maximum number of rejected requests that are stored for one buyer. */
+/** Maximum number of rejected requests in the store for one buyer. */
 const MAX_REJECTED = 10_000;
 
 /**
- * Returns the error if the parent execution or the current load of the offer forbids the request; undefined
- * otherwise. Both are read in the current transaction.
+ * Returns the error if the parent execution or the offer's current load forbids the request; undefined otherwise. Reads
+ * both in the current transaction.
  */
 export async function refusalNow(
   tx: ReadTx,
@@ -84,7 +84,7 @@ export async function accepted(
   const parent = await parentOf(tx, asked);
   const organization = owningOrganization(identity, parent);
   const draft = draftOf(request, offer, nowMs, parent?.taskId ?? "");
-  // The ids of the execution already identify a repeated request, so the task engine gets a new request id.
+  // The execution's ids already identify a repeated request, so the task gets a new request id.
   const { taskId } = await engine.create(tx, {
     draft,
     admitted: { ...admitted, admission: { ...admitted.admission, startByMs: startBy } },
@@ -94,8 +94,8 @@ export async function accepted(
     viewer: asCaller(identity),
   });
   const needsApproval = request.executionConstraints?.requiresHumanApprovalBeforeStart === true;
-  // A task that waits for approval is delayed until its deadline. If the approval does not come, the task expires
-  // earlier, at the latest start time.
+  // Delays a task that waits for approval until its deadline. Without an approval, the task expires earlier, at the
+  // latest start time.
   if (needsApproval) await engine.delay(tx, taskId, deadline);
   else if (startFrom > nowMs) await engine.delay(tx, taskId, startFrom);
   const record: ExecutionRecord = {
@@ -150,7 +150,7 @@ export async function rejected(
   return { receipt, repeated: false };
 }
 
-/** The parent execution of a request; undefined if the request names none, or an unknown one. */
+/** Returns the parent execution of a request; undefined if the request names none, or an unknown one. */
 async function parentOf(tx: ReadTx, { request }: Asked): Promise<ExecutionRecord | undefined> {
   const { parentRequestId = "" } = request;
   return parentRequestId === "" ? undefined : findExecution(tx, parentRequestId);

@@ -43,12 +43,12 @@ import { requestExecution } from "./request.ts";
 import { submitVerification } from "./submit-verification.ts";
 
 /**
- * Number of ordinary poll intervals between two polls of a receipt watcher. Wake-ups deliver new receipts, so polls are
+ * Number of poll intervals between two polls of a receipt watcher. Wake-ups announce new receipts, so polls may be
  * rare.
  */
 const IDLE_POLLS = 10;
 
-/** Handles the calls of buyers, sellers and verifiers. */
+/** Handles the calls of ExecutionService, which buyers, sellers and verifiers make. */
 export function executionService(executions: ExecutionsContext): ServiceImpl<typeof ExecutionService> {
   const { engine } = executions;
   const { store } = engine;
@@ -220,7 +220,7 @@ async function* watch(
   const { store } = engine;
   const link = linkSignals(context.signal, stopping);
   const afterNumber = Number(afterSequence);
-  // Each batch is read together with the number of the execution's last receipt. The stream ends after that
+  // The same transaction reads a batch and the number of the execution's last receipt. The stream ends after that
   // receipt.
   const last = await store.read((tx) => lastOf(tx, requestId));
   if (last === afterNumber) return link.release();
@@ -245,7 +245,7 @@ async function* watch(
   }
 }
 
-/** The number of an execution's last receipt; undefined while more receipts may come. */
+/** Returns the number of an execution's last receipt; undefined while more receipts may come. */
 async function lastOf(
   tx: Parameters<typeof findExecution>[0],
   requestId: string,

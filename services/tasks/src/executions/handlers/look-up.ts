@@ -9,12 +9,12 @@ import type { Target } from "../../core/index.ts";
 import type { Found } from "../rules/admission.ts";
 import type { ExecutionsContext } from "./context.ts";
 
-/** Maximum number of an offer's capability names that are looked up in the registry. */
+/** Maximum number of an offer's capability names that one request looks up in the registry. */
 const MAX_WORDS = 8;
 
 /**
- * Returns the offer that a request names, if the buyer may see it. An offer for other buyers is reported like an
- * unknown offer, unless the buyer may see the seller.
+ * Returns the offer that a request names, if the buyer may see it. For an offer that only other buyers may see, the
+ * error is that of an unknown offer. A buyer that may see the seller gets the true reason.
  * @param viewer the buyer's principal
  */
 export async function lookUpOffer(
@@ -57,9 +57,8 @@ async function getOffer(
 }
 
 /**
- * Returns the delegate and the capability of an execution. The function tries the offer's capability names in order. It
- * takes the first name that is the id of one of the seller's capabilities. If no name fits, any worker of the seller
- * may do the work.
+ * Returns the delegate and the capability of an execution. Takes the first of the offer's capability names that is a
+ * capability id of the seller. If no name fits, any worker of the seller may do the work.
  */
 export async function resolveWork(
   { discovery }: ExecutionsContext,

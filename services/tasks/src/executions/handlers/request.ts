@@ -20,11 +20,10 @@ import { callOptions, type ExecutionsContext } from "./context.ts";
 import { accepted, refusalNow, rejected, treeRefusal } from "./enter.ts";
 
 /**
- * Handles an execution request and returns its first receipt. The checks that need other services come first. The
- * transaction makes every decision that depends on other executions.
+ * Handles an execution request and returns its first receipt. Checks by other services come first. The transaction then
+ * makes every decision that depends on other executions.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, INVALID_REQUEST, LIMIT_EXCEEDED,
- * DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, INVALID_REQUEST, LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE
  */
 export async function requestExecution(
   executions: ExecutionsContext,
@@ -87,7 +86,7 @@ async function identifyBuyer(
   };
 }
 
-/** @throws DeputeError REQUEST_ID_REUSED if another request had the same key or id */
+/** @throws DeputeError REQUEST_ID_REUSED if another request had the same idempotency key or request id */
 async function findAnswered(tx: ReadTx, { request, digest }: Asked): Promise<Answered | undefined> {
   const { idempotencyKey, requestId } = request;
   const byKey = await findByKey(tx, request.buyerAgent?.agentId ?? "", idempotencyKey);

@@ -14,10 +14,10 @@ import { needsVerification } from "../rules/terms.ts";
 import { deleteVerification, insertVerification } from "../store/outbox-rows.ts";
 import { callOptions, type ExecutionsContext } from "./context.ts";
 
-/** Milliseconds after which a verification result without a response from the verifier service is sent again. */
+/** Milliseconds after which the outbox sends a verification result again if the verifier service has not answered. */
 const RETRY_MS = 60_000;
 
-/** Accepts a verification result. If the verifier service accepts the result too, the result settles the payment. */
+/** Records a verification result. If the verifier service accepts it, the result settles the payment. */
 export async function submitVerification(
   executions: ExecutionsContext,
   result: VerificationResult,
@@ -42,8 +42,8 @@ export async function submitVerification(
 }
 
 /**
- * Returns why a result cannot settle the payment; undefined if it can. The reason is that the time for verification has
- * passed, or that the payment was settled without a verification.
+ * Returns why a result cannot settle the payment; undefined if it can. Either the time for verification has passed, or
+ * the payment was settled without a verification.
  */
 async function whyOver(
   { clock, results }: ExecutionsContext,
@@ -57,7 +57,7 @@ async function whyOver(
   }
   if (!needsVerification(request, offer)) return undefined;
   // If the verifier service has a decided result, that result has already settled the payment. This call may be a retry
-  // of the call that delivered the result, so it is not refused.
+  // of the call with that result, so it is not refused.
   for (let pageToken = ""; ; ) {
     const page = await results.listVerificationResults({ receiptId, pageToken }, options);
     if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return undefined;
@@ -67,8 +67,7 @@ async function whyOver(
 }
 
 /**
- * Requires that the verifier is an agent of the caller. The result must name the organization with which the
- * agent is registered.
+ * Requires that the verifier is an agent of the caller, and that the result names that agent's registered organization.
  */
 async function identifyVerifier(
   executions: ExecutionsContext,

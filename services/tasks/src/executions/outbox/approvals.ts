@@ -40,9 +40,9 @@ const MAX_REVIEW_MS = 365 * 86_400_000;
 const { AWAITED, GIVEN, REFUSED } = ApprovalState;
 
 /**
- * Approvals before the start of work. A task is not dispatched before its approval. A person approves by
- * ApproveExecution or in the review queue. The first decision counts. After ApproveExecution, the review in the queue
- * is closed too.
+ * Approvals before the start of work. The queue does not dispatch a task before its approval. A person approves by
+ * ApproveExecution or in the review queue, and the first decision counts. After ApproveExecution, the outbox closes the
+ * review in the queue.
  */
 export class Approvals {
   readonly #engine: TaskEngine;
@@ -121,7 +121,7 @@ export class Approvals {
     await this.#close(tx, record);
   }
 
-  /** Ends an execution after a person refused to approve it. */
+  /** Ends an execution after a reviewer refused to approve it. */
   async #refuse(tx: WriteTx, record: ExecutionRecord, reason: string): Promise<void> {
     if (record.approval !== AWAITED || isTerminal(record.status)) return;
     await updateExecution(tx, { ...record, approval: REFUSED });
@@ -134,7 +134,7 @@ export class Approvals {
   }
 
   /**
-   * Creates the review of an execution. After ApproveExecution, decides the review. After the end of the execution,
+   * Creates the review of an execution. After ApproveExecution, decides that review. After the end of the execution,
    * withdraws the review.
    */
   async #tell({ requestId, reviewId }: ReviewRow, signal: AbortSignal): Promise<void> {
@@ -178,7 +178,7 @@ export class Approvals {
 type ApprovalsDeps = Pick<ServiceDeps, "clock" | "timers" | "log" | "connect">;
 
 function reviewOf({ request, buyerPrincipal, sellerPrincipal, startBy, createMs }: ExecutionRecord) {
-  // The timeout depends only on stored times, so that a retry sends an identical request.
+  // The timeout depends only on stored times, so a retry sends an identical request.
   const timeoutMs = Math.min(Math.max(1, Math.ceil((startBy - createMs) / 1000)) * 1000, MAX_REVIEW_MS);
   return {
     requestId: `execution:${request.requestId}`.slice(0, 128),

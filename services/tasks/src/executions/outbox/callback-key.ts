@@ -13,10 +13,9 @@ export interface CallbackKey {
 }
 
 /**
- * Opens the platform's key `callback` (PKCS #8), and creates the key if it does not exist. The key signs only
- * callbacks.
+ * Opens the platform's key `callback` (PKCS #8), or creates the key if it does not exist. The key signs only callbacks.
  *
- * @throws SettingsError if the file's content is not an Ed25519 key, or if other users can read the file
+ * @throws SettingsError if `callback.key` holds no Ed25519 key, or if other users can read that file
  */
 export async function openCallbackKey(keys: KeySource): Promise<CallbackKey> {
   const danger = "whoever reads it can send receipts in the platform's name";
@@ -35,7 +34,7 @@ function privateKey(pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // A file that contains no key causes the error below.
+    // For a file without a key, the error below follows.
   }
   throw new SettingsError("the callback key is no Ed25519 key in PKCS #8");
 }

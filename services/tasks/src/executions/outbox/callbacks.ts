@@ -26,13 +26,13 @@ import { findExecution } from "../store/execution-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 import type { CallbackKey } from "./callback-key.ts";
 
-/** Maximum number of concurrent callbacks. It is high enough that one slow address delays few other callbacks. */
+/** Maximum number of concurrent callbacks, so that one slow address delays few other callbacks. */
 const AT_ONCE = 16;
 /** Maximum milliseconds between two reads of the store. */
 const MAX_WAIT_MS = 30_000;
 /** Timeout of a callback, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Maximum number of bytes that are read from a response. The content of the response is ignored. */
+/** Maximum number of bytes that the sender reads from a response. The sender ignores the content. */
 const MAX_ANSWER_BYTES = 1024;
 const CONTENT_TYPE = "application/json";
 
@@ -49,9 +49,9 @@ export interface CallbacksOptions {
 }
 
 /**
- * Sends receipts to the address in the buyer's request (Agenta `callback.url`). Each receipt is sent at least
- * once, in order, signed (RFC 9421), and only to configured hosts. A callback is dropped after several hours of
- * failed attempts. The buyer can still read its receipts.
+ * Sends receipts to the address in the buyer's request (Agenta `callback.url`). Sends each receipt at least once, in
+ * order, signed (RFC 9421), and only to configured hosts. After several hours of failed attempts, drops the callback.
+ * The buyer can still read the receipts.
  */
 export class Callbacks {
   readonly #options: CallbacksOptions;
@@ -103,7 +103,8 @@ export class Callbacks {
 
   async #look(signal: AbortSignal): Promise<number | undefined> {
     const { store, clock } = this.#options;
-    // A receipt waits until the previous receipt of its request is sent. So each round may make further receipts due.
+    // A receipt waits until the address has accepted the previous receipt of its request. So each round may make
+    // further receipts due.
     for (let more = true; more && !signal.aborted; ) {
       const due = await store.read((tx) => dueCallbacks(tx, clock.now(), AT_ONCE));
       await Promise.all(due.map((row) => this.#tell(row, signal)));
@@ -133,7 +134,7 @@ export class Callbacks {
   /**
    * Sends one receipt.
    *
-   * @returns true if the address accepted the receipt, or the receipt no longer exists; false if a retry is needed
+   * @returns true if the address accepted the receipt, or the receipt no longer exists; false if a retry must follow
    */
   async #send({ requestId, number }: CallbackRow, signal: AbortSignal): Promise<boolean> {
     const { store, clock, key } = this.#options;

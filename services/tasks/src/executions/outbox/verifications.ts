@@ -29,7 +29,7 @@ import {
 } from "../store/outbox-rows.ts";
 import { readReceipt, readReceipts } from "../store/receipt-rows.ts";
 
-/** Timeout of the platform's own calls to the verifier, in milliseconds. */
+/** Timeout of the calls that the outbox makes to the verifier service, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 /** The execution and the receipt that a verification result is about. */
@@ -55,8 +55,7 @@ export async function findJudged(
 ): Promise<Judged> {
   const { requestId, receiptId, executionId } = result;
   const record = await findExecution(tx, requestId);
-  // The caller need not be a party to the execution. Any caller that knows the receipt's id may verify the
-  // receipt.
+  // The caller need not be a party to the execution. Any caller that knows the receipt's id may verify the result.
   const receipts = record === undefined ? [] : await readReceipts(tx, requestId);
   const found = receipts.find(({ receipt }) => receipt?.receiptId === receiptId);
   if (record === undefined || found?.receipt === undefined) throw executionNotFound(requestId);
@@ -78,7 +77,7 @@ export async function findJudged(
   return { record, offer: await readOffer(tx, record), receipt: found.receipt };
 }
 
-/** Sends a verification result to the verifier service, with the terms on which buyer and seller agreed. */
+/** Sends a verification result to the verifier service, with the terms that the request and the offer fix. */
 export async function tell(
   { results }: VerificationOptions,
   { record, offer, receipt }: Judged,
@@ -120,15 +119,15 @@ export function conclude(
   });
 }
 
-/** Whether an error means that the verifier service has not decided. Then the result is sent again. */
+/** Whether an error leaves open what the verifier service decided. The outbox then sends the result again. */
 export function mayBeTold(error: unknown): boolean {
   const status = statusOf(fromConnectError(error).reason);
   return status === Status.UNAVAILABLE || status === Status.DEADLINE_EXCEEDED || status === Status.INTERNAL;
 }
 
 /**
- * The outbox of verification results that the verifier service has not yet decided. There are two kinds: sellers'
- * results on their own work, and results for which the verifier's response was lost.
+ * The outbox of verification results without a decision of the verifier service: sellers' results on their own work,
+ * and results whose response was lost.
  */
 export function verificationOutbox(
   executions: VerificationOptions,

@@ -9,12 +9,12 @@ import { failed } from "./refusal.ts";
 import { timesOf } from "./terms.ts";
 
 /**
- * Tolerance in milliseconds for clock differences, when a deadline is compared with the longest time that an offer
- * allows.
+ * Tolerance for clock differences, in milliseconds. It applies to deadlines at the limit of an offer's longest
+ * execution time.
  */
 export const CLOCK_SKEW_MS = 5_000;
 
-/** The registry's facts about an offer, for a buyer. */
+/** The registry's facts about an offer. */
 export interface OfferFacts {
   readonly offer: Offer;
   /** Whether the offer is valid now and not withdrawn. */
@@ -26,16 +26,16 @@ export interface OfferFacts {
 /** The result of the registry's look-up of a request's offer. */
 export type Found =
   | { readonly kind: "offer"; readonly facts: OfferFacts }
-  /** The offer does not exist, or is hidden from the buyer. */
+  /** The offer does not exist, or the buyer may not see it. */
   | { readonly kind: "no_offer" }
   /** The offer exists, but not in this version. */
   | { readonly kind: "no_version"; readonly openVersion: string | undefined }
-  /** The offer is not for this buyer. */
+  /** The offer's publisher does not sell to this buyer. */
   | { readonly kind: "not_for_buyer" };
 
 /**
- * Returns the refusal of a request by its offer's terms; undefined for none. The checks run in the order offer,
- * parties, price, time. The first fault is returned.
+ * Returns the refusal of a request by its offer's terms; undefined for none. Checks offer, parties, price and time in
+ * this order, and returns the first fault.
  *
  * @param nowMs epoch milliseconds
  * @throws DeputeError INVALID_REQUEST for a date that does not exist
@@ -99,10 +99,11 @@ export interface ParentFacts {
   readonly sellerId: string;
   readonly status: ExecutionStatus;
   readonly currency: string;
-  /** Maximum charge for the parent execution, in minor units. */
+  /** Maximum charge for the parent execution, in minor units of the currency. */
   readonly limit: bigint;
   /**
-   * Total cost of the parent's child executions so far, in minor units. An open child counts with its maximum charge.
+   * Total cost of the parent's child executions so far, in minor units of the currency. An open child counts with its
+   * maximum charge.
    */
   readonly spent: bigint;
   /** The deadline of the parent execution, in epoch milliseconds. */
@@ -142,9 +143,9 @@ export function parentRefusal(
 
 /** The current load of an offer. */
 export interface Load {
-  /** Number of executions that were accepted and have not ended. */
+  /** Number of accepted executions that have not ended. */
   readonly open: number;
-  /** Number of requests that were accepted within the last minute. */
+  /** Number of requests that the platform accepted within the last minute. */
   readonly lastMinute: number;
 }
 
@@ -152,8 +153,8 @@ export interface Load {
 export const RATE_WINDOW_MS = 60_000;
 
 /**
- * Returns a refusal if the offer has no capacity for another execution; otherwise undefined. Refused requests use no
- * capacity.
+ * Returns a refusal if the offer has no capacity for another execution; otherwise undefined. Refused requests do not
+ * count.
  */
 export function loadRefusal({ rateLimits }: Offer, { open, lastMinute }: Load): ExecutionError | undefined {
   const { maxConcurrentExecutions: most, maxRequestsPerMinute: rate } = rateLimits ?? {};

@@ -13,8 +13,8 @@ export interface Fault {
 
 /**
  * Returns the fault of a delivery's evidence, which is its artifacts; undefined for none. Every required kind must be
- * present. Bytes that the platform stores must be readable. Each digest must match. Evidence at external addresses is
- * not fetched.
+ * present. Bytes in the platform's store must be readable, and each digest must match. The platform does not fetch
+ * evidence at external addresses.
  *
  * @param verdicts the verdicts on the artifacts, in the same order
  */
@@ -38,7 +38,7 @@ export function evidenceFault(
   return { reason: "REQUIRED_EVIDENCE_MISSING", message };
 }
 
-/** A kind of artifact as the protocol writes it: `result_payload`. */
+/** Returns a kind of artifact in the protocol's spelling, such as `result_payload`. */
 export function artifactWord(type: ArtifactType): string {
   return (ArtifactTypeSchema.value[type]?.localName ?? "other").toLowerCase();
 }

@@ -2,7 +2,7 @@ import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/ex
 import type { VerificationResult } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
 import { DeputeError, ErrorReason, type FieldViolation, isDateTimeFormat, isUriFormat } from "@depute/core";
 
-/** The string format that the protocol's schema requires of a field. */
+/** A string format that the protocol's JSON schema requires: an RFC 3339 time or a URI. */
 type Form = "time" | "uri";
 
 const FORMS: Readonly<Record<Form, { readonly holds: (text: string) => boolean; readonly fault: string }>> = {
@@ -11,8 +11,8 @@ const FORMS: Readonly<Record<Form, { readonly holds: (text: string) => boolean; 
 };
 
 /**
- * Requires the string formats of the protocol's JSON schema, which the protobuf contract does not check. Stored
- * messages are later sent as JSON and must fit that schema.
+ * Requires the string formats of the protocol's JSON schema, which the protobuf contract does not check. The platform
+ * later sends stored messages as JSON, which must fit that schema.
  *
  * @throws DeputeError INVALID_REQUEST with every fault
  */
@@ -29,7 +29,11 @@ export function checkForms(
   throw new DeputeError(ErrorReason.INVALID_REQUEST, summary, { violations });
 }
 
-/** @throws DeputeError INVALID_REQUEST */
+/**
+ * Requires the string formats of a request.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
 export function checkRequestForms({
   executionConstraints,
   requestedAt,
@@ -58,7 +62,11 @@ export function checkRequestForms({
   }
 }
 
-/** @throws DeputeError INVALID_REQUEST */
+/**
+ * Requires the string formats of a verification result.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
 export function checkResultForms({ verifiedAt, evidence }: VerificationResult): void {
   checkForms([
     ["result.verified_at", "time", verifiedAt],

@@ -6,8 +6,8 @@ import {
 const { ACCEPTED, REJECTED, IN_PROGRESS, COMPLETED, FAILED, CANCELLED, EXPIRED } = ExecutionStatus;
 
 /**
- * The statuses that an execution's first receipt may have. Agenta's manifest lists only later transitions. Depute's
- * choice: the first receipt accepts or rejects the request.
+ * The statuses that an execution's first receipt may have. Agenta's manifest lists transitions, not first statuses.
+ * Depute's choice: the first receipt accepts or rejects the request.
  */
 export const FIRST_STATUSES: readonly ExecutionStatus[] = [ACCEPTED, REJECTED];
 
@@ -37,7 +37,8 @@ export const TERMINAL_STATUSES: readonly ExecutionStatus[] = [
 export const OPEN_STATUSES: readonly ExecutionStatus[] = [ACCEPTED, IN_PROGRESS];
 
 /**
- * Whether a receipt with status `to` may follow one with status `from`. `from` is undefined before the first receipt.
+ * Whether a receipt with status `to` may follow a receipt with status `from`. `from` is undefined before the first
+ * receipt.
  */
 export function canFollow(from: ExecutionStatus | undefined, to: ExecutionStatus): boolean {
   if (from === undefined) return FIRST_STATUSES.includes(to);

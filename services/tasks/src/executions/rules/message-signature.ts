@@ -10,7 +10,7 @@ export interface SignedRequest {
 }
 
 export interface SignatureParameters {
-  /** Epoch seconds. */
+  /** The time of the signature, in epoch seconds. */
   readonly created: number;
   /** The thumbprint of the key (RFC 7638). */
   readonly keyId: string;
@@ -22,7 +22,7 @@ export function signatureParams({ created, keyId }: SignatureParameters): string
   return `(${covered});created=${created};keyid="${keyId}";alg="ed25519"`;
 }
 
-/** The text that is signed. (RFC 9421 2.5) */
+/** Returns the text that the key signs. (RFC 9421 2.5) */
 export function signatureBase(request: SignedRequest, params: string): string {
   const values: Record<(typeof COMPONENTS)[number], string> = {
     "@method": request.method,

@@ -48,9 +48,9 @@ export const DECISIVE: ReadonlySet<TaskEvent["payload"]["case"]> = new Set([
 ]);
 
 /**
- * Returns the effect of a task's event on the status of its execution; undefined for none. The protocol has no
- * transition for a seller that declines an accepted execution. Depute's choice: the execution fails. The failure mode
- * is `capacity_unavailable` unless the seller gives another reason.
+ * Returns the effect of a task's event on its execution; undefined for none. The protocol has no transition for a
+ * seller that declines an accepted execution. Depute's choice: the execution fails. Its failure mode is
+ * `capacity_unavailable` unless the seller gives another reason.
  */
 export function outcomeOf({ payload }: TaskEvent, status: ExecutionStatus): Outcome | undefined {
   switch (payload.case) {

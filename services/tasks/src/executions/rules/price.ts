@@ -17,7 +17,8 @@ export function limitOf({ payment, executionConstraints }: ExecutionRequest): bi
 /**
  * Returns the refusal of a request whose budget does not fit the offer's price; otherwise undefined. The currency must
  * be the offer's. The budget must cover a fixed price, or one unit of a usage-based price, unless a unit is free.
- * Depute's choice: the protocol has no message for a quote, so the request's metadata names the quote (`quote_id`).
+ * Depute's choice: a request names its quote in its metadata (`quote_id`), because the protocol has no message for
+ * quotes.
  */
 export function budgetRefusal(request: ExecutionRequest, pricing: Pricing): ExecutionError | undefined {
   const { pricingModel, currency, amount } = pricing;
@@ -68,7 +69,7 @@ function amountOf({ pricingModel, amount, unit }: Pricing, usage: Usage | undefi
   }
 }
 
-/** Returns the worker's reported usage in the price's unit. Usage that is not reported is not charged. */
+/** Returns the worker's reported usage in the price's unit; 0 if the worker reported none. */
 function unitsOf(usage: Usage | undefined, unit: string | undefined): number {
   switch (unit) {
     case "input_units":
@@ -83,7 +84,7 @@ function unitsOf(usage: Usage | undefined, unit: string | undefined): number {
 }
 
 /**
- * The amount for a number of units, rounded up. The calculation uses the shortest decimal form of `units`, so
+ * Returns the amount for a number of units, rounded up. The calculation uses the shortest decimal form of `units`, so
  * 100 times 1.1 is 110.
  */
 export function timesUnits(amount: bigint, units: number): bigint {

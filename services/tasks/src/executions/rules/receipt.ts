@@ -25,7 +25,7 @@ export const PROTOCOL_VERSION = "agenta.delegation.v0";
  */
 const MAX_REASON = 1000;
 
-/** The content of a receipt that does not come from the request. */
+/** The content of a receipt beyond the request's values. */
 export interface ReceiptContent {
   readonly receiptId: string;
   /** The id of the execution; empty for a rejected request. */
@@ -33,7 +33,7 @@ export interface ReceiptContent {
   readonly status: ExecutionStatus;
   /** The time of issue in epoch milliseconds. */
   readonly issuedMs: number;
-  /** The reason in words; empty for none. */
+  /** The reason in words for people; empty for none. */
   readonly reason?: string;
   readonly error?: ExecutionError;
   readonly nextAction: NextAction;
@@ -70,7 +70,7 @@ export function receiptOf(request: ExecutionRequest, content: ReceiptContent): E
   });
 }
 
-/** The next action when nothing remains to be done. */
+/** The next action of a finished execution: none. */
 export const NOTHING: NextAction = create(NextActionSchema, { type: NextActionType.NONE });
 
 function action(type: NextActionType, by: NextActor, deadlineMs?: number): NextAction {
@@ -78,12 +78,12 @@ function action(type: NextActionType, by: NextActor, deadlineMs?: number): NextA
   return create(NextActionSchema, { type, by, ...(deadlineAt && { deadlineAt }) });
 }
 
-/** The next action while a person must approve the work by a time. */
+/** Returns the next action while a person must approve the work by a time. */
 export function awaitApproval(startByMs: number): NextAction {
   return action(NextActionType.MANUAL_REVIEW, NextActor.BUYER, startByMs);
 }
 
-/** The next action while a verification is due by a time. */
+/** Returns the next action while a verification is due by a time. */
 export function awaitVerification(mode: VerificationMode, byMs: number): NextAction {
   return action(NextActionType.AWAIT_VERIFICATION, VERIFIERS[mode] ?? NextActor.VERIFIER, byMs);
 }
@@ -94,14 +94,14 @@ const VERIFIERS: Partial<Record<VerificationMode, NextActor>> = {
   [VerificationMode.THIRD_PARTY_VERIFIED]: NextActor.VERIFIER,
 };
 
-/** Error codes after which even a changed request would be refused. */
+/** Error codes after which the platform would refuse even a changed request. */
 const HOPELESS: readonly ErrorCode[] = [
   ErrorCode.OFFER_NOT_FOUND,
   ErrorCode.BUYER_NOT_ALLOWED,
   ErrorCode.CANCELLED_BY_BUYER,
 ];
 
-/** The next action after a failure. */
+/** Returns the next action after a failure. */
 export function afterFailure(error: ExecutionError | undefined): NextAction {
   if (error === undefined || HOPELESS.includes(error.code)) return NOTHING;
   if (error.code === ErrorCode.VERIFICATION_FAILED || error.code === ErrorCode.INTERNAL_ERROR) {

@@ -3,8 +3,8 @@ import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/ex
 import type { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 
 /**
- * The present state of an execution. Its receipts are stored separately. Times are epoch milliseconds, amounts minor
- * units.
+ * The present state of an execution. Other rows store its receipts. Times are epoch milliseconds, amounts minor units
+ * of the currency.
  */
 export interface ExecutionRecord {
   readonly request: ExecutionRequest;
@@ -13,8 +13,8 @@ export interface ExecutionRecord {
   /** The buyer's key; empty for a buyer without a key. */
   readonly buyerPrincipal: string;
   /**
-   * The revocation ids of the blocks of the buyer's token, the authority's first; empty without a token. Undefined for
-   * an execution that was stored before these ids.
+   * The revocation ids of the blocks of the buyer's token, the authority block's first; empty without a token.
+   * Undefined for an execution from before this column existed.
    */
   readonly authority: readonly string[] | undefined;
   /** The organization that owns the execution; empty for none. */
@@ -27,13 +27,13 @@ export interface ExecutionRecord {
   readonly approval: ApprovalState;
   readonly settlement: SettlementState;
   readonly limit: bigint;
-  /** The cost of the work; undefined until the work is completed. */
+  /** The cost of the work; undefined until its completion. */
   readonly finalAmount: bigint | undefined;
-  /** The id of the charge; empty while nothing is charged. */
+  /** The id of the charge; empty until the buyer is charged. */
   readonly captureId: string;
   readonly startBy: number;
   readonly deadline: number;
-  /** The time by which a verification must arrive; undefined while none is expected. */
+  /** The time by which a verification must arrive; undefined if the payment waits for none. */
   readonly verifyBy: number | undefined;
   readonly createMs: number;
   readonly endMs: number | undefined;

@@ -15,8 +15,8 @@ export const FAILURE_MODES = {
 export type FailureMode = (typeof FAILURE_MODES)[keyof typeof FAILURE_MODES][number];
 
 /**
- * Maps each failure mode to the error code in receipts. The mapping is Depute's choice, because the protocol lists
- * failure modes and error codes without relating them.
+ * Maps each failure mode to the error code in receipts. The mapping is Depute's choice, because the protocol relates no
+ * failure mode to an error code.
  */
 export const CODE_OF_MODE: Readonly<Record<FailureMode, ErrorCode>> = {
   schema_validation_failure: ErrorCode.INVALID_REQUEST,

@@ -2,7 +2,7 @@ import { SettlementState } from "@depute/contracts/depute/tasks/v1/execution_ser
 
 const { AUTHORIZED, HELD, CAPTURED, RELEASED, VOIDED, REFUNDED } = SettlementState;
 
-/** The transitions of a payment. A state without an entry is final. */
+/** The next state of a payment when it is paid or not paid. A state without an entry is final. */
 export const NEXT_STATES: Readonly<
   Partial<Record<SettlementState, { readonly paid: SettlementState; readonly unpaid: SettlementState }>>
 > = {
@@ -10,12 +10,12 @@ export const NEXT_STATES: Readonly<
   [HELD]: { paid: RELEASED, unpaid: REFUNDED },
 };
 
-/** Returns the state of a payment when the request is accepted. */
+/** Returns the state of a payment at the acceptance of the request. */
 export function firstState(escrowRequired: boolean): SettlementState {
   return escrowRequired ? HELD : AUTHORIZED;
 }
 
-/** Whether a payment is settled: charged or returned. */
+/** Whether a payment is settled: its state has no next state. */
 export function isSettled(state: SettlementState): boolean {
   return NEXT_STATES[state] === undefined;
 }
@@ -23,7 +23,7 @@ export function isSettled(state: SettlementState): boolean {
 /**
  * Returns the state of a payment after its settlement.
  *
- * @throws Error if the payment is already settled, so that nothing is paid or returned twice
+ * @throws Error if the payment is already settled, so that no payment is settled twice
  */
 export function settle(state: SettlementState, isPaid: boolean): SettlementState {
   const next = NEXT_STATES[state];

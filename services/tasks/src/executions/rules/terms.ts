@@ -7,14 +7,14 @@ import { invalid, parseOffsetTime } from "@depute/core";
 export interface Times {
   /** The time from which the work may begin. */
   readonly startFrom: number;
-  /** The time by which the work must start; otherwise the execution expires. */
+  /** The time by which the work must start. An execution that has not started by then expires. */
   readonly startBy: number;
   /** The time by which the work must end. */
   readonly deadline: number;
 }
 
 /**
- * Returns the deadlines of an execution. Depute's choice: the work must end within the execution window that the offer
+ * Returns the times of an execution. Depute's choice: the work must end within the execution window that the offer
  * states, even if the buyer's deadline is later.
  *
  * @param nowMs epoch milliseconds
@@ -46,8 +46,8 @@ export function requiredArtifacts(request: ExecutionRequest, offer: Offer): Arti
 }
 
 /**
- * Whether the charge waits for a verification. It does if the buyer asks for a verification, or if the offer names a
- * verifier other than the seller. The buyer may waive the offer's verification.
+ * Whether the charge waits for a verification. The buyer's request decides. If the request is silent, the charge waits
+ * unless the offer's mode is `seller_attested`.
  */
 export function needsVerification(request: ExecutionRequest, offer: Offer): boolean {
   const isVerificationRequired = request.verificationRequirements?.requireVerification;

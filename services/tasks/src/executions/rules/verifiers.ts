@@ -13,9 +13,9 @@ export const MAX_VERIFIERS = 16;
 const AGENT_ID = /^[A-Za-z0-9._:-]{3,128}$/;
 
 /**
- * Returns the agents that a request accepts as third-party verifiers; empty for none. Depute's choice: the
- * protocol has no field for such verifiers, so the request's metadata has a comma-separated list
- * (`acceptable_verifiers`).
+ * Returns the agents that a request accepts as third-party verifiers; empty for none. Depute's choice: a
+ * comma-separated list in the request's metadata (`acceptable_verifiers`), because the protocol has no field for such
+ * verifiers.
  *
  * @returns undefined for a malformed list
  */
@@ -33,7 +33,7 @@ export function acceptableVerifiers({ metadata }: ExecutionRequest): string[] | 
  * a registered agent whose owner differs from the owners of the buyer and the seller.
  *
  * @param names undefined for a malformed list
- * @param affiliationOf returns undefined for an agent that the buyer does not see
+ * @param affiliationOf returns undefined for an agent that the buyer may not see
  */
 export function verifiersRefusal(
   { buyerAgent, sellerAgentId }: ExecutionRequest,

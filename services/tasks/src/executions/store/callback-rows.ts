@@ -2,7 +2,7 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
 const NEXT_MS_ROW = row({ next_ms: integer });
 
-/** A receipt that must be sent to its buyer. */
+/** A receipt that the platform must send to the buyer's address. */
 export interface CallbackRow {
   readonly requestId: string;
   /** The receipt's number. */
@@ -26,8 +26,8 @@ export async function insertCallback(
 }
 
 /**
- * Returns the due callbacks, the longest overdue first. The list has only the oldest unsent receipt of each request, so
- * that receipts are sent in order.
+ * Returns the due callbacks, the longest overdue first. Selects only the oldest unsent receipt of each request, so that
+ * receipts arrive in order.
  */
 export async function dueCallbacks(tx: ReadTx, nowMs: number, limit: number): Promise<CallbackRow[]> {
   return tx.all(
@@ -40,7 +40,7 @@ export async function dueCallbacks(tx: ReadTx, nowMs: number, limit: number): Pr
   );
 }
 
-/** The time at which the next callback is due, in epoch milliseconds. */
+/** Returns the time at which the next callback is due, in epoch milliseconds; undefined for none. */
 export async function earliestCallback(tx: ReadTx): Promise<number | undefined> {
   const row = await tx.get(
     NEXT_MS_ROW,

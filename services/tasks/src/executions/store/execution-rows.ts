@@ -126,7 +126,7 @@ export async function insertExecution(tx: WriteTx, record: ExecutionRecord): Pro
   );
 }
 
-/** Stores the changed fields. The fields of the request never change. */
+/** Stores the fields of an execution that can change. The request's fields never change. */
 export async function updateExecution(tx: WriteTx, record: ExecutionRecord): Promise<void> {
   await tx.run(
     `UPDATE executions SET status = ?, approval = ?, settlement = ?, final_amount = ?, capture_id = ?,
@@ -145,7 +145,7 @@ export async function updateExecution(tx: WriteTx, record: ExecutionRecord): Pro
   );
 }
 
-/** Ids of requests whose verification is overdue, the longest overdue first. */
+/** Returns the request ids of executions whose verification is overdue, the longest overdue first. */
 export async function dueExecutions(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all(
     REQUEST_ID_ROW,
@@ -156,7 +156,7 @@ export async function dueExecutions(tx: ReadTx, nowMs: number, limit: number): P
   return rows.map((row) => row.request_id);
 }
 
-/** The next time at which a verification becomes overdue, in epoch milliseconds. */
+/** Returns the next time at which a verification becomes overdue, in epoch milliseconds; undefined for none. */
 export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
   const row = await tx.get(
     VERIFY_BY_MS_ROW,
@@ -166,7 +166,7 @@ export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
   return row?.verify_by_ms;
 }
 
-/** The load of an offer, over all its versions. */
+/** Returns the load of an offer, over all its versions. */
 export async function loadOf(tx: ReadTx, offerId: string, nowMs: number): Promise<Load> {
   const open = await tx.get(N_ROW, `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND ${IS_OPEN}`, [
     offerId,
@@ -179,7 +179,7 @@ export async function loadOf(tx: ReadTx, offerId: string, nowMs: number): Promis
   return { open: open?.n ?? 0, lastMinute: takenRow?.n ?? 0 };
 }
 
-/** Number of rejected requests of a buyer that are stored. */
+/** Returns the number of a buyer's rejected requests in the store. */
 export async function countRejected(tx: ReadTx, buyerId: string): Promise<number> {
   const row = await tx.get(
     N_ROW,
@@ -190,8 +190,8 @@ export async function countRejected(tx: ReadTx, buyerId: string): Promise<number
 }
 
 /**
- * Returns the total cost of an execution's child executions, in minor units. An open child counts with its maximum
- * charge. A child that ended without a charge costs nothing.
+ * Returns the total cost of an execution's child executions, in minor units of the currency. An open child counts with
+ * its maximum charge. A child that ended without a charge costs nothing.
  */
 export async function spentOnParts(tx: ReadTx, parentRequestId: string): Promise<bigint> {
   const row = await tx.get(
@@ -209,7 +209,7 @@ export interface ListedExecution {
   readonly receipt: ExecutionReceipt;
 }
 
-/** Returns the newest receipt of each purchase or sale of an agent, the newest request first. */
+/** Returns the newest receipt of each execution that an agent bought or sold, the newest request first. */
 export async function listExecutions(
   tx: ReadTx,
   party: "buyer_id" | "seller_id",
@@ -232,7 +232,10 @@ export async function listExecutions(
   }));
 }
 
-/** Stores the bought version of an offer. A published version never changes, so each version is stored once. */
+/**
+ * Stores the version of an offer that a buyer bought. A published version never changes, so the store holds each
+ * version once.
+ */
 export async function insertOffer(tx: WriteTx, offer: Offer): Promise<void> {
   await tx.run(
     `INSERT INTO execution_offers (offer_id, offer_version, offer) VALUES (?, ?, ?)
@@ -242,7 +245,7 @@ export async function insertOffer(tx: WriteTx, offer: Offer): Promise<void> {
 }
 
 /**
- * Reads the offer on which an execution was bought.
+ * Reads the offer of an execution.
  *
  * @throws Error if the offer is missing
  */

@@ -96,19 +96,19 @@ CREATE TABLE execution_callbacks (
 CREATE INDEX execution_callbacks_by_next ON execution_callbacks (next_ms, request_id, number);
 `;
 
-// The executions of an organization, for their deletion.
+// The index by which the erasure of an organization finds its executions.
 const BY_ORGANIZATION = `
 CREATE INDEX executions_by_organization ON executions (organization, request_id) WHERE organization <> '';
 `;
 
-// The revocation ids of the blocks of the buyer's token, comma separated; empty without a token, null for an earlier row.
+// The revocation ids of the blocks of the buyer's token, comma separated. Empty without a token; null in rows from
+// before this column.
 const AUTHORITY = `
 ALTER TABLE executions ADD COLUMN authority TEXT;
 `;
 
 /**
- * The tables of executions. They share the store of the tasks, so that one transaction writes a task's event
- * and its receipt.
+ * The tables of executions. They are in the tasks store, so that one transaction writes a task's event and its receipt.
  */
 export const EXECUTION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "executions", sql: EXECUTIONS },

@@ -7,23 +7,23 @@ import { bytes, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
 const VERIFICATION_ROW = row({ verification_id: text, result: bytes });
 
-/** A review that the verifier service must still create or withdraw for an execution. */
+/** A review that the outbox must create, decide or withdraw at the verifier service. */
 export interface ReviewRow {
   readonly requestId: string;
-  /** The id of the review; empty until the review is created. */
+  /** The id of the review; empty until the verifier service has created it. */
   readonly reviewId: string;
 }
 
 const REVIEW_ROW = row<ReviewRow>({ requestId: text, reviewId: text });
 
-/** Records that a review must be created for an execution. */
+/** Records that the outbox must create a review of an execution. */
 export async function insertReview(tx: WriteTx, requestId: string): Promise<void> {
   await tx.run("INSERT INTO execution_reviews (request_id, review_id, to_tell) VALUES (?, '', 1)", [
     requestId,
   ]);
 }
 
-/** Records that the review must be withdrawn or decided, because the execution no longer waits for it. */
+/** Records that the outbox must decide or withdraw a review, because the execution no longer waits for it. */
 export async function closeReview(tx: WriteTx, requestId: string): Promise<boolean> {
   const { changes } = await tx.run("UPDATE execution_reviews SET to_tell = 1 WHERE request_id = ?", [
     requestId,
@@ -51,7 +51,7 @@ export async function reviewsToTell(tx: ReadTx, limit: number): Promise<ReviewRo
   );
 }
 
-/** A verification result that the verifier has not yet decided. */
+/** A verification result without a decision of the verifier service. */
 export interface VerificationRow {
   readonly verificationId: string;
   readonly result: VerificationResult;
@@ -61,7 +61,7 @@ export interface VerificationRow {
  * Stores a verification result until the verifier service has answered. A second insert with the same id changes
  * nothing.
  *
- * @param retryMs time at which the result is sent again, epoch milliseconds
+ * @param retryMs the time at which the outbox sends the result again, epoch milliseconds
  */
 export async function insertVerification(
   tx: WriteTx,
@@ -75,7 +75,7 @@ export async function insertVerification(
   );
 }
 
-/** Deletes a stored verification result. A different result with the same id is not deleted. */
+/** Deletes a stored verification result. Does not delete a different result with the same id. */
 export async function deleteVerification(tx: WriteTx, result: VerificationResult): Promise<void> {
   await tx.run("DELETE FROM execution_verifications WHERE verification_id = ? AND result = ?", [
     result.verificationId,

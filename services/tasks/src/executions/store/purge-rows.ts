@@ -3,7 +3,7 @@ import { IS_REJECTED } from "./conditions.ts";
 
 const REQUEST_ID_ROW = row({ request_id: text });
 
-/** The tables whose rows belong to one execution. Each row has the id of the execution's request. */
+/** The tables with rows of an execution. Each row has the request id of its execution. */
 const PARTS = [
   "execution_receipts",
   "execution_settlements",
@@ -12,7 +12,7 @@ const PARTS = [
   "execution_callbacks",
 ];
 
-/** Ids of requests whose executions are settled and ended before a time, the oldest end first. */
+/** Returns the request ids of settled executions that ended before a time, the oldest end first. */
 export async function endedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all(
     REQUEST_ID_ROW,
@@ -23,7 +23,7 @@ export async function endedExecutions(tx: ReadTx, endMs: number, limit: number):
   return rows.map((row) => row.request_id);
 }
 
-/** Ids of an organization's requests whose executions are settled and ended. */
+/** Returns the request ids of an organization's settled executions that have ended. */
 export async function endedExecutionsOf(tx: ReadTx, organization: string, limit: number): Promise<string[]> {
   const rows = await tx.all(
     REQUEST_ID_ROW,
@@ -34,7 +34,7 @@ export async function endedExecutionsOf(tx: ReadTx, organization: string, limit:
   return rows.map((row) => row.request_id);
 }
 
-/** Ids of requests that were rejected before a time, the oldest first. */
+/** Returns the ids of requests that the platform rejected before a time, the oldest first. */
 export async function rejectedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all(
     REQUEST_ID_ROW,
@@ -45,7 +45,7 @@ export async function rejectedExecutions(tx: ReadTx, endMs: number, limit: numbe
   return rows.map((row) => row.request_id);
 }
 
-/** Deletes a request and all rows that belong to it. */
+/** Deletes an execution and all its rows. */
 export async function deleteExecution(tx: WriteTx, requestId: string): Promise<void> {
   for (const table of PARTS) await tx.run(`DELETE FROM ${table} WHERE request_id = ?`, [requestId]);
   await tx.run("DELETE FROM executions WHERE request_id = ?", [requestId]);

@@ -72,7 +72,7 @@ export async function readReceipt(tx: ReadTx, requestId: string, number: number)
 /** A change of a payment's state. */
 export interface SettlementChange {
   readonly state: SettlementState;
-  /** The amount in minor units. */
+  /** The amount in minor units of the currency. */
   readonly amount: bigint;
   readonly reason: string;
   /** The time of the change, in epoch milliseconds. */
@@ -96,7 +96,7 @@ export async function insertSettlement(
   );
 }
 
-/** All changes of a payment's state, the oldest first. */
+/** Returns all changes of a payment's state, the oldest first. */
 export async function readSettlements(tx: ReadTx, requestId: string): Promise<SettlementEntry[]> {
   const rows = await tx.all(
     SETTLEMENT_ROW,

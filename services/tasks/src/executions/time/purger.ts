@@ -5,22 +5,22 @@ import { deleteExecution, endedExecutions, rejectedExecutions } from "../store/p
 /** Maximum number of executions that one transaction deletes. */
 const BATCH = 100;
 /**
- * Minimum time in milliseconds for which an idempotency key and its response are stored. A smaller value in the
- * settings has no effect.
+ * Minimum time in milliseconds for which the store keeps an execution or a rejected request, and so its idempotency
+ * key. A smaller value in the settings has no effect.
  */
 const SHORTEST_MS = 24 * 3_600_000;
 
 export interface PurgerOptions extends RegularPurgeOptions {
   readonly store: TaskStore;
-  /** Milliseconds for which an execution is stored after its end. */
+  /** Milliseconds for which the store keeps an execution after its end. */
   readonly retentionMs: number;
-  /** Milliseconds for which a rejected request is stored. */
+  /** Milliseconds for which the store keeps a rejected request. */
   readonly rejectedRetentionMs: number;
 }
 
 /**
- * Deletes executions that ended long ago, with their receipts. An execution whose payment is not settled is not
- * deleted.
+ * Deletes executions with their receipts when their retention has passed. Does not delete an execution whose payment is
+ * not settled.
  */
 export class ExecutionPurger extends RegularPurge {
   readonly #options: PurgerOptions;
@@ -30,7 +30,7 @@ export class ExecutionPurger extends RegularPurge {
     this.#options = options;
   }
 
-  /** Purges executions whose retention has passed. */
+  /** Deletes executions and rejected requests whose retention has passed. */
   override async purge(): Promise<void> {
     const { store, clock, retentionMs, rejectedRetentionMs } = this.#options;
     for (let more = true; more && !this.isClosed; ) {

@@ -20,8 +20,7 @@ export interface TimekeeperOptions {
 }
 
 /**
- * Returns the held money of executions that were not verified in time. The task engine enforces the deadlines of the
- * work itself.
+ * Returns the escrow of executions without a verification in time. The task engine enforces the deadlines of the work.
  */
 export class ExecutionTimekeeper extends DeadlineLoop {
   constructor({ store, clock, book, timers, log }: TimekeeperOptions) {

@@ -65,7 +65,7 @@ export async function listInbox(cap: CapContext, request: ListInboxRequest, cont
   });
 }
 
-/** Records that messages were read. Acknowledging the notice of a task accepts the task. */
+/** Records that an agent has read messages. If a message is the notice of a task, also accepts the task. */
 export async function acknowledgeMessages(
   cap: CapContext,
   { agentId, upToSequence, sequences }: AcknowledgeMessagesRequest,
@@ -138,15 +138,14 @@ export async function* watchInbox(
 }
 
 /**
- * While a participant watches an inbox, extends the leases of the inbox's tasks at intervals, even if no message
- * arrives.
+ * Extends the leases of an inbox's tasks at intervals while the participant watches, even if no message arrives.
  *
  * @returns the function that stops the extensions
  */
 function beat(cap: CapContext, agentId: string): () => void {
   let cancel = () => {};
   const again = () => {
-    // If the extension of a lease fails, the next heartbeat extends that lease, long before it expires.
+    // If the extension of a lease fails, a later one extends that lease before it expires.
     extendInboxLeases(cap, agentId).catch(() => {});
     cancel = cap.timers.after(SILENCE_MS / 4, again);
   };
@@ -155,7 +154,7 @@ function beat(cap: CapContext, agentId: string): () => void {
 }
 
 /**
- * Returns the messages that one participant sent and received on a task. CAP calls them the participant's own context.
+ * Returns the messages about a task that one participant sent or received. CAP calls them the participant's context.
  * (CAP "Parallelism")
  */
 export async function listConversation(
@@ -199,7 +198,11 @@ function startOf(
   return Number(position ?? afterSequence);
 }
 
-/** @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED */
+/**
+ * Requires that the caller may act for the agent.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ */
 async function requireOwn(
   { participants }: CapContext,
   agentId: string,
@@ -208,7 +211,7 @@ async function requireOwn(
   await participants.self(agentId, await participants.identify(context), context);
 }
 
-/** Refuses a cursor before the oldest stored message. The refusal shows the reader that messages are missing. */
+/** Refuses a cursor before the oldest stored message. The refusal informs the reader of missing messages. */
 function requireKept(agentId: string, after: number, firstSequence: number): void {
   if (after === 0 || after >= firstSequence - 1) return;
   throw new DeputeError(ErrorReason.EVENTS_PURGED, "these messages are no longer kept", {

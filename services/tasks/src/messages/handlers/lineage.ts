@@ -27,7 +27,7 @@ const MAX_SHOWN = 2000;
 /** Maximum number of tasks in a response. */
 const MAX_TASKS = 2000;
 
-/** Maximum length in characters of an excerpt from a message. Only the sender and the recipient may see excerpts. */
+/** Maximum length in characters of an excerpt from a message. */
 const MAX_EXCERPT = 200;
 
 /**
@@ -78,8 +78,8 @@ async function knownTasks(tx: ReadTx, engine: TaskEngine, rootId: string): Promi
 }
 
 /**
- * Whether a message submits a result that waits for approval. After the approval, the recipient receives a second
- * message.
+ * Whether a message submits a result that waits for approval. After the approval, the platform sends the recipient a
+ * second message.
  */
 function isHeld({ type, effect }: StoredMessage): boolean {
   return type === TYPES.message && effect === MessageEffect.SUBMITTED;
@@ -94,8 +94,8 @@ function rolesOf({ participants }: CapContext, identity: Identity): Set<string> 
 }
 
 /**
- * Returns the caller's agents in the lineage. An agent counts as the caller's if the caller was its principal when the
- * task was created.
+ * Returns the caller's agents in the lineage. An agent counts if the caller was the agent's principal when the task was
+ * created.
  */
 function ownAgents(tasks: readonly Known[], identity: Identity): string[] {
   return tasks.flatMap(({ cap, record }) => [
@@ -129,7 +129,7 @@ function buildTree(
   for (const [id, node] of nodes) {
     if (id !== rootId) (nodes.get(parentIdOf(id)) ?? root).tasks.push(node);
   }
-  // A refused notice created no task, so the lineage shows the notice at the nearest existing task.
+  // A refused notice created no task, so the lineage shows the notice at its nearest existing ancestor.
   for (const message of messages)
     nearest(nodes, message.taskId, root).messages.push(toLineage(message, sight));
   return root;

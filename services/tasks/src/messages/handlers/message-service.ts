@@ -5,7 +5,7 @@ import { acknowledgeMessages, listConversation, listInbox, watchInbox } from "./
 import { traceLineage } from "./lineage.ts";
 import { sendMessage } from "./send.ts";
 
-/** Implements MessageService, the calls of CAP's participants. */
+/** Handles the calls of MessageService, which CAP's participants make. */
 export function messageService(cap: CapContext): ServiceImpl<typeof MessageService> {
   return {
     sendMessage: (request, context) => sendMessage(cap, request, context),

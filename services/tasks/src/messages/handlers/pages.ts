@@ -1,9 +1,9 @@
 import { AnswerRoom } from "@depute/service";
 
-/** Maximum number of messages that one read returns, because each may be as large as a megabyte. */
+/** Maximum number of messages that one read returns. Each message may take up to a megabyte. */
 const BATCH = 16;
 
-/** Bytes that a response needs for each message in addition to its text: for the position, times and effect. */
+/** Maximum bytes of a message in a response besides its text: position, times and effect. */
 const BESIDE_BYTES = 1024;
 
 /** A page of a list of messages, and whether more messages follow. */
@@ -12,7 +12,7 @@ export interface MessagePage<Item> {
   readonly more: boolean;
 }
 
-/** Reads in batches until the page is full, by number of messages or by bytes. */
+/** Reads in batches until the page has `size` messages, or the response has no room for more bytes. */
 export async function readPage<Item extends { readonly position: number; readonly bytes: number }>(
   size: number,
   after: number,

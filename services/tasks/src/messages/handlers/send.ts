@@ -37,8 +37,8 @@ import { noteRefusal } from "../work/post.ts";
 import type { Sending } from "../work/sending.ts";
 
 /**
- * Sends a message. The message's effect and its delivery commit in one transaction. The function calls other services
- * before the transaction. The transaction then checks the rules again.
+ * Sends a message. One transaction commits the message's effect and its delivery. The function calls other services
+ * before the transaction, which then checks the rules again.
  *
  * @throws DeputeError every refusal with the metadata `error_code`
  */
@@ -101,8 +101,8 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
       const earlierAnswer = await answered(tx, cap.engine, sender.id, once);
       if (earlierAnswer !== undefined) return earlierAnswer;
       const now = await look(tx);
-      // Another message has changed the state since the checks. The other services answered for a different effect, so their
-      // answers no longer apply.
+      // After the first check of the rules, another message has changed the state. The other services answered for a
+      // different effect, so their answers no longer apply.
       if (now.does !== intent.does) throw changed(sending);
       const stored = await perform(tx, cap, sending, now, more);
       if (once.requestId !== "")
@@ -115,8 +115,8 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
 }
 
 /**
- * The identity by which the platform recognizes a repeated call: the request id. For a delegation without a request id,
- * the task and the whole content are the identity.
+ * Identifies a repeated call: by the request id, or for a delegation without a request id, by the task and the whole
+ * content.
  */
 interface Once {
   readonly requestId: string;
@@ -163,7 +163,7 @@ async function answerOf(
   const hasPart = isRole(senderId) || (await isParty(tx, rootId, senderId));
   const knownPart = hasPart ? await readKnown(tx, engine, taskId) : undefined;
   const task = knownPart?.record.task;
-  // A repeated notice must report that its task has failed in the meantime.
+  // The response to a repeated notice reports that the task has failed since the first notice.
   const hasEnded = type === TYPES.delegationNotice && task !== undefined && hasFailed(task.status);
   return create(SendMessageResponseSchema, {
     messageId,
@@ -176,8 +176,7 @@ async function answerOf(
 }
 
 /**
- * Finds the recipient. The sender always finds a participant that has written to the sender, even if the registry hides
- * that participant.
+ * Finds the recipient. If a participant has written to the sender, the sender finds it even if the registry hides it.
  */
 async function findRecipient(
   { participants, engine }: CapContext,
@@ -199,8 +198,8 @@ async function findRecipient(
 }
 
 /**
- * Requires that the sender may pass on the attached tool results. Either the tool bindings of the sender's
- * manifest allow the tool, or the result has appeared in this lineage before. (CAP "MCP Integration")
+ * Requires that the sender may pass on the attached tool results. Either the tool bindings of the sender's manifest
+ * allow the tool, or the lineage already contains the result. (CAP "MCP Integration")
  */
 async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending, intent: Intent): Promise<void> {
   const rootId = rootIdOf(kind.value.taskId);
@@ -213,8 +212,8 @@ async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending, intent: 
 }
 
 /**
- * Computes the digest that detects a repeated message. The digest omits the message's timestamp, which may differ in a
- * retry.
+ * Computes the digest by which the platform detects a repeated message. The digest omits the message's timestamp, which
+ * may differ in a retry.
  */
 function digestOf({ kind }: CapMessage): string {
   if (kind.case === undefined) return "";

@@ -25,9 +25,8 @@ const LEVELS_AROUND = 3;
 const utf8 = new TextEncoder();
 
 /**
- * Requires that a message can be written as a CAP document and is within the limits of size and depth. Attached
- * content is only treated as JSON: the platform unpickles no Python object and reads no file. (CAP "Base
- * Message")
+ * Requires that a message can be written as a CAP document, within the limits of size and depth. The platform treats
+ * attached content only as JSON: it unpickles no Python object and reads no file. (CAP "Base Message")
  *
  * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST
  */
@@ -63,15 +62,15 @@ export function toolResultsOf({ attachments }: Pick<Words, "attachments">): Tool
   return attachments.flatMap(({ kind }) => (kind.case === "toolCallResult" ? [kind.value] : []));
 }
 
-/** Returns the identity of a tool result: its canonical JSON. (RFC 8785) */
+/** Returns the text by which the platform compares tool results: the canonical JSON. (RFC 8785) */
 export function identityOf(value: ToolCallResult): string {
   const attachment = create(AttachmentSchema, { kind: { case: "toolCallResult", value } });
   return canonicalJson(encode(AttachmentSchema, attachment));
 }
 
 /**
- * Whether an agent's manifest allows a tool. Only then may the agent itself have produced a result of the tool.
- * (CAP "MCP Integration")
+ * Whether an agent's manifest allows a tool. Only a bound agent may have produced a result of the tool. (CAP "MCP
+ * Integration")
  */
 export function isBound(manifest: AgentManifest | undefined, { serverId, tool }: ToolCallResult): boolean {
   const bindings = manifest?.mcpBindings ?? [];

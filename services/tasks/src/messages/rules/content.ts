@@ -14,14 +14,14 @@ export function contentValue(content: string, attachments: readonly Attachment[]
   });
 }
 
-/** Returns the text and attachments of a result. Output that was not sent as a message becomes one attachment. */
+/** Returns the text and attachments of a result. Output that no message contained becomes one attachment. */
 export function outputWords(output: TaskOutput | undefined): Words {
   const statement = saidIn(output?.full);
   if (statement !== undefined) return { text: statement.content, attachments: statement.attachments };
   return { text: output?.minimal ?? "", attachments: [asObject(output?.full)] };
 }
 
-/** Returns the text and attachments of a result that was sent as a message; undefined for other data. */
+/** Returns the text and attachments of a result from a message; undefined for other data. */
 export function saidIn(full: Value | undefined): { content: string; attachments: Attachment[] } | undefined {
   const document = full === undefined ? undefined : toJson(ValueSchema, full);
   if (!isObject(document)) return undefined;

@@ -4,8 +4,8 @@ import { CAP_CODES, type CapAction, capActionOf } from "@depute/core";
 const ACTIONS: readonly CapAction[] = ["retry", "reassign", "escalate"];
 
 /**
- * Returns a function that maps the code of an error_response to the action to take. The mapping is CAP's
- * published table with the operator's changes.
+ * Returns a function that maps the code of an error_response to CAP's action. The mapping is CAP's published table with
+ * the operator's changes.
  *
  * @param settings entries like `502=reassign`
  * @throws Error for a malformed entry
@@ -40,7 +40,7 @@ const BY_REASON: Readonly<Record<string, number>> = {
   CANCELLED: 409,
 };
 
-/** Describes the end of a task without a result, in the form of an error_response. */
+/** The end of a task without a result, in the form of an error_response. */
 export interface Failure {
   readonly errorCode: number;
   readonly errorMessage: string;
@@ -63,7 +63,7 @@ export function codeOfFailure(reason: string): number {
   return reported === undefined ? (BY_REASON[reason] ?? 500) : Number(reported);
 }
 
-/** Returns the meaning of a code, for people. */
+/** Returns the meaning of a code in words for people. */
 export function meaningOf(errorCode: number): string {
   return CAP_CODES.get(errorCode)?.meaning ?? "an error of no listed code";
 }

@@ -5,14 +5,14 @@ import { encode } from "@depute/wire";
 import type { Words } from "./message.ts";
 
 /**
- * Number of consecutive words that a message must share with a held result to count as containing the result.
- * The message must contain a shorter result as a whole.
+ * Number of consecutive words of a held result that a message must share to count as containing the result. A shorter
+ * result must occur in the message as a whole.
  */
 const RUN = 8;
 
 /**
- * A text of a held result with fewer than `SHORT` words must equal a whole text of the message. Otherwise a short
- * phrase that unrelated messages share would count as the result.
+ * A text of a held result with fewer than `SHORT` words counts only as a whole text of the message. Otherwise a common
+ * short phrase would count as the result.
  */
 const SHORT = 4;
 
@@ -26,9 +26,9 @@ const MAX_COMPARED = 50_000;
 type Texts = readonly (readonly string[])[];
 
 /**
- * Whether a message contains a held result. A message contains the result if it has an attachment of the result, or a
- * run of the result's words. The message must contain a short result as a whole. Content of the task's notice is
- * ignored, because the delegator already has the notice. The comparison does not detect a paraphrase of the result.
+ * Whether a message contains a held result: one of its attachments, or a run of its words. A short result must occur as
+ * a whole. Content of the task's notice does not count, because the delegator already has the notice. The comparison
+ * does not detect a paraphrase.
  *
  * @param context the text and attachments of the task's notice
  */
@@ -51,7 +51,7 @@ export function carries(message: Words, result: Words, context: Words): boolean 
   });
 }
 
-/** The runs of consecutive words in texts, grouped by length. */
+/** The runs of consecutive words in texts, by the number of words. */
 class Runs {
   readonly #texts: Texts;
   readonly #byLength = new Map<number, ReadonlySet<string>>();
@@ -90,7 +90,7 @@ function plainIn({ text, attachments }: Words): string[] {
   return [text, ...attachments.flatMap(({ kind }) => (kind.case === "textSnippet" ? [kind.value.text] : []))];
 }
 
-/** Returns all texts of a message, including those inside objects and tool results. Files are not opened. */
+/** Returns all texts of a message, including those inside objects and tool results. Reads no files. */
 function allIn(words: Words): string[] {
   return [...plainIn(words), ...words.attachments.flatMap((attachment) => stringsIn(dataOf(attachment)))];
 }

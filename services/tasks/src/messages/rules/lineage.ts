@@ -8,7 +8,7 @@ import {
 import { formatTime, fromTimestamp } from "@depute/core";
 import { statusName } from "../../core/rules/index.ts";
 
-/** Writes a lineage as text for people. Each task and each message has one line, indented by its depth in the tree. */
+/** Returns a lineage as text for people. Each task and each message has one line, indented by its depth in the tree. */
 export function lineageText(root: LineageTask): string {
   return `${linesOf(root, "").join("\n")}\n`;
 }
@@ -63,7 +63,7 @@ function lineOf({
   return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}${heldNote}]${why}${words}`;
 }
 
-/** Suffixes of the effect in a lineage's text, for messages that the platform sent on the sender's behalf. */
+/** Suffixes of the effect in a lineage's text, for messages that the platform sent. */
 const ORIGINS: Partial<Record<MessageOrigin, string>> = {
   [MessageOrigin.RELEASED]: ", released",
   [MessageOrigin.PLATFORM]: ", by the platform",
@@ -75,8 +75,8 @@ export function effectName(effect: MessageEffect): string {
 }
 
 /**
- * Writes a lineage as a Mermaid flowchart. Tasks are boxes, delegations are arrows, and refusals are dotted arrows.
- * Texts of participants are left out. Ids are quoted, so that no id is parsed as syntax.
+ * Returns a lineage as a Mermaid flowchart. Tasks are boxes, delegations are arrows, and refusals are dotted arrows.
+ * The chart omits participants' texts. It quotes ids, so that Mermaid parses no id as syntax.
  */
 export function lineageMermaid(root: LineageTask): string {
   const lines = ["flowchart TD"];

@@ -7,10 +7,10 @@ export const ORCHESTRATOR = "orchestrator";
 /** The sender id of the platform's own messages. No participant has this id. */
 export const PLATFORM = "depute";
 
-/** A participant: an agent, an instance of one, or a role. */
+/** A participant: an agent, an instance of an agent, or a role. */
 export interface Participant {
   readonly id: string;
-  /** The participant's key. For a role or for an agent without a key, this is the caller's principal. */
+  /** The participant's key. For a role or an agent without a key, the caller's principal. */
   readonly principal: string;
   /** The agent's manifest; undefined for a role, and for an agent without a manifest. */
   readonly manifest: AgentManifest | undefined;
@@ -21,7 +21,7 @@ export function isRole(id: string): boolean {
   return id === USER || id === ORCHESTRATOR;
 }
 
-/** Returns the agent with this id or, for the id of an instance, the agent of the instance. (CAP "Parallelism") */
+/** Returns the id of the agent that an id names, without the suffix of an instance. (CAP "Parallelism") */
 export function baseOf(id: string): string {
   const colon = id.indexOf(":");
   return colon < 0 ? id : id.slice(0, colon);

@@ -19,7 +19,7 @@ import { MAX_TASK_ID, parentIdOf } from "./task-id.ts";
 export interface TaskFacts {
   readonly taskId: string;
   readonly delegatorId: string;
-  /** The agent that has the task's lease or, for a pending task, the agent that the task is for. */
+  /** The holder of the task's lease or, for a pending task, the delegate. */
   readonly agentId: string;
   /** The overseer that must approve the task's result; empty for none. */
   readonly overseerId: string;
@@ -30,38 +30,41 @@ export interface TaskFacts {
 
 /** The facts about a message that the rules use. */
 export interface Facts {
-  /** The task that the message names; undefined when there is none. */
+  /** The task that the message names; undefined if that task does not exist. */
   readonly task: TaskFacts | undefined;
   /** Whether the task that the message names has open child tasks. */
   readonly hasOpenParts: boolean;
   /** The parent of the new task, for a delegation_notice. */
   readonly parent: TaskFacts | undefined;
-  /** The agents that hold the tasks above the new task, the parent's holder first. */
+  /** The holders of the tasks above the new task, the parent's holder first. */
   readonly holdersAbove: readonly string[];
   /**
    * The task to whose result an overseer's message refers. The message names that task or the task of its
    * review.
    */
   readonly subject: TaskFacts | undefined;
-  /** Whether the review has waited longer than the limit after which the orchestrator may also decide it. */
+  /** Whether the review has passed the time after which the orchestrator may decide it too. */
   readonly isEscalated: boolean;
   /** Whether a lineage exists whose root is the root of the task's id. */
   readonly hasLineage: boolean;
-  /** Whether the sender is a role or a participant of the lineage, or got a message from such a participant. */
+  /**
+   * Whether the sender is a role or a participant of the lineage. A participant has sent or received a message inside
+   * the lineage.
+   */
   readonly isKnown: boolean;
   /** Whether a plain message from an overseer to the delegator counts as approval. */
   readonly plainApproval: boolean;
   /** The task whose held result a plain message contains before the overseer's approval; empty for none. */
   readonly carries: string;
-  /** Whether messages that contain held results are refused. */
+  /** Whether the settings refuse messages that contain held results. */
   readonly refusesHeld: boolean;
 }
 
 /** The effect of a message. */
 export type Intent =
   /**
-   * A plain message. `answers` is the reviewed task, if the sender writes to its own overseer during the review of the
-   * sender's result. `fromOutside`: the sender does not take part in the lineage.
+   * A plain message. `answers` is the reviewed task, if the sender answers the overseer during the review of its
+   * result. `fromOutside`: the sender does not take part in the lineage.
    */
   | {
       readonly does: "say";
@@ -77,7 +80,7 @@ export type Intent =
       readonly submits: boolean;
       /** The task that the new task reviews; empty if the new task is no review. */
       readonly reviewsId: string;
-      /** The failed or cancelled task whose id the new task takes over; absent for a new id. */
+      /** The failed or cancelled task whose CAP id the new task takes over; absent for a new id. */
       readonly again?: TaskFacts;
     }
   | { readonly does: "complete"; readonly task: TaskFacts; readonly carries?: string }
@@ -91,10 +94,10 @@ export type Intent =
     };
 
 /**
- * Determines the effect of a message by the rules of CAP and, where CAP has none, by Depute's choices.
+ * Returns the effect of a message by the rules of CAP and, where CAP has none, by Depute's choices.
  *
  * @throws DeputeError TASK_NOT_FOUND, MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, TASK_STATE_CONFLICT, TASK_CYCLE,
- *   INVALID_REQUEST
+ * INVALID_REQUEST
  */
 export function permit(message: CapMessage, facts: Facts): Intent {
   const intent = intentOf(message, facts);
@@ -152,9 +155,8 @@ export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "e
 }
 
 /**
- * Determines the effect of a message from a sender outside the lineage. Such a sender may send plain messages to any
- * participant. The response is the same as for the first message of a new conversation. The sender therefore does not
- * learn whether the task exists.
+ * Returns the effect of a message from a sender outside the lineage. Such a sender may send plain messages to any
+ * participant. The response does not depend on whether the task exists, so the sender does not learn it.
  */
 function fromOutside(kind: Kind): Intent {
   const { taskId } = kind.value;
@@ -174,7 +176,7 @@ function fromOutside(kind: Kind): Intent {
   return { does: "say", fromOutside: true };
 }
 
-/** Refuses a task id if neither the task nor its parent exists. The id of a root task is always allowed. */
+/** Refuses a task id if neither the task nor its parent exists. A root's id is always allowed. */
 function requireTask(taskId: string, { task, parent }: Facts): void {
   if (task === undefined && parent === undefined && parentIdOf(taskId) !== "") throw taskNotFound(taskId);
 }
@@ -205,15 +207,15 @@ function talk(
     if (completesTask !== true) return { does: "say" };
     throw ruleNotMet("review", "a review is settled by an oversight_decision");
   }
-  // By default a plain message from the holder is the task's result, with two exceptions. For an agent with an overseer,
-  // a question would otherwise end its task. For a holder with open child tasks, a message would otherwise end them.
+  // By default a holder's plain message is the task's result, with two exceptions. An agent with an overseer may ask a
+  // question without ending its task. A holder with open child tasks may write without ending them.
   const isResult = completesTask ?? (task.overseerId === "" && !hasOpenParts);
   return isResult ? { does: "complete", task } : { does: "say" };
 }
 
 /**
- * Determines the effect of a delegation notice under a new id, or under the id of an unsuccessful task. The parent's
- * holder and the orchestrator may retry an unsuccessful task, with any agent. (CAP "Observability & Error Handling")
+ * Returns the effect of a delegation notice under a new id, or under the id of an unsuccessful task. The parent's
+ * holder and the orchestrator may retry such a task, with any agent. (CAP "Observability & Error Handling")
  */
 function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Facts): Intent {
   const { taskId, senderId, recipientId } = notice;
@@ -251,7 +253,7 @@ function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Fa
   return { does: "delegate", notice, submits, reviewsId: submits || isReview ? parentId : "", ...again };
 }
 
-/** Whether a task has ended without a result. If so, another attempt may use the task's id. */
+/** Whether a task has ended without a result. Another task may then take over the CAP id. */
 export function hasFailed(status: TaskStatus): boolean {
   return isTerminal(status) && status !== TaskStatus.COMPLETED;
 }
@@ -317,7 +319,7 @@ export function failedSince({ taskId, status }: TaskFacts, failure: Failure): De
   );
 }
 
-/** Returns the error for a message that the participant may not send. */
+/** Returns the error for a message that the sender may not send. */
 export function notAllowed(rule: string, why: string): DeputeError {
   return new DeputeError(ErrorReason.MESSAGE_NOT_ALLOWED, why, { metadata: { rule } });
 }

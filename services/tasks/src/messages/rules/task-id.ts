@@ -1,7 +1,7 @@
-/** Maximum length of a task's id in characters. CAP's id is also the task's external id. */
+/** Maximum length of a CAP task id in characters. The task engine stores this id as the task's external id. */
 export const MAX_TASK_ID = 128;
 
-/** Returns the id of the parent task; empty for a root. (In CAP's own example, T1.1 is the parent of T1.1.1.) */
+/** Returns the id of the parent task; empty for a root. (In CAP's example, T1.1 is the parent of T1.1.1.) */
 export function parentIdOf(taskId: string): string {
   const dot = taskId.lastIndexOf(".");
   return dot < 0 ? "" : taskId.slice(0, dot);

@@ -9,7 +9,7 @@ export interface HeldTask {
   readonly capTaskId: string;
   /** The id of the agent that submitted the result, without the suffix of an instance. */
   readonly holder: string;
-  /** The id of that agent's overseer. */
+  /** The id of the holder's overseer. */
   readonly overseer: string;
 }
 
@@ -26,7 +26,9 @@ export async function deleteHeld(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM cap_held WHERE task_id = ?", [taskId]);
 }
 
-/** Finds up to `limit` held results that an agent submitted, and up to `limit` that it oversees, newest first. */
+/**
+ * Returns up to `limit` held results that an agent submitted, and up to `limit` that the agent oversees, newest first.
+ */
 export async function heldBy(tx: ReadTx, agentId: string, limit: number): Promise<HeldTask[]> {
   const columns = "task_id, cap_task_id, holder, overseer";
   const heldTasks: HeldTask[] = [];

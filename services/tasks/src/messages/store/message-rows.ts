@@ -24,7 +24,7 @@ const LAST_SEQUENCE_ROW = row({ last_sequence: integer });
 const WAITING_ROW = row({ sequence: integer, message_id: text });
 const MESSAGE_ID_ROW = row({ message_id: text });
 
-/** A stored message. The content of a refused message is not stored. */
+/** A stored message. The row of a refused message has no content. */
 export interface StoredMessage {
   readonly messageId: string;
   readonly rootId: string;
@@ -41,11 +41,11 @@ export interface StoredMessage {
   readonly effect: MessageEffect;
   /** The code of an error_response or of a refusal; 0 for neither. */
   readonly errorCode: number;
-  /** The reason for the refusal; empty if the message was accepted. */
+  /** The reason for the refusal; empty for an accepted message. */
   readonly reason: string;
-  /** The task whose held result the message contains; empty for none. */
+  /** The id of the task whose held result the message contains; empty for none. */
   readonly carries: string;
-  /** The timestamp in the sender's message. */
+  /** The timestamp that the sender wrote in the message; undefined for none. */
   readonly claimed: string | undefined;
   readonly message: CapMessage | undefined;
 }
@@ -152,7 +152,7 @@ export async function readLineage(tx: ReadTx, rootId: string) {
   );
 }
 
-/** The counter that a message increases: messages of participants, messages of outside senders, or refusals. */
+/** The counter that a message increases: participants' messages, outside senders' messages, or refusals. */
 export type Counted = "inside" | "outside" | "refused";
 
 /**
@@ -245,7 +245,7 @@ export async function hasToolResult(tx: ReadTx, rootId: string, digest: string):
   return digestRow !== undefined;
 }
 
-/** Finds the message that the sender sent with this request id, and the digest of that message. */
+/** Finds the message with this request id of a sender, and the message's digest. */
 export async function findSent(tx: ReadTx, sender: string, requestId: string) {
   return tx.get(SENT_ROW, "SELECT digest, message_id FROM cap_requests WHERE sender = ? AND request_id = ?", [
     sender,
@@ -268,11 +268,11 @@ export async function insertSent(
   ]);
 }
 
-/** A message and its place in an inbox. */
+/** A message and its position in an inbox. */
 export interface Delivery {
   /** The message's sequence number in the inbox. */
   readonly position: number;
-  /** The approximate size of the message. */
+  /** The approximate size of the message in bytes. */
   readonly bytes: number;
   readonly isAcknowledged: boolean;
   readonly stored: StoredMessage;
@@ -368,9 +368,9 @@ export async function waitingMessages(
 }
 
 /**
- * Records that a message was read.
+ * Records that an agent has read a message.
  *
- * @returns the message's id; undefined if the message was already acknowledged
+ * @returns the message's id; undefined if the agent had already acknowledged it
  */
 export async function acknowledge(
   tx: WriteTx,

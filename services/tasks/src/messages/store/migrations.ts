@@ -1,7 +1,7 @@
 import type { Migration } from "@depute/store";
 
 // The row of a refused message has an error code and no content. `cap_refusals` counts each sender's refusals in a
-// lineage, to bound the rows that one sender can add. `cap_tasks.is_open` is 1 until the task engine's task has ended.
+// lineage, which bounds the sender's rows. `cap_tasks.is_open` is 1 until the task engine's task has ended.
 const MESSAGES = `
 CREATE TABLE cap_tasks (
   cap_task_id TEXT PRIMARY KEY,
@@ -105,15 +105,12 @@ CREATE TABLE cap_refusals (
 );
 `;
 
-// The lineages of an organization, for their deletion.
+// The index by which the erasure of an organization finds its lineages.
 const BY_ORGANIZATION = `
 CREATE INDEX cap_lineages_by_organization ON cap_lineages (organization, root_id) WHERE organization <> '';
 `;
 
-/**
- * The tables of CAP messages. They share the store of the tasks, so that a message and its effect commit
- * together.
- */
+/** The tables of CAP messages. They are in the tasks store, so that a message and its effect commit together. */
 export const MESSAGE_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "messages", sql: MESSAGES },
   { id: 2, name: "lineages by organization", sql: BY_ORGANIZATION },

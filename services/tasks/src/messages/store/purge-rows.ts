@@ -4,7 +4,7 @@ const ROOT_ID_ROW = row({ root_id: text });
 const MESSAGE_ID_ROW = row({ message_id: text });
 const DELIVERY_ROW = row({ agent_id: text, sequence: integer, acknowledged: flag });
 
-/** Finds lineages without open tasks whose last message is older than a time, oldest first. */
+/** Returns lineages without open tasks whose last message arrived before a time, oldest first. */
 export async function quietLineages(tx: ReadTx, beforeMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all(
     ROOT_ID_ROW,
@@ -16,7 +16,7 @@ export async function quietLineages(tx: ReadTx, beforeMs: number, limit: number)
   return rows.map((row) => row.root_id);
 }
 
-/** Finds lineages of an organization without open tasks. */
+/** Returns an organization's lineages without open tasks. */
 export async function lineagesOf(tx: ReadTx, organization: string, limit: number): Promise<string[]> {
   const rows = await tx.all(
     ROOT_ID_ROW,
@@ -28,12 +28,12 @@ export async function lineagesOf(tx: ReadTx, organization: string, limit: number
   return rows.map((row) => row.root_id);
 }
 
-/** The tables with rows of a lineage. Each row has the id of the lineage's root. */
+/** The tables with rows of a lineage, besides its messages. Each row has the id of the lineage's root. */
 const PARTS = ["cap_refusals", "cap_tool_results", "cap_parties", "cap_tasks", "cap_lineages"];
 
 /**
- * Purges at most `limit` messages of a lineage, and the lineage itself with its last message. Each inbox
- * records the sequence after its last purged message, so that readers detect the gap.
+ * Purges at most `limit` messages of a lineage, and the lineage itself with its last message. Each inbox then states
+ * the first sequence after the purged messages, so that readers detect the gap.
  *
  * @returns whether the lineage has more messages
  */

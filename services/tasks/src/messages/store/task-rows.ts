@@ -14,7 +14,7 @@ export interface CapTask {
   readonly agentId: string;
   /** The task that this task reviews; empty if this task is no review. */
   readonly reviewsId: string;
-  /** The message that delegated the task. */
+  /** The id of the message that delegated the task. */
   readonly noticeId: string;
   readonly createMs: number;
 }
@@ -47,7 +47,7 @@ export async function insertCapTask(tx: WriteTx, task: CapTask): Promise<void> {
   ]);
 }
 
-/** Assigns a CAP task id to a new, open task of the task engine, for the same or another agent. */
+/** Assigns a CAP task id to a new task of the task engine, for the same or another agent. */
 export async function replaceCapTask(tx: WriteTx, task: Omit<CapTask, "rootId" | "createMs">): Promise<void> {
   await tx.run(
     `UPDATE cap_tasks SET task_id = ?, delegator_id = ?, agent_id = ?, reviews_id = ?, notice_id = ?, is_open = 1
@@ -109,7 +109,7 @@ export async function readKnown(
   return cap !== undefined && record !== undefined ? { cap, record } : undefined;
 }
 
-/** Returns the facts about a task that CAP's rules use. */
+/** Returns the facts about a task for CAP's rules. */
 export function factsOf({ cap, record }: Known): TaskFacts {
   return {
     taskId: cap.capTaskId,
@@ -121,7 +121,7 @@ export function factsOf({ cap, record }: Known): TaskFacts {
   };
 }
 
-/** Lists the agents that hold a task and its ancestors, starting with the task itself. */
+/** Returns the holders of a task and its ancestors, beginning with the task's holder. */
 export async function holdersFrom(tx: ReadTx, capTaskId: string): Promise<string[]> {
   const holders: string[] = [];
   for (let id = capTaskId; id !== ""; id = parentIdOf(id)) {
@@ -132,8 +132,8 @@ export async function holdersFrom(tx: ReadTx, capTaskId: string): Promise<string
 }
 
 /**
- * Lists the participants that wait for a task's result: the task's delegator and, if different, the holder of the
- * parent task.
+ * Returns the participants that wait for a task's result: the delegator and, if different, the holder of the parent
+ * task.
  */
 export async function waitersFor(
   tx: ReadTx,

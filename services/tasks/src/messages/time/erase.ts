@@ -2,9 +2,9 @@ import type { WriteTx } from "@depute/store";
 import { lineagesOf, purgeLineage } from "../store/purge-rows.ts";
 
 /**
- * Erases messages of an organization: those of one lineage in each call, so that the transaction stays short.
+ * Erases messages of one lineage of an organization, so that the transaction stays short.
  *
- * @returns `limit` while there may be more, otherwise 1 or 0
+ * @returns `limit` while more may exist, otherwise 1 or 0
  */
 export async function eraseMessages(tx: WriteTx, organization: string, limit: number): Promise<number> {
   const [rootId, another] = await lineagesOf(tx, organization, 2);

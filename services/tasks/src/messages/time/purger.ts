@@ -8,11 +8,11 @@ const MESSAGES = 100;
 
 export interface MessagePurgerOptions extends RegularPurgeOptions {
   readonly store: TaskStore;
-  /** Milliseconds for which a lineage is stored after its last message. */
+  /** Milliseconds for which the store keeps a lineage after its last message. */
   readonly retentionMs: number;
 }
 
-/** Deletes the messages of lineages that ended long ago. */
+/** Deletes the messages of lineages without open tasks after the retention time. */
 export class MessagePurger extends RegularPurge {
   readonly #options: MessagePurgerOptions;
 
@@ -21,7 +21,7 @@ export class MessagePurger extends RegularPurge {
     this.#options = options;
   }
 
-  /** Purges lineages that are due, at most as many as one run may delete. */
+  /** Purges up to LINEAGES lineages whose retention time has passed. */
   override async purge(): Promise<void> {
     const { store, clock, retentionMs } = this.#options;
     const due = await store.read((tx) => quietLineages(tx, clock.now() - retentionMs, LINEAGES));

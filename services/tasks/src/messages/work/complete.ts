@@ -17,8 +17,8 @@ import { inboxOf } from "./worker.ts";
 const MAX_MINIMAL = 2000;
 
 /**
- * Completes the sender's task with the message as its result. If the sender has an overseer, the result is held, and
- * the delegator gets the result after the approval.
+ * Completes the sender's task with the message as its result. If the sender has an overseer, holds the result. The
+ * delegator then gets it after the approval.
  */
 export async function complete(
   tx: WriteTx,
@@ -43,8 +43,8 @@ export async function complete(
 }
 
 /**
- * Submits the result of a task whose lease belongs to an agent's inbox. If the agent has an overseer, the result is
- * held; otherwise the task completes.
+ * Submits the result of a task whose lease belongs to an agent's inbox. If the agent has an overseer, holds the result;
+ * otherwise completes the task.
  *
  * @throws DeputeError TASK_STATE_CONFLICT when another worker of the agent has the lease
  */
@@ -72,7 +72,7 @@ export async function settleReview(
   words: Words,
 ): Promise<void> {
   notified.add(tx, taskId);
-  // A review task that has ended, or that another worker holds, stays unchanged.
+  // `complete` changes neither an ended review task nor one that another worker holds.
   const completion = { worker: inboxOf(agentId), output: outputOf(words), isUnreviewed: true };
   await engine.complete(tx, taskId, completion);
 }

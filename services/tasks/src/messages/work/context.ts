@@ -12,13 +12,13 @@ export interface CapSettings {
   /** Whether a plain message from an overseer to the delegator counts as approval. */
   readonly plainApproval: boolean;
   /**
-   * Whether a plain message that contains a held result is refused. If not, the message is delivered and marked in the
-   * lineage.
+   * Whether the service refuses a plain message that contains a held result. If not, it delivers the message, and the
+   * lineage marks it.
    */
   readonly refuseHeldResults: boolean;
-  /** Time limit in milliseconds of a task without another limit. */
+  /** Time limit in milliseconds of a delegated task without a limit in its notice. */
   readonly taskTimeoutMs: number;
-  /** Returns the action to take on a task whose holder reports an error code. */
+  /** Returns the action for an error code that the task's holder reports. */
   readonly actionOf: (errorCode: number) => CapAction;
 }
 
@@ -39,13 +39,11 @@ export interface CapContext {
   readonly notified: NotifiedTasks;
 }
 
-/**
- * The tasks whose parties were already notified in a transaction, so that observers do not notify the parties again.
- */
+/** The tasks whose parties a transaction has already notified, so that observers do not notify them again. */
 export class NotifiedTasks {
   readonly #tasks = new WeakMap<WriteTx, Set<string>>();
 
-  /** @param taskId the engine's id of the task */
+  /** @param taskId the task's id in the task engine */
   add(tx: WriteTx, taskId: string): void {
     const tasks = this.#tasks.get(tx) ?? new Set();
     tasks.add(taskId);

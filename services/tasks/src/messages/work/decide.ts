@@ -33,8 +33,8 @@ function decisionOf({ verdict, comment }: Deciding): Decision {
 }
 
 /**
- * Records a decision in the review queue before the message is sent. So the queue and the messages never
- * contain different decisions.
+ * Records a decision in the review queue before it sends the message. So queue and messages never contain different
+ * decisions.
  */
 export async function decideFirst<T>(
   cap: CapContext,
@@ -43,14 +43,14 @@ export async function decideFirst<T>(
   send: () => Promise<T>,
 ): Promise<T> {
   const { taskId, overseer } = await reviewedTask(cap, intent.reviewed);
-  // The orchestrator decides under its own key. An overseer decides under the key in the task's record, even after a
-  // change of the overseer's key.
+  // The orchestrator decides under its own key. An overseer decides under the key in the task's record, even if the
+  // overseer's key has changed.
   const reviewer = sender.id === ORCHESTRATOR && !identity.local ? sender.principal : overseer;
   const options = ownOptions(context, cap.clock);
   return cap.engine.reviews.decide(taskId, decisionOf(intent), reviewer, options, send);
 }
 
-/** Records a question in the review queue before the message is sent. */
+/** Records a question in the review queue before it sends the message. */
 export async function inquireFirst<T>(
   cap: CapContext,
   { kind, context }: Sending,
@@ -68,7 +68,10 @@ async function reviewedTask({ engine }: CapContext, { taskId: capTaskId }: TaskF
   return { taskId: reviewed.cap.taskId, overseer: reviewed.record.overseerPrincipal || LOCAL_PRINCIPAL };
 }
 
-/** Stores the number of an overseer's question, so that the result's author does not receive the question again. */
+/**
+ * Stores the number of an overseer's question. The result's author then does not receive the question from the queue
+ * again.
+ */
 export async function noteInquiry(
   tx: WriteTx,
   { engine }: CapContext,
@@ -102,7 +105,7 @@ export async function noteAnswer(
 /** Maximum length of a principal that the review queue stores, in characters. */
 const MAX_PRINCIPAL = 128;
 
-/** Delivers a decision, and applies it to the task whose result was held. */
+/** Delivers a decision, and applies it to the task with the held result. */
 export async function decide(
   tx: WriteTx,
   cap: CapContext,
@@ -117,7 +120,7 @@ export async function decide(
   const stored = await post(tx, cap, {
     message,
     effect: EFFECTS[intent.verdict] ?? MessageEffect.SAID,
-    // The author of the result also gets the decision if the message names another recipient.
+    // If the message names another recipient, the author of the result gets the decision too.
     to: isPlain ? [kind.value.recipientId] : [kind.value.recipientId, agentId],
   });
   await engine.decide(tx, reviewed.cap.taskId, decisionOf(intent), true);

@@ -29,7 +29,7 @@ const MAX_ATTEMPTS = 3;
 export interface PreparedDelegation {
   readonly draft: TaskDraft;
   readonly admitted: Admitted;
-  /** The principal that will be the task's delegator. */
+  /** The principal that becomes the task's delegator. */
   readonly delegator: string;
 }
 
@@ -64,8 +64,8 @@ export async function prepareDelegation(
 const MAX_JUSTIFICATION = 4000;
 
 /**
- * Policy decisions that exclude the delegate itself. The error of such a decision is MESSAGE_NOT_ALLOWED. Every
- * other refusal names the condition of the policy rule that is not met.
+ * Policy decisions about the parties of a delegation. Their error is MESSAGE_NOT_ALLOWED. The error of any other
+ * decision names the condition that is not met.
  */
 const PERSONS: ReadonlySet<PolicyDecision> = new Set([
   PolicyDecision.ROLE,
@@ -100,15 +100,15 @@ function draftOf(
     description: contextSummary,
     input: contentValue(contextSummary, attachments?.values ?? []),
     retry: { maxAttempts: MAX_ATTEMPTS },
-    // The task engine also ends a child task at its parent's deadline.
+    // A child task ends at its parent's deadline too; the task engine enforces that.
     limits: { heartbeat: durationFromMs(SILENCE_MS), total: durationFromMs(totalMs) },
   });
 }
 
 /**
  * Creates the task of a notice below the parent task, and delivers the notice. A notice to the sender's own overseer
- * also submits the parent task's result. Then the parent is under review, and the new task is the review task. A retry
- * of an unsuccessful task creates a new task under the same CAP id.
+ * also submits the parent task's result: the new task is its review. A retry of an unsuccessful task creates a new task
+ * under the same CAP id.
  */
 export async function delegate(
   tx: WriteTx,
@@ -137,15 +137,15 @@ function effectOf({ notice, submits, again }: Extract<Intent, { does: "delegate"
 }
 
 /**
- * A viewer that may act for every principal. The task engine therefore accepts this viewer below any parent task. CAP's
- * rules check the parent's delegate by its agent id, because the delegate's key may have changed.
+ * A viewer that may act for every principal, so the task engine accepts it below any parent task. CAP's rules have
+ * checked the parent's delegate by its agent id, because the delegate's key may have changed.
  */
 const HOLDER: Viewer = { mayActFor: () => true };
 
 /**
  * Creates a task in the task engine, below the parent that CAP's id implies.
  *
- * @param notice the stored notice; the notice's owner owns a task without a parent
+ * @param notice the stored notice; the organization of its lineage owns a task without a parent
  * @param replaces the task whose external id the new task takes over
  * @returns the task engine's id of the new task
  */

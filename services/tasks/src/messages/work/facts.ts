@@ -11,7 +11,7 @@ import { factsOf, holdersFrom, type Known, readKnown } from "../store/task-rows.
 import type { CapContext } from "./context.ts";
 import { carriedBy } from "./held.ts";
 
-/** Reads the facts about a message that the rules use. */
+/** Reads the facts about a message for CAP's rules. */
 export async function readFacts(
   tx: ReadTx,
   message: CapMessage,
@@ -41,8 +41,8 @@ export async function readFacts(
 }
 
 /**
- * Returns the task to whose result an overseer's message refers. If the message names a review task, this is the task
- * under review. Otherwise it is the named task itself.
+ * Returns the task to whose result an overseer's message refers. For a message about a review task, returns the
+ * reviewed task; otherwise the named task.
  */
 async function subjectOf(
   tx: ReadTx,

@@ -9,13 +9,13 @@ import { readMessage } from "../store/message-rows.ts";
 import { findCapTask } from "../store/task-rows.ts";
 
 /**
- * Maximum number of held results of each group with which a message is compared. One group is the sender's own newest
- * results. The other group is the newest results that the sender oversees.
+ * Maximum number of held results in each of two groups. The comparison covers the sender's newest results, and the
+ * newest results that the sender oversees.
  */
 const MAX_HELD = 8;
 
 /**
- * Finds a task whose held result a message contains. Messages to the result's author or overseer are not compared.
+ * Finds a task whose held result a message contains. Does not compare messages to the result's author or overseer.
  *
  * @returns CAP's id of the task; empty for none
  */

@@ -43,8 +43,7 @@ export async function perform(
   { delegation, reassignment, inquiry }: Prepared,
 ): Promise<StoredMessage> {
   const { message, kind, sender } = sending;
-  // The first message of a delegate about its task starts the task. The delegate's first delegation of a child task
-  // also starts it.
+  // A delegate's first message about its task starts the task. Its first delegation of a child task does so too.
   const { taskId } = kind.value;
   await leaseToInbox(tx, cap, intent.does === "delegate" ? parentIdOf(taskId) : taskId, sender.id);
   switch (intent.does) {

@@ -27,7 +27,7 @@ import type { CapContext } from "./context.ts";
 import { INBOX_TOPIC, post } from "./post.ts";
 import { holds } from "./worker.ts";
 
-/** Events of a task after which participants may have to be notified. */
+/** Events of a task about which participants may need a message. */
 const TOLD: ReadonlySet<TaskEventName> = new Set([
   "requeued",
   "resumed",
@@ -82,7 +82,7 @@ export class Notices implements ReviewListener {
     if (isTerminal(task.status)) await this.#tellEnd(tx, cap, task);
   }
 
-  /** Records that a result waits for its overseer, and deletes the record when the wait ends. */
+  /** Records that a result waits for its overseer; deletes the record when the wait ends. */
   async #noteHeld(tx: WriteTx, before: TaskStatus, { id, status, overseerId }: Task): Promise<void> {
     const isHeld = status === TaskStatus.IN_REVIEW;
     if (isHeld === (before === TaskStatus.IN_REVIEW)) return;
@@ -94,8 +94,8 @@ export class Notices implements ReviewListener {
   }
 
   /**
-   * Completes the review tasks of a decided result. A decision that no message contained is also sent to the result's
-   * author.
+   * Completes the review tasks of a decided result. If no message contained the decision, sends it to the result's
+   * author too.
    */
   async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {
     const cap = await this.#find(tx, record.task);
@@ -144,8 +144,8 @@ export class Notices implements ReviewListener {
   }
 
   /**
-   * Suspends a task whose lease belongs to an inbox. The suspension is immediate, because an inbox has no checkpoint to
-   * save.
+   * Suspends a task whose lease belongs to an inbox. The suspension takes effect at once, because an inbox has no
+   * checkpoint to save.
    */
   async #suspend(tx: WriteTx, { taskId, capTaskId, agentId }: CapTask): Promise<void> {
     await this.#cap.engine.suspend(tx, taskId);
@@ -219,9 +219,8 @@ export class Notices implements ReviewListener {
 }
 
 /**
- * Returns a result as a CAP message: the worker's own message, or a message that is built from the output. The method
- * uses the worker's own message only if all tool results of the message occur in the lineage. A new tool result is
- * unverified.
+ * Returns a result as a CAP message: the worker's message, or a message that the platform builds from the output. The
+ * worker's message counts only if the lineage contains all its tool results, because a new tool result is unverified.
  */
 async function resultOf(
   tx: ReadTx,

@@ -36,9 +36,8 @@ export class Participants {
   }
 
   /**
-   * Returns the participant for which the caller acts. CAP has no authentication, so Depute has its own rule.
-   * For an agent the caller must be the agent's registered principal. For a role the settings list the
-   * principals.
+   * Returns the participant for which the caller acts. CAP has no authentication. Depute's choice: for an agent, the
+   * caller must be the agent's registered principal; for a role, the settings list the principals.
    *
    * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED, DEPENDENCY_UNAVAILABLE
    */
@@ -59,7 +58,7 @@ export class Participants {
   }
 
   /**
-   * Finds another participant as the viewer sees it. With an empty viewer, finds it as the platform sees it.
+   * Finds a participant that a viewer may see. With an empty viewer, finds every participant.
    *
    * @returns undefined for an unknown or hidden participant
    */

@@ -21,15 +21,14 @@ import {
 } from "../store/message-rows.ts";
 import type { CapContext } from "./context.ts";
 
-/** Bus topic that wakes the watchers of an inbox. The key is the participant's id. */
+/** The bus topic that wakes the watchers of an inbox. The key is the participant's id. */
 export const INBOX_TOPIC = "inboxes";
 
 /** Maximum number of messages in a lineage from its participants. */
 export const MAX_MESSAGES = 10_000;
 
 /**
- * Maximum number of messages in a lineage from senders that do not take part in it. These messages do not count towards
- * `MAX_MESSAGES`.
+ * Maximum number of messages in a lineage from senders outside it. These messages do not count towards `MAX_MESSAGES`.
  */
 export const MAX_OUTSIDE = 1_000;
 
@@ -50,22 +49,21 @@ export interface Posting {
   readonly message: CapMessage;
   readonly effect: MessageEffect;
   readonly origin?: MessageOrigin;
-  /** The inboxes to deliver to. If absent, the recipient's inbox. */
+  /** The ids of the inboxes that get the message. If absent, the recipient's inbox. */
   readonly to?: readonly string[];
-  /** The task whose held result the message contains; absent for none. */
+  /** The id of the task whose held result the message contains; absent for none. */
   readonly carries?: string;
-  /** The owner of the lineage if this message is its first; absent for none. */
+  /** The organization that owns the lineage if this message is its first; absent for none. */
   readonly organization?: string;
   /**
-   * Whether the sender does not take part in the lineage. Then neither the sender nor the recipient becomes a
-   * participant of the lineage.
+   * Whether the sender is outside the lineage. Then neither sender nor recipient becomes a participant of the lineage.
    */
   readonly fromOutside?: boolean;
 }
 
 /**
- * Stores a message and delivers it, in the caller's transaction. The message gets the server's timestamp. The sender's
- * timestamp is stored separately.
+ * Stores a message and delivers it, in the caller's transaction. The message gets the server's timestamp; a separate
+ * column stores the sender's.
  *
  * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), except for messages of the platform
  */
@@ -124,8 +122,8 @@ export async function noteRefusal(
   const { taskId, senderId, recipientId } = kind.value;
   const rootId = rootIdOf(taskId);
   const lineage = await readLineage(tx, rootId);
-  // A refused message does not create a lineage. The number of recorded refusals is limited, so that repeated refusals
-  // cannot fill a lineage.
+  // A refused message does not create a lineage. Limits bound the recorded refusals, so that repeated refusals cannot
+  // fill a lineage.
   if (lineage === undefined || lineage.refusals >= MAX_REFUSALS) return;
   if ((await countRefusal(tx, rootId, senderId)) > MAX_REFUSALS_EACH) return;
   const receiveMs = clock.now();
@@ -162,7 +160,7 @@ async function requireRoom(
     const { waiting } = await readMailbox(tx, mailbox);
     if (waiting >= MAX_WAITING) throw full("inbox", MAX_WAITING);
     // One sender may have at most MAX_WAITING_EACH unacknowledged messages in an inbox. If the whole inbox has fewer,
-    // the sender's messages need not be counted.
+    // no count by sender is needed.
     if (waiting < MAX_WAITING_EACH) continue;
     const ownCount = await countWaiting(tx, mailbox, senderId, MAX_WAITING_EACH);
     if (ownCount >= MAX_WAITING_EACH) throw full("inbox", MAX_WAITING_EACH);

@@ -23,7 +23,7 @@ import { inboxOf } from "./worker.ts";
 
 type Report = Extract<Intent, { does: "report" }>;
 
-/** Maximum number of characters of a failure's message that are stored. */
+/** Maximum number of characters of a failure's message in the store. */
 const MAX_MESSAGE = 2000;
 
 /** The notice that reassigns a failed task to another agent, and the facts of that delegation. */
@@ -33,8 +33,8 @@ export interface Reassignment {
 }
 
 /**
- * Finds the next agent for a task, if the reported error code requires reassignment. The next agent is the
- * first in the notice's list to which the task may be delegated.
+ * Finds the next agent for a task, if the reported error code requires reassignment: the first in the notice's list to
+ * which the task may be delegated.
  */
 export async function prepareReport(
   cap: CapContext,
@@ -62,7 +62,7 @@ export async function prepareReport(
       const delegation = await prepareDelegation(cap, reassigned, known.record.task.delegator, context);
       return { notice: reassigned, delegation };
     } catch (thrown) {
-      // Skips an agent to which the task may not be delegated. If the registry is unavailable, the call fails.
+      // Skips an agent to which the task may not be delegated. If the registry is unavailable, fails the call.
       if (fromConnectError(thrown).reason === ErrorReason.DEPENDENCY_UNAVAILABLE) throw thrown;
     }
   }
@@ -101,7 +101,7 @@ export async function report(
 /**
  * Fails the holder's attempt.
  *
- * @returns whether the task has failed too, so that no retry follows
+ * @returns whether the task has failed too; otherwise a retry follows
  */
 async function fail(
   tx: WriteTx,

@@ -4,12 +4,15 @@ import { readCapTask } from "../store/task-rows.ts";
 import type { CapContext } from "./context.ts";
 
 /**
- * Milliseconds without any call after which an agent that works by messages loses its lease. The time is long,
- * because such an agent sends few messages.
+ * Milliseconds without a call after which an agent that works by messages loses its lease. The time is long, because
+ * such an agent sends few messages.
  */
 export const SILENCE_MS = 3_600_000;
 
-/** Returns the worker that holds the leases of an agent that works by messages. Its name stands for the agent's inbox. */
+/**
+ * Returns the worker that holds the leases of an agent that works by messages. The worker's name stands for the agent's
+ * inbox.
+ */
 export function inboxOf(agentId: string): NamedWorker {
   return { holder: `cap:${agentId}`, worker: "cap" };
 }
@@ -20,8 +23,8 @@ export function holds({ hold }: TaskRecord, agentId: string): boolean {
 }
 
 /**
- * Leases a pending task of an agent to the agent's inbox. A task that another worker holds stays unchanged. Each
- * message of the agent on the task extends the lease.
+ * Leases a pending task of an agent to the agent's inbox, or extends the inbox's lease. Does not change a task that
+ * another worker holds.
  */
 export async function leaseToInbox(
   tx: WriteTx,
@@ -35,9 +38,8 @@ export async function leaseToInbox(
 }
 
 /**
- * Extends those leases of an agent's inbox that have less than half of their duration left. Reading the inbox,
- * acknowledging and sending count as heartbeats. If an agent makes no call, its leases expire like any other
- * worker's leases.
+ * Extends the leases of an agent's inbox that have less than half of their duration left. Reading the inbox,
+ * acknowledging and sending count as heartbeats. Without a call by the agent, its leases expire.
  */
 export async function extendInboxLeases({ engine, clock }: CapContext, agentId: string): Promise<void> {
   await engine.keepAlive(inboxOf(agentId).holder, clock.now() + SILENCE_MS / 2);

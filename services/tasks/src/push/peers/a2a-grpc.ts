@@ -45,7 +45,7 @@ export async function a2aGrpcPeer(
   };
 }
 
-/** Yields the elements of a stream. Throws if their total size exceeds the maximum. */
+/** Yields the elements of a stream. Throws if their total size exceeds MAX_STREAM_BYTES. */
 async function* bounded(elements: AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse> {
   let bytes = 0;
   try {

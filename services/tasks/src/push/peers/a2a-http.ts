@@ -83,8 +83,8 @@ export function a2aHttpPeer(
       const answer = await one({ method: "POST", path: "/message:send", body, signal });
       yield messageOf(StreamResponseSchema, answer);
     },
-    // A2A's specification text maps this call to POST, but A2A's proto file maps it to GET. The published SDKs serve
-    // POST, so the platform sends POST.
+    // A2A's specification text maps this call to POST, A2A's proto file to GET. The published SDKs serve POST, so the
+    // platform sends POST.
     subscribe: (id, signal) => stream({ method: "POST", path: `${taskPath(id)}:subscribe`, signal }),
     async get(id, signal) {
       return messageOf(
@@ -100,8 +100,8 @@ export function a2aHttpPeer(
 }
 
 /**
- * Returns an element of a stream, or throws if the element is an error. A failed stream ends with an error in the same
- * form as the error of a refused call. (A2A 11.7)
+ * Returns an element of a stream, or throws the error that the element contains. A failed stream ends with an error in
+ * the form of A2A's other HTTP errors. (A2A 11.7)
  */
 function elementOf(document: JsonValue): JsonValue {
   const fault = isObject(document) ? faultIn(document, 500) : undefined;

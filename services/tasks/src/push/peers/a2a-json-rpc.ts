@@ -43,8 +43,8 @@ export function a2aJsonRpcPeer(
     });
     try {
       const { status } = answer;
-      // Some servers also set an HTTP error status when a call fails. So the body of the response decides whether it is a
-      // JSON-RPC error.
+      // Some servers send an HTTP error status together with a JSON-RPC error. So the code reads JSON bodies whatever
+      // the status is.
       if (mediaTypeOf(answer) === "text/event-stream" && status === 200) {
         for await (const document of documentsOf(answer)) yield resultOf(document);
       } else if (status === 200 || mediaTypeOf(answer) === "application/json") {

@@ -7,9 +7,9 @@ export interface A2aPeer {
    * 3.1.1, 3.1.2)
    */
   send(request: SendMessageRequest, signal: AbortSignal): AsyncIterable<StreamResponse>;
-  /** Yields the task, then its changes. (A2A 3.1.6) */
+  /** Yields the task's state, then its changes. (A2A 3.1.6) */
   subscribe(taskId: string, signal: AbortSignal): AsyncIterable<StreamResponse>;
-  /** Reads the task. (A2A 3.1.3) */
+  /** Returns the task's state. (A2A 3.1.3) */
   get(taskId: string, signal: AbortSignal): Promise<Task>;
   cancel(taskId: string, signal: AbortSignal): Promise<void>;
   close(): void;

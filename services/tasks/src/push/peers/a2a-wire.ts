@@ -18,7 +18,7 @@ export async function* documentsOf(answer: OutboundAnswer): AsyncGenerator<JsonV
 }
 
 /**
- * Reads a message from ProtoJSON. Unknown members are ignored, because later versions of A2A may add members. (A2A 5.7)
+ * Reads a message from ProtoJSON. Ignores unknown members, because later versions of A2A may add members. (A2A 5.7)
  *
  * @throws PeerFault MALFORMED
  */
@@ -48,7 +48,7 @@ export function faultInDetails(details: unknown, message: string): PeerFault | u
   return undefined;
 }
 
-/** Returns the fault of an agent whose response does not conform to A2A. */
+/** Returns the fault for a response that does not conform to A2A. */
 export function notA2a(problem: string): PeerFault {
   return new PeerFault(MALFORMED, `the agent does not speak A2A: ${problem}`);
 }

@@ -7,10 +7,11 @@ import { addressOf, urlOf } from "../rules/agent-address.ts";
 import { readEndpoint } from "../rules/endpoint.ts";
 
 /**
- * Milliseconds for which a response of the registry is cached. A changed endpoint may remain unnoticed for this time.
+ * Milliseconds for which the cache keeps a response of the registry. The service notices a changed endpoint up to this
+ * time late.
  */
 const FRESH_MS = 5000;
-/** Maximum number of agents whose endpoint is cached. */
+/** Maximum number of agents in the cache. */
 const MAX_AGENTS = 10_000;
 /** Timeout of a call to the registry, in milliseconds. */
 const TIMEOUT_MS = 5000;
@@ -20,21 +21,21 @@ interface Remembered {
   readonly untilMs: number;
 }
 
-/** Finds the addresses at which agents themselves accept tasks: NEKTE endpoints, and A2A interfaces. */
+/** Finds the addresses at which agents accept tasks: NEKTE endpoints, and A2A interfaces. */
 export class Endpoints {
   readonly #agents: Client<typeof AgentService>;
   readonly #clock: Clock;
   readonly #publicUrl: () => string;
   readonly #endpoints = new Map<string, Remembered>();
 
-  /** @param publicUrl returns the address under which clients know the platform; known only after the server listens */
+  /** @param publicUrl returns the URL of the platform for clients, which is known only after the server listens */
   constructor(agents: Client<typeof AgentService>, clock: Clock, publicUrl: () => string) {
     this.#agents = agents;
     this.#clock = clock;
     this.#publicUrl = publicUrl;
   }
 
-  /** Whether the cache shows that an agent has no endpoint. The check makes no call to the registry. */
+  /** Whether the cache shows that an agent has no endpoint. Makes no call to the registry. */
   hasNone(agentId: string): boolean {
     const cachedEndpoint = this.#endpoints.get(agentId);
     return (
@@ -46,7 +47,7 @@ export class Endpoints {
 
   /**
    * Returns an active agent's address in the form of `addressOf`; empty for none. The platform's own address counts as
-   * none. Otherwise the platform would delegate each task to itself forever.
+   * none, because the platform would delegate each task to itself forever.
    *
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
@@ -72,14 +73,14 @@ export class Endpoints {
   }
 }
 
-/** Whether an endpoint has the platform's address, over any transport. */
+/** Whether an endpoint is the platform itself: host and port are the same, over any transport. */
 function isAt(endpoint: string, publicUrl: string): boolean {
   return endpoint !== "" && portOf(readEndpoint(urlOf(endpoint))?.url) === portOf(publicUrl);
 }
 
 const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Returns host and port of an http or https URL. All names of the local machine become one name. */
+/** Returns host and port of an http or https URL, with one name for all names of the local machine. */
 function portOf(url: string | undefined): string | undefined {
   if (url === undefined || !URL.canParse(url)) return undefined;
   const { hostname, port, protocol } = new URL(url);

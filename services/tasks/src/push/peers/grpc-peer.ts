@@ -79,7 +79,7 @@ export async function grpcPeer(
 
 const FIELDS = new Map(DelegateEventSchema.oneofs[0]?.fields.map((field) => [field.localName, field]));
 
-/** Reads an event through its JSON form, because that form is the same on every transport. */
+/** Reads an event. Converts it to NEKTE's JSON form first, because that form is the same on every transport. */
 function readMessage({ event }: DelegateEvent, taskId: string): PeerEvent {
   const field = FIELDS.get(event.case ?? "");
   if (field?.message === undefined || event.value === undefined) return { kind: "moved" };
@@ -96,7 +96,7 @@ function readMessage({ event }: DelegateEvent, taskId: string): PeerEvent {
 /**
  * Returns the result of a call, or throws its fault.
  *
- * @param notFound the NEKTE code to use for gRPC's NOT_FOUND, if the endpoint sends no NEKTE codes
+ * @param notFound the NEKTE code that gRPC's NOT_FOUND stands for, if the endpoint sends no NEKTE codes
  */
 async function resultOrFault<T>(call: Promise<T>, notFound?: number): Promise<T> {
   try {

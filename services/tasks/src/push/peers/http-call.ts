@@ -4,7 +4,9 @@ import type { OutboundAnswer, OutboundRequest } from "@depute/service";
 import { NOT_ALLOWED, PeerFault, REFUSED, TOO_MUCH, UNREACHABLE } from "../rules/refusal.ts";
 import { MAX_ANSWER_BYTES, type PeerOutbound, readAnswer } from "./peer.ts";
 
-/** The longest timeout that Node supports, in milliseconds. Calls that last as long as the work use it. */
+/**
+ * The longest timeout that Node supports, in milliseconds. Calls that last as long as the work have this idle limit.
+ */
 export const LONGEST_MS = 2 ** 31 - 1;
 
 /**
@@ -18,7 +20,7 @@ export async function sendHttp(
   request: OutboundRequest,
 ): Promise<OutboundAnswer> {
   try {
-    // The limit is one byte more than allowed. So an oversized response can be distinguished from a broken response.
+    // This limit is one byte above the real one. So the reader can tell an oversized response from a broken one.
     const limits = { ...request, maxBytes: request.maxBytes + 1 };
     return await (request.idleMs === LONGEST_MS ? streams : calls).send(url, limits);
   } catch (thrown) {
@@ -34,7 +36,7 @@ export function mediaTypeOf({ headers }: OutboundAnswer): string {
     .toLowerCase() as string;
 }
 
-/** Returns the fault for an HTTP status that reports no success. */
+/** Returns the fault for an HTTP status other than success. */
 export function faultOfStatus(status: number): PeerFault {
   const mayPass = status >= 500 || status === 408 || status === 425 || status === 429;
   return new PeerFault(mayPass ? UNREACHABLE : REFUSED, `the endpoint answered with HTTP status ${status}`);
@@ -69,7 +71,10 @@ export async function* pieces(body: AsyncIterable<Uint8Array>, maxBytes: number)
   }
 }
 
-/** Converts the error of a failed connection. The message of the system names only the host and the port. */
+/**
+ * Converts the error of a failed connection to a fault. The system's message contains only host and port of the
+ * address.
+ */
 function unreachable(thrown: unknown): unknown {
   if (thrown instanceof PeerFault) return thrown;
   if (thrown instanceof DeputeError) return new PeerFault(NOT_ALLOWED, thrown.message);

@@ -45,7 +45,7 @@ export function httpPeer(
       body,
     });
     if (answer.status >= 200 && answer.status < 300) return answer;
-    // Aborts the request, because no further bytes of the stream are needed.
+    // Aborts the request, because this code does not need the rest of the response.
     over.abort();
     throw faultOfStatus(answer.status);
   }
@@ -117,8 +117,8 @@ export function httpPeer(
 }
 
 /**
- * Reads the end of a task from a single JSON response instead of a stream. Servers that use NEKTE's library return a
- * single response if they have no handler for delegated tasks.
+ * Reads the end of a task from a single JSON response. Servers that use NEKTE's library send no stream if they have no
+ * handler for delegated tasks.
  */
 function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
   if (!isObject(result)) throw malformed("an answer that is no stream of events");
@@ -129,7 +129,7 @@ function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
   return readPeerEvent("error", { message }, taskId);
 }
 
-/** Returns the event id if a header can carry the id and the store accepts its length; otherwise undefined. */
+/** Returns the event id if a header can carry it and it has at most 128 characters; otherwise undefined. */
 function usable(id: string | undefined): string | undefined {
   return id !== undefined && /^[!-~]{1,128}$/.test(id) ? id : undefined;
 }

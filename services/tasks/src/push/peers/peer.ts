@@ -12,9 +12,9 @@ import { parseJson } from "@depute/wire";
 import type { Numbered } from "../rules/peer-event.ts";
 import { MALFORMED, PeerFault, VERSION_MISMATCH } from "../rules/refusal.ts";
 
-/** Timeout in milliseconds of a call to which the endpoint responds at once, before any work. */
+/** Timeout of a call that an endpoint answers without doing the work, in milliseconds. */
 export const CALL_MS = 10_000;
-/** Maximum size in bytes of every response that is not a stream. */
+/** Maximum size of a response that is not a stream, in bytes. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** Maximum total size of a stream's events in bytes. */
 export const MAX_STREAM_BYTES = 64 * 1024 * 1024;

@@ -13,7 +13,7 @@ import type { Peer, PeerOutbound } from "./peer.ts";
  */
 export type PeerAt = (address: string) => Promise<Peer>;
 
-/** Headers with credentials for endpoints, by origin: scheme, host and port of the address. */
+/** Headers with credentials for endpoints, by origin: scheme, host and port. */
 export type PeerCredentials = ReadonlyMap<string, Readonly<Record<string, string>>>;
 
 export function peersOver(outbound: PeerOutbound, credentials: PeerCredentials): PeerAt {
@@ -30,8 +30,8 @@ export function peersOver(outbound: PeerOutbound, credentials: PeerCredentials):
 
 /**
  * Reads the file of credentials. The file's keys are origins such as `https://agents.example` and
- * `grpcs://agents.example:443`; each value is `{"bearer": secret}` or `{"apikey": secret}`. Without a file
- * there are no credentials.
+ * `grpcs://agents.example:443`; each value is `{"bearer": secret}` or `{"apikey": secret}`. An empty file name means no
+ * credentials.
  *
  * @throws Error that describes the fault without secrets
  */

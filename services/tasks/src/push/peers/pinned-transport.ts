@@ -11,8 +11,8 @@ import { CALL_MS } from "./peer.ts";
 const KEEPALIVE_MS = 20_000;
 
 /**
- * Connects to a gRPC endpoint at the IP address that was checked. The host name is not resolved again, and proxies from
- * the environment are not used.
+ * Connects to a gRPC endpoint at the IP address that `outbound` has checked. The connection resolves no host name
+ * again, and uses no proxy from the environment.
  *
  * @throws PeerFault ADDRESS_NOT_ALLOWED, ENDPOINT_UNREACHABLE
  */
@@ -55,7 +55,7 @@ const PASSING: ReadonlySet<Code> = new Set([
   Code.Canceled,
 ]);
 
-/** Converts the error of a gRPC call or its connection to a fault. Only the gRPC status decides the kind of fault. */
+/** Converts the error of a gRPC call or its connection to a fault. The gRPC status decides the kind of fault. */
 export function faultOfTransport(thrown: unknown): PeerFault {
   if (thrown instanceof PeerFault) return thrown;
   if (thrown instanceof DeputeError) return new PeerFault(NOT_ALLOWED, thrown.message);

@@ -1,11 +1,11 @@
 import type { Timers } from "@depute/core";
 
-/** The check of a source that sends no items for a long time. */
+/** What to do when a source is silent. */
 export interface Watch {
   readonly timers: Timers;
-  /** Milliseconds of silence after which `ask` is called. */
+  /** Milliseconds of silence before a call of `ask`. */
   readonly silenceMs: number;
-  /** Returns whether to wait longer. An error ends the stream. */
+  /** Returns whether to wait longer. If this function throws, the stream ends with the error. */
   ask(): Promise<boolean>;
 }
 
@@ -16,7 +16,7 @@ export async function* watched<T>(
 ): AsyncGenerator<T, void, undefined> {
   for (;;) {
     const next = items.next();
-    // Prevents an unhandled rejection if the consumer stops reading before this item fails.
+    // If the consumer stops before this promise rejects, no rejection is unhandled.
     next.catch(() => {});
     let item = await first(next, timers, silenceMs);
     while (item === "silence") {

@@ -28,9 +28,9 @@ export type A2aEvent =
   | { readonly kind: "failed"; readonly message: string }
   | { readonly kind: "rejected"; readonly message: string }
   | { readonly kind: "cancelled"; readonly message: string }
-  /** The agent waits for an answer or an authorization. The platform sends it in a message of the same task. */
+  /** The agent waits for an answer or an authorization. The platform sends the answer in a message of the same task. */
   | { readonly kind: "asks"; readonly needs: "input" | "authorization"; readonly question: string }
-  /** A change that needs no event in the platform's log of the task. */
+  /** A change that needs no event in the task's log. */
   | { readonly kind: "moved" };
 
 /** An event, and the task's state after the event. A direct reply has no task. */
@@ -46,7 +46,7 @@ const MAX_MESSAGE = 2000;
 /**
  * Reads one element of an A2A agent's stream, or the response of a call that returns a task. (A2A 3.1.2, 4.2.3)
  *
- * @param known the task so far; undefined before the first element
+ * @param known the task's earlier state; undefined before the first element
  * @throws PeerFault MALFORMED, also for another task's element; LIMIT_EXCEEDED for too many artifacts or parts
  */
 export function readA2aEvent({ payload }: StreamResponse, known: A2aTask | undefined): A2aStep {
@@ -99,7 +99,7 @@ function eventOf(status: TaskStatus | undefined, task: A2aTask): A2aEvent {
   }
 }
 
-/** Adds a piece to its artifact, or replaces the artifact. (A2A 4.2.2) */
+/** Adds a piece to its artifact, or replaces the artifact with the piece. (A2A 4.2.2) */
 function withPiece(task: A2aTask, { artifact, append }: TaskArtifactUpdateEvent): A2aTask {
   if (artifact === undefined || artifact.artifactId === "") throw malformed("an artifact has no id");
   const earlier = task.artifacts.get(artifact.artifactId);
@@ -123,8 +123,8 @@ function bounded(task: A2aTask): A2aTask {
 }
 
 /**
- * Returns the result of a completed task. A single artifact gives the value of its parts. Several artifacts
- * give `{"artifacts": [...]}` in A2A's form. Without artifacts, the message of the status is the result.
+ * Returns the result of a completed task. With one artifact, the result is the value of its parts. With several, it is
+ * `{"artifacts": [...]}` in A2A's form. Without artifacts, it is the message of the status.
  */
 function outputOf({ artifacts }: A2aTask, message: Message | undefined): JsonValue {
   const [only, ...more] = artifacts.values();

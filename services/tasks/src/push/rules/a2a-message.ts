@@ -46,7 +46,9 @@ export function answerMessage(
   return create(MessageSchema, { messageId, taskId, contextId, role: Role.USER, parts: [partOf(answer)] });
 }
 
-/** Creates the request that sends a message. An agent without streams must respond at once, and is polled later. */
+/**
+ * Creates the request that sends a message. An agent without streams must respond at once; the platform polls it later.
+ */
 export function sendRequest({ tenant, streaming }: A2aAddress, message: Message): SendMessageRequest {
   return create(SendMessageRequestSchema, {
     tenant,
@@ -56,8 +58,8 @@ export function sendRequest({ tenant, streaming }: A2aAddress, message: Message)
 }
 
 /**
- * Returns the parts of a task's content: its description as text, then its input. An input `{"parts": [...]}` in the
- * form of A2A becomes these parts. Text that the input repeats is sent once.
+ * Returns the parts of a task's content: its description as text, then its input. An input `{"parts": [...]}` in A2A's
+ * form becomes these parts. Omits the description if the input repeats it.
  */
 export function partsOf(description: string, input: JsonValue | undefined): Part[] {
   const inputParts = input === undefined ? [] : (partsIn(input) ?? [partOf(input)]);

@@ -3,7 +3,7 @@ import { PeerFault, REFUSED, UNREACHABLE } from "./refusal.ts";
 /** The domain of A2A's errors in google.rpc.ErrorInfo. (A2A 5.4) */
 export const A2A_DOMAIN = "a2a-protocol.org";
 
-/** Maps JSON-RPC codes of A2A's errors to the reasons in google.rpc.ErrorInfo. (A2A 5.4) */
+/** Maps the JSON-RPC codes of A2A's errors to their reasons in google.rpc.ErrorInfo. (A2A 5.4) */
 const REASONS: ReadonlyMap<number, string> = new Map([
   [-32001, "TASK_NOT_FOUND"],
   [-32002, "TASK_NOT_CANCELABLE"],
@@ -25,8 +25,8 @@ export const A2A_UNSUPPORTED_OPERATION = -32004;
 const INTERNAL = -32603;
 
 /**
- * Returns the fault for an error with a JSON-RPC code. A fault inside the agent may be temporary; any other
- * fault is final.
+ * Returns the fault for an error with a JSON-RPC code. For an internal error of the agent, the fault is retryable; any
+ * other fault is not.
  */
 export function faultOfCode(code: number, message: string): PeerFault {
   const reason = REASONS.get(code);

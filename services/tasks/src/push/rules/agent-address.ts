@@ -10,8 +10,8 @@ export interface A2aAddress extends A2aInterface {
 const A2A = "a2a:";
 
 /**
- * Encodes the address at which an agent itself accepts tasks as one text; empty for none. A NEKTE endpoint is encoded
- * as its URL. An A2A interface is encoded as `a2a:` and its members as JSON. {@link readA2aAddress} decodes it.
+ * Encodes the address at which an agent accepts tasks as one text; empty for none. The text of a NEKTE endpoint is its
+ * URL. The text of an A2A interface is `a2a:` and its members as JSON, which {@link readA2aAddress} decodes.
  */
 export function addressOf({ nekte, a2aCard }: Pick<Agent, "nekte" | "a2aCard">): string {
   if (a2aCard === undefined) return nekte?.endpoint ?? "";
@@ -21,14 +21,14 @@ export function addressOf({ nekte, a2aCard }: Pick<Agent, "nekte" | "a2aCard">):
   return A2A + JSON.stringify(address);
 }
 
-/** Reads the text of an A2A interface; undefined for a NEKTE endpoint. */
+/** Decodes the text of an A2A interface; undefined for a NEKTE endpoint. */
 export function readA2aAddress(text: string): A2aAddress | undefined {
   if (!text.startsWith(A2A)) return undefined;
   const address: unknown = JSON.parse(text.slice(A2A.length));
   return isAddress(address) ? address : undefined;
 }
 
-/** Returns the URL of an address of either protocol. */
+/** Returns the URL of an encoded address of either protocol. */
 export function urlOf(text: string): string {
   return readA2aAddress(text)?.url ?? text;
 }

@@ -3,7 +3,7 @@ export interface Endpoint {
   readonly protocol: "http" | "grpc";
   /** The URL to call. For a gRPC endpoint, the http or https URL of its host. */
   readonly url: string;
-  /** Host and port in the form `host:port`, as clients send them. */
+  /** Host and port as the client's Host header or `:authority` names them. */
   readonly authority: string;
   readonly isSecure: boolean;
   /** The agent's id at a gRPC endpoint that serves several agents; empty if the endpoint serves one. */
@@ -14,9 +14,9 @@ const GRPC: Readonly<Record<string, string>> = { "grpc:": "http:", "grpcs:": "ht
 const PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
 /**
- * Reads an agent's endpoint: `http(s)://host[:port]/path`, or `grpc(s)://host:port`. Depute's choice: the path of a
- * gRPC endpoint is the agent's id. The client sends the id as the same metadata that the platform's own gRPC address
- * expects.
+ * Parses an agent's endpoint: `http(s)://host[:port]/path`, or `grpc(s)://host:port`. Depute's choice: the path of a
+ * gRPC endpoint is the agent's id. The client sends the id in the metadata that the platform's gRPC address expects
+ * too.
  *
  * @returns undefined for any other address
  */
@@ -28,7 +28,7 @@ export function readEndpoint(address: string): Endpoint | undefined {
   const isSecure = (carrier ?? protocol) === "https:";
   if (carrier === undefined)
     return { protocol: "http", url: address, authority: host, isSecure, agentId: "" };
-  // Parses the address again with the scheme http or https, because URL normalizes host names only for these.
+  // Parses the address again as http or https, because URL normalizes host names only for these schemes.
   const plain = address.replace(/^grpcs?:/i, carrier);
   if (!URL.canParse(plain)) return undefined;
   const { hostname, port } = new URL(plain);

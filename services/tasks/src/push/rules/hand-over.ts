@@ -12,8 +12,8 @@ import {
 import { DEFAULT_RESULT_BUDGET, fromTimestamp, isObject } from "@depute/core";
 
 /**
- * The terms of a task at an endpoint: its limits, without its content. The platform stores the terms, so that a
- * repeated call sends the same terms.
+ * The terms of a task at an endpoint: its limits, without its content. The store keeps them, so that a repeated call
+ * sends the same terms.
  */
 export interface Terms {
   readonly timeoutMs: number;
@@ -43,7 +43,7 @@ export function termsOf(
   return { timeoutMs, ttlS, maxTokens, detailLevel };
 }
 
-/** Parses stored terms; undefined if the text does not contain terms. */
+/** Parses stored terms; undefined if the text contains no terms. */
 export function readTerms(text: string): Terms | undefined {
   const terms: unknown = JSON.parse(text);
   if (!isObject(terms)) return undefined;
@@ -56,8 +56,8 @@ export function readTerms(text: string): Terms | undefined {
  * Creates a `nekte.delegate` request, for work without a capability (NEKTE 3). The request contains one context: the
  * task's input or, without an input, the first context. Earlier calls share the other contexts.
  *
- * @param contexts `gone` if the contexts were only in memory and are lost. A placeholder then replaces the first
- *   context, which suffices for an endpoint that already has the task.
+ * @param contexts `gone` if memory has lost the contexts. A placeholder then replaces the first context, which suffices
+ * for an endpoint that already has the task.
  */
 export function handOver(
   task: Task,
@@ -79,7 +79,7 @@ export function handOver(
 }
 
 /**
- * Returns the contexts that are shared by separate calls, because the `nekte.delegate` request does not contain them.
+ * Returns the contexts that separate calls share, because the `nekte.delegate` request does not contain them.
  *
  * @param carried number of contexts, from the first, that the `nekte.delegate` request contains
  */
@@ -100,7 +100,7 @@ export function budgetOf({ maxTokens, detailLevel }: Pick<Terms, "maxTokens" | "
   return create(TokenBudgetSchema, { maxTokens, detailLevel });
 }
 
-/** Whether two version hashes are prefixes of the same digest. */
+/** Whether one version hash is a prefix of the other, with at least 8 digits. */
 export function isSameVersion(ours: string, theirs: string): boolean {
   const digits = Math.min(ours.length, theirs.length);
   return digits >= 8 && ours.slice(0, digits).toLowerCase() === theirs.slice(0, digits).toLowerCase();
@@ -108,7 +108,7 @@ export function isSameVersion(ours: string, theirs: string): boolean {
 
 const GONE = create(SharedContextSchema, { envelope: { data: utf8.encode("null"), permissions: {} } });
 
-/** The task's description. After a review it includes the reviewer's comment on the earlier result. */
+/** Returns the task's description. After a review, adds the reviewer's comment on the earlier result. */
 export function descriptionOf({ description, reviewComment }: Task): string {
   return reviewComment === ""
     ? description
@@ -116,8 +116,8 @@ export function descriptionOf({ description, reviewComment }: Task): string {
 }
 
 /**
- * Wraps the input in a context. The permissions of the context allow use for this task only, because the delegator
- * granted nothing else.
+ * Wraps the input in a context. Its permissions do not allow forwarding, because the delegator granted no use beyond
+ * this task.
  */
 function inputEnvelope(input: JsonValue, id: string, ttlS: number): ContextEnvelope {
   return create(ContextEnvelopeSchema, {
@@ -143,8 +143,8 @@ function envelopeOf({ envelope }: SharedContext, id: string, ttlS: number): Cont
 }
 
 /**
- * Creates a context id for this task at the endpoint only. The same context may have another time to live in another
- * task.
+ * Returns a context id that is unique to this task at the endpoint. Another task may share the context with another
+ * time to live.
  */
 function contextId(remoteId: string, number: number): string {
   return `${remoteId}:${number}`;

@@ -10,7 +10,7 @@ export interface PeerResult {
   readonly tokensUsed: number;
 }
 
-/** An event of a task, sent by an endpoint. (NEKTE 3) */
+/** An event that an endpoint sent about a task. (NEKTE 3) */
 export type PeerEvent =
   | {
       readonly kind: "progress";
@@ -39,7 +39,7 @@ const MAX_MINIMAL = 2000;
 const FAILED = -32007;
 
 /**
- * Reads an event of an endpoint's stream. Unknown members are ignored, because other versions of NEKTE may add members.
+ * Reads an event of an endpoint's stream. Ignores unknown members, because other versions of NEKTE may add members.
  *
  * @param taskId the id of the task at the endpoint
  * @throws PeerFault MALFORMED, also for an event of another task
@@ -83,7 +83,7 @@ export function readPeerEvent(name: string, data: JsonValue, taskId: string): Pe
   }
 }
 
-/** Converts a state change to an event. Only a change that ends or interrupts the task has an effect. */
+/** Converts a state change to an event. A change that neither ends nor interrupts the task becomes `moved`. */
 function changeOf({ to, reason }: Record<string, unknown>): PeerEvent {
   const why = text(reason).slice(0, MAX_FAILURE_MESSAGE);
   if (to === "failed") return { kind: "failed", code: FAILED, message: why };

@@ -1,4 +1,4 @@
-/** The reason why work at an endpoint failed, as the task's failure states it. */
+/** The reason why work at an endpoint failed, for the task's failure. */
 export interface Refusal {
   readonly reason: string;
   /** Whether another attempt may succeed. */
@@ -6,8 +6,8 @@ export interface Refusal {
 }
 
 /**
- * Thrown if an endpoint did not do the requested work. The message is for people. It is truncated, because it may
- * quote the endpoint's response.
+ * Thrown if an endpoint did not do the requested work. The message is for people, and truncated, because it may quote
+ * the endpoint's response.
  */
 export class PeerFault extends Error implements Refusal {
   override readonly name = "PeerFault";
@@ -69,8 +69,8 @@ export const VERSION_MISMATCH = -32001;
 export const TASK_NOT_RESUMABLE = -32011;
 
 /**
- * Returns the effect of an endpoint's error code on the attempt. A failure that the endpoint itself reports is not
- * retried, because the endpoint has already made its own retries.
+ * Returns the reason and retryability for an endpoint's error code. Only an internal error is retryable, because the
+ * endpoint decided on any other code.
  */
 export function refusalOf(code: number): Refusal {
   const reason = WORDS.get(code);

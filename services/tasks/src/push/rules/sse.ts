@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { PeerFault, TOO_MUCH } from "./refusal.ts";
 
-/** A server-sent event before its data is parsed. */
+/** A server-sent event with its data as text. */
 export interface RawEvent {
   readonly event: string;
   readonly data: string;
@@ -12,8 +12,8 @@ export interface RawEvent {
 export const MAX_EVENT_CHARS = 4 * 1024 * 1024;
 
 /**
- * Reads server-sent events as the HTML standard defines them. Text after the last blank line is an incomplete event and
- * is dropped.
+ * Parses server-sent events as the HTML standard defines them. Drops text after the last blank line, which is an
+ * incomplete event.
  *
  * @throws PeerFault LIMIT_EXCEEDED for an event that is too long, and the errors of `bytes`
  */
@@ -37,8 +37,8 @@ export async function* readServerSentEvents(
   for await (const chunk of bytes) {
     let text = decoder.decode(chunk, { stream: true });
     if (text === "") continue;
-    // After a chunk that ends with a carriage return, the parser would wait for a line feed. So a line feed is added at
-    // once, and one at the start of the next chunk is dropped.
+    // After a chunk that ends with a carriage return, the parser would wait for a line feed. So this code adds a line
+    // feed, and drops one at the start of the next chunk.
     if (afterReturn && text.startsWith("\n")) text = text.slice(1);
     afterReturn = text.endsWith("\r");
     parser.feed(afterReturn ? `${text}\n` : text);

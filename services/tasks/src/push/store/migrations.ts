@@ -1,7 +1,6 @@
 import type { Migration } from "@depute/store";
 
-// Tasks at endpoints. If `owed_ms` is set, the platform must cancel the task, and the endpoint has not yet acknowledged
-// the cancellation.
+// Tasks at endpoints. A row with `owed_ms` is a cancellation that the endpoint has not acknowledged.
 const REMOTES = `
 CREATE TABLE push_remotes (
   remote_id TEXT PRIMARY KEY,
@@ -18,8 +17,8 @@ CREATE INDEX push_remotes_owed ON push_remotes (owed_ms) WHERE owed_ms IS NOT NU
 `;
 
 /**
- * The tables of work at agents' endpoints. They share the store of the tasks, because one transaction changes
- * both.
+ * The tables of work at agents' endpoints. They are in the tasks store, because one transaction changes a task and its
+ * row here.
  */
 export const PUSH_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "remotes", sql: REMOTES },

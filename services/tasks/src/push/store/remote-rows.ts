@@ -2,16 +2,16 @@ import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depu
 
 const OWED_MS_ROW = row({ owed_ms: integer });
 
-/** A task at an agent's endpoint, without a known end. */
+/** A task at an agent's endpoint whose end the platform does not know yet. */
 export interface Remote {
   /** The platform's id of the task at the endpoint. */
   readonly remoteId: string;
   readonly taskId: string;
-  /** The agent's address when the task began there. */
+  /** The agent's address when the task began at the endpoint. */
   readonly endpoint: string;
-  /** The terms of the task as JSON, so that a repeated call has the same terms. */
+  /** The terms of the task as JSON; a repeated call sends them again. */
   readonly terms: string;
-  /** The id of the last relayed event; empty if none was relayed or the endpoint sends no ids. */
+  /** The id of the last relayed event; empty before the first one, or if the endpoint sends no ids. */
   readonly lastEventId: string;
   /** The state of the task at an A2A agent as JSON; empty before the agent's first response, and for NEKTE. */
   readonly peerState: string;
@@ -38,7 +38,7 @@ type Row = RowOf<typeof ROW>;
 
 const COLUMNS = "remote_id, task_id, endpoint, terms, last_event_id, peer_state, reason, tries";
 
-/** Finds the open task at an endpoint. A task that must be cancelled there is no longer open. */
+/** Finds the open task at an endpoint. A task with an owed cancellation is not open. */
 export async function openRemote(tx: ReadTx, taskId: string): Promise<Remote | undefined> {
   const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL`, [
     taskId,
@@ -66,12 +66,12 @@ export async function deleteRemote(tx: WriteTx, remoteId: string): Promise<void>
   await tx.run("DELETE FROM push_remotes WHERE remote_id = ?", [remoteId]);
 }
 
-/** Deletes the open task at an endpoint, because its work has ended. */
+/** Deletes the row of the open task at an endpoint, because its work has ended. */
 export async function deleteOpenRemote(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL", [taskId]);
 }
 
-/** Records that a task must be cancelled at its endpoint. */
+/** Records that the platform must cancel a task at its endpoint. */
 export async function oweCancel(tx: WriteTx, taskId: string, reason: string, nowMs: number): Promise<void> {
   await tx.run("UPDATE push_remotes SET owed_ms = ?, reason = ? WHERE task_id = ? AND owed_ms IS NULL", [
     nowMs,
@@ -80,7 +80,7 @@ export async function oweCancel(tx: WriteTx, taskId: string, reason: string, now
   ]);
 }
 
-/** Lists at most `limit` cancellations that are due. */
+/** Returns at most `limit` due cancellations. */
 export async function dueCancels(tx: ReadTx, nowMs: number, limit: number): Promise<OwedCancel[]> {
   const rows = await tx.all(
     ROW,
@@ -90,7 +90,7 @@ export async function dueCancels(tx: ReadTx, nowMs: number, limit: number): Prom
   return rows.map((row) => ({ ...toRemote(row), reason: row.reason, tries: row.tries }));
 }
 
-/** Returns the time in epoch milliseconds at which the next cancellation is due. */
+/** Returns the time in epoch milliseconds at which the next cancellation is due; undefined for none. */
 export async function nextCancelMs(tx: ReadTx): Promise<number | undefined> {
   const row = await tx.get(
     OWED_MS_ROW,

@@ -17,10 +17,7 @@ import { beginRemote, inputOf, type Push, pause, reach, requireContexts } from "
 
 /** Maximum number of stream elements that one attempt reads. */
 const MAX_ELEMENTS = 10_000;
-/**
- * Maximum number of consecutive calls without a stream element. After one more call without an element, the attempt
- * fails.
- */
+/** Maximum number of consecutive calls without a stream element. One more such call fails the attempt. */
 const MAX_FAILURES = 6;
 /** The first and the longest wait between two calls about one task, in milliseconds. */
 const FIRST_WAIT_MS = 250;
@@ -30,7 +27,7 @@ const LONGEST_WAIT_MS = 5000;
 export interface AtA2aAgent {
   readonly push: Push;
   readonly address: A2aAddress;
-  /** The address in the form in which it is stored. */
+  /** The address in its stored form. */
   readonly endpoint: string;
   readonly assignment: Assignment;
   readonly lease: Lease;
@@ -38,14 +35,14 @@ export interface AtA2aAgent {
 }
 
 /**
- * The work on one assignment at an A2A agent. Sends the task as a message, relays the task's changes, answers the
- * agent's questions, and resumes interrupted work.
+ * The work on one assignment at an A2A agent. It sends the task as a message, relays changes, answers the agent's
+ * questions, and resumes interrupted work.
  */
 export class A2aDelegated {
   readonly #at: AtA2aAgent;
   readonly #peer: A2aPeer;
   readonly #remote: Remote;
-  /** Aborts when the work has ended on the platform, or must be interrupted. */
+  /** Aborts when the task has ended on the platform, or when the platform wants to interrupt the work. */
   readonly #either: AbortSignal;
   /** The number of the delegator's answers before the task began at this agent. */
   readonly #earlierAnswers: number;
@@ -56,7 +53,7 @@ export class A2aDelegated {
   /** Whether the next call reads the task instead of subscribing to it. */
   #readsNext = false;
   #elements = 0;
-  /** Whether a stream element arrived since the last wait, and whether the element was a change of the task. */
+  /** What arrived since the last wait: nothing, the task's state, or a change of the task. */
   #heard: "nothing" | "snapshot" | "change" = "nothing";
   /** Number of consecutive calls without a stream element. */
   #failures = 0;
@@ -74,7 +71,7 @@ export class A2aDelegated {
   }
 
   /**
-   * Runs an assignment at its agent, continuing from the current state there.
+   * Runs an assignment at its agent, from the current state of the agent's task on.
    *
    * @throws WorkFailure, WorkSuspension, PeerFault
    */
@@ -82,7 +79,7 @@ export class A2aDelegated {
     const { push, address, endpoint, lease, context } = at;
     const { task } = context;
     const known = await push.remotes.find(task.id);
-    // The agent has another address now, so the platform cancels the task at the old address.
+    // The agent has another address now, so the platform cancels the task at the earlier address.
     if (known !== undefined && known.endpoint !== endpoint) {
       await push.remotes.callOff(known, "the agent has another address now");
     }
@@ -107,7 +104,7 @@ export class A2aDelegated {
       if (outcome === "interrupted") await this.#interrupt();
       else if (outcome === "broken") {
         await this.#wait();
-        // The agent never sent a task id, so the first message is sent again with the same message id.
+        // The agent has sent no task id yet, so the platform repeats the first message with the same message id.
         if (this.#state === undefined) message = this.#firstMessage();
       } else if (outcome.kind === "complete") return { output: outcome.output };
       else if (outcome.kind === "asks") message = await this.#answer(outcome);
@@ -119,7 +116,7 @@ export class A2aDelegated {
     const { assignment, context } = this.#at;
     requireContexts(assignment);
     const { task } = context;
-    // The input's own context is not in this list, because the message already contains the input.
+    // This list omits the context that is the task's input, because the message already contains the input.
     const others = assignment.contexts.filter(({ envelope }) => envelope?.id !== task.inputContextId);
     return firstMessage(task, inputOf(task), others, this.#remote.remoteId);
   }
@@ -140,7 +137,7 @@ export class A2aDelegated {
     try {
       const elements = this.#open(message, stop.signal)[Symbol.asyncIterator]();
       const silenceMs = limitsMs(task).heartbeat;
-      // A new stream replaces a silent stream. The new stream begins with the task's current state.
+      // A new stream replaces a silent stream, and begins with the task's current state.
       for await (const element of watched(elements, {
         timers: push.timers,
         silenceMs,
@@ -199,7 +196,7 @@ export class A2aDelegated {
     return undefined;
   }
 
-  /** Records a delegator's answer as delivered once the agent has replied to the message with this answer. */
+  /** Records that the agent has an answer of the delegator, once the agent has responded to its message. */
   async #acknowledge(message: Message | undefined): Promise<void> {
     if (message === undefined || message !== this.#unacknowledged || this.#state === undefined) return;
     this.#unacknowledged = undefined;
@@ -207,8 +204,8 @@ export class A2aDelegated {
   }
 
   /**
-   * Stores the agent's ids of the task before the work continues. With these ids, the platform can resume and
-   * cancel the task.
+   * Stores the agent's ids of the task before the work continues. With these ids, the platform can resume or cancel the
+   * task.
    */
   async #note(task: A2aTask): Promise<void> {
     this.#task = task;
@@ -223,8 +220,8 @@ export class A2aDelegated {
   }
 
   /**
-   * Returns the message with the answer to the agent's question. Asks the delegator if the delegator has not
-   * answered yet.
+   * Returns the message with the answer to the agent's question. If the delegator has not answered yet, asks the
+   * delegator.
    */
   async #answer({ needs, question }: Extract<A2aEvent, { kind: "asks" }>): Promise<Message | undefined> {
     const state = this.#state;
@@ -235,14 +232,14 @@ export class A2aDelegated {
     const { context } = this.#at;
     const prompt = question || "the agent needs an answer";
     const details = needs === "input" ? undefined : { needs };
-    // After a restart, the delegator may have answered already.
+    // After a restart, the store may already have the delegator's answer.
     const answer = context.answers[state.answers] ?? (await this.#ask(prompt, details, needs));
     if (answer === undefined) return undefined;
     this.#unacknowledged = answerMessage(answer, state, this.#remote.remoteId, state.answers);
     return this.#unacknowledged;
   }
 
-  /** Asks the delegator. Returns undefined if the work is interrupted meanwhile. */
+  /** Asks the delegator. Returns undefined if the platform interrupts the work meanwhile. */
   async #ask(
     prompt: string,
     details: JsonValue | undefined,
@@ -257,7 +254,7 @@ export class A2aDelegated {
     return Promise.race([asked, interrupted]);
   }
 
-  /** Ends the attempt, because the agent's task has ended without a result. */
+  /** Fails the attempt, because the agent's task has ended without a result. */
   async #fail(
     event: Exclude<A2aEvent, { kind: "complete" | "asks" | "moved" | "progress" }>,
   ): Promise<never> {
@@ -267,7 +264,7 @@ export class A2aDelegated {
   }
 
   /**
-   * Whether the attempt continues after this failure of a call.
+   * Whether the attempt continues after a failed call.
    *
    * @param message the message that the call sent; undefined for a call without a message
    */
@@ -279,12 +276,11 @@ export class A2aDelegated {
     if (thrown.code === A2A_TASK_NOT_FOUND) {
       throw new PeerFault(RESULT_LOST, "the agent knows nothing of the work any more");
     }
-    // An agent refuses a subscription to a task that has ended. The next call reads the task and gets the
-    // state.
+    // An agent refuses a subscription to a task that has ended. The next call then reads the task's state.
     return message === undefined && thrown.code === A2A_UNSUPPORTED_OPERATION;
   }
 
-  /** Waits before the next call. The wait grows while the calls bring no changes. */
+  /** Waits before the next call. The wait grows while calls bring no changes. */
   async #wait(): Promise<void> {
     const { push, context } = this.#at;
     this.#failures = this.#heard === "nothing" ? this.#failures + 1 : 0;
@@ -299,7 +295,10 @@ export class A2aDelegated {
     context.signal.throwIfAborted();
   }
 
-  /** Interrupts the work. A2A has no call to suspend, so the task is cancelled, and begins anew after a resume. */
+  /**
+   * Interrupts the work. A2A has no call to suspend a task, so the platform cancels it. After a resume, the work begins
+   * anew.
+   */
   async #interrupt(): Promise<never> {
     const { push, context } = this.#at;
     await push.remotes.callOff(this.#remote, context.task.suspensionRequest ?? "the work is interrupted");
@@ -308,8 +307,8 @@ export class A2aDelegated {
 }
 
 /**
- * The end of one call to the agent. The work has ended, needs an answer, or must be interrupted, or only the
- * call ended (`broken`).
+ * How a call to the agent ended: the work has ended, needs an answer or must be interrupted, or only the call ended
+ * (`broken`).
  */
 type Outcome = Exclude<A2aEvent, { kind: "moved" | "progress" }> | "interrupted" | "broken";
 

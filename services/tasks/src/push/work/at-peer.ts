@@ -15,8 +15,8 @@ import type { Kept } from "./kept.ts";
 import type { Remotes } from "./remotes.ts";
 
 /**
- * Milliseconds to wait before each further call to an endpoint that failed immediately. An endpoint that is
- * just starting fails in this way.
+ * Milliseconds to wait before each further call to an endpoint that failed immediately, as an endpoint does while it
+ * starts.
  */
 const WAITS_MS = [250, 1000, 2500] as const;
 /** A call that fails within this many milliseconds counts as an immediate failure. */
@@ -32,7 +32,7 @@ export interface Push {
   readonly timers: Timers;
 }
 
-/** An assignment that is carried out at an endpoint. */
+/** An assignment at an endpoint. */
 export interface AtPeer {
   readonly push: Push;
   readonly peer: Peer;
@@ -57,8 +57,8 @@ interface NewRemote {
 }
 
 /**
- * Records a task at an endpoint before the call to the endpoint. The first lease of a task uses the task's own id. Each
- * later lease gets a new id, so that the endpoint treats the task as new work.
+ * Records a task before the first call to its endpoint. Under its first lease, the task has its own id at the endpoint.
+ * Under a later lease it gets a new id, so that the endpoint treats it as new work.
  *
  * @throws DeputeError LEASE_LOST
  */
@@ -72,7 +72,11 @@ export async function beginRemote(
   return { ...remote, peerState: "" };
 }
 
-/** @throws WorkFailure CONTEXT_EXPIRED when a context of the task is no longer available */
+/**
+ * Requires that all contexts of the task are available.
+ *
+ * @throws WorkFailure CONTEXT_EXPIRED
+ */
 export function requireContexts({ missingContextIds }: Assignment): void {
   if (missingContextIds.length === 0) return;
   throw new WorkFailure("CONTEXT_EXPIRED", "a context that goes along has expired or was revoked", false);
@@ -83,12 +87,12 @@ export function inputOf({ input }: Task): JsonValue | undefined {
   return input === undefined ? undefined : toJson(ValueSchema, input);
 }
 
-/** Returns the task's own input; undefined if the task has none, or if one of its contexts is the input. */
+/** Returns the task's own input; undefined without one, or if a context of the task is the input. */
 export function ownInputOf(task: Task): JsonValue | undefined {
   return task.inputContextId === "" ? inputOf(task) : undefined;
 }
 
-/** Shares contexts with the endpoint before the work that uses them starts. */
+/** Shares contexts with the endpoint before the work that needs them starts. */
 export async function shareAll(
   { push, peer, assignment, context }: AtPeer,
   carried: 0 | 1,

@@ -16,14 +16,14 @@ import {
   postponeCancel,
 } from "../store/remote-rows.ts";
 
-/** Maximum number of endpoints that are called concurrently. */
+/** Maximum number of concurrent calls. */
 const BATCH = 16;
 /** Milliseconds before the second attempt. Each further wait is twice as long, up to LONGEST_WAIT_MS. */
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 600_000;
-/** Maximum number of attempts, over about three hours. After that, only the endpoint's own timeout ends the work. */
+/** Maximum number of attempts, over about three hours. After that, only the endpoint's own timeout can end the work. */
 const MAX_TRIES = 24;
-/** Maximum milliseconds between two reads of the store, for cancellations without a wake-up. */
+/** Maximum milliseconds between two reads of the store, for cancellations whose wake-up is lost. */
 const LOOK_MS = 5000;
 
 export interface CancellationsOptions {
@@ -36,7 +36,7 @@ export interface CancellationsOptions {
   readonly lease?: WorkLease | undefined;
 }
 
-/** Cancels tasks at endpoints. The loop retries a call that fails temporarily, up to MAX_TRIES attempts in all. */
+/** Cancels tasks at endpoints. Repeats a call that fails temporarily, up to MAX_TRIES attempts in all. */
 export class Cancellations {
   readonly #options: CancellationsOptions;
   readonly #loop: DeadlineLoop;
@@ -88,7 +88,7 @@ export class Cancellations {
         await store.write((tx) => postponeCancel(tx, remoteId, clock.now() + waitMs));
         return;
       }
-      // A retry is pointless: the endpoint's work has ended or is unknown, or the endpoint does not support the call.
+      // A retry cannot succeed: the endpoint's work has ended or is unknown, or the endpoint does not support the call.
       log.debug({ err: thrown, task: remoteId }, "a cancellation was not taken");
     }
     await store.write((tx) => deleteRemote(tx, remoteId));
@@ -106,7 +106,7 @@ export class Cancellations {
 
   async #cancelAtA2a(address: A2aAddress, { peerState }: OwedCancel, signal: AbortSignal): Promise<void> {
     const state = readA2aState(peerState);
-    // The agent never sent a task id, so there is no task to cancel.
+    // The agent has sent no task id, so the platform cannot cancel the task.
     if (state === undefined) return;
     const peer = await this.#options.a2aPeerAt(address);
     try {

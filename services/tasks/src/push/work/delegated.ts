@@ -25,14 +25,11 @@ import type { OpenStream } from "./kept.ts";
 export const MAX_EVENTS = 10_000;
 /** Milliseconds between two writes of the last relayed event's id to the store. */
 const NOTE_MS = 1000;
-/**
- * Maximum number of consecutive times that a stream may break without an event in between. At the next break the
- * attempt fails.
- */
+/** Maximum number of consecutive breaks of a stream without an event in between. One more break fails the attempt. */
 const MAX_BREAKS = 6;
 const FIRST_BREAK_MS = 250;
 const LONGEST_BREAK_MS = 5000;
-/** Milliseconds between two status calls, if the stream cannot be resumed. */
+/** Milliseconds between two status calls after the endpoint has refused to resume the stream. */
 const ASK_MS = 2000;
 /** Maximum number of consecutive status calls without a response, while the stream sends no events. */
 const MAX_UNANSWERED = 3;
@@ -45,24 +42,21 @@ const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"])
 /** Placeholder for the state if the endpoint refuses status calls. */
 const UNTOLD = "";
 
-/**
- * The reason why the platform no longer relays a stream. The work has a result, the work must be interrupted,
- * or the stream broke off.
- */
+/** Why the relay of a stream ended: the work has a result, the work must be interrupted, or the stream broke off. */
 type Left = WorkResult | "interrupted" | "broken";
 
 /**
- * Work without a capability, at an endpoint. Delegates the work, relays its events, resumes and suspends it. (NEKTE 3
- * to 6)
+ * Work without a capability, at an endpoint. It delegates the work, relays its events, resumes it and suspends it.
+ * (NEKTE 3 to 6)
  */
 export class Delegated {
   readonly #at: AtPeer;
   readonly #remote: Remote;
   readonly #request: DelegateRequest;
-  /** Aborts when the task has ended on the platform, or the work must be interrupted. */
+  /** Aborts when the task has ended on the platform, or when the platform wants to interrupt the work. */
   readonly #either: AbortSignal;
   #peer: Peer;
-  /** Whether the endpoint has certainly received the task. */
+  /** Whether the endpoint has shown that it has the task. */
   #isKnown: boolean;
   #lastEventId: string;
   /** Whether the endpoint refuses to resume the stream. */
@@ -92,8 +86,8 @@ export class Delegated {
   }
 
   /**
-   * Runs an assignment at its endpoint. If an earlier attempt began the task there, resumes that task from its current
-   * state.
+   * Runs an assignment at its endpoint. If an earlier attempt began the task at this endpoint, continues from the
+   * task's current state.
    *
    * @throws WorkFailure, WorkSuspension, PeerFault
    */
@@ -101,7 +95,7 @@ export class Delegated {
     const { remotes } = at.push;
     const knownRemote = await remotes.find(at.context.task.id);
     if (knownRemote?.endpoint === at.endpoint) return new Delegated(at, knownRemote).#run("taken up");
-    // The agent has a new endpoint, so the platform cancels the task at the old endpoint.
+    // The agent has a new endpoint, so the platform cancels the task at the earlier endpoint.
     if (knownRemote !== undefined) await remotes.callOff(knownRemote, "the agent has another endpoint now");
     return new Delegated(at, await noteNew(at, knownRemote === undefined)).#run("new");
   }
@@ -119,7 +113,7 @@ export class Delegated {
       }
     } finally {
       await this.#noteRest();
-      // A kept stream (of a suspended task) stays open after this attempt. Every other stream is closed.
+      // A kept stream, of a suspended task, stays open after this attempt. Every other stream ends.
       if (this.#peer !== NO_PEER) open?.stop.abort();
       this.#peer.close();
     }
@@ -132,13 +126,13 @@ export class Delegated {
     return this.#attach();
   }
 
-  /** Resumes a task at the endpoint that an earlier attempt or an earlier process began. */
+  /** Continues a task at the endpoint that an earlier attempt or process began. */
   async #takeUp(): Promise<OpenStream | undefined> {
     const { push, context } = this.#at;
     const { task, signal } = context;
     const state = await this.#status();
     if (state === undefined) {
-      // The store has the task at the endpoint, but the endpoint never received the task or has forgotten it.
+      // The store has a row for the task, but the endpoint never received the task or has deleted it.
       this.#isKnown = false;
       this.#lastEventId = "";
       return this.#begin();
@@ -151,7 +145,7 @@ export class Delegated {
         ...(budget && { budget }),
       });
       await reach(push, signal, () => this.#peer.resume(request, signal)).catch((thrown: unknown) => {
-        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so the code is no fault.
+        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so it is no failure.
         if (!(thrown instanceof PeerFault) || thrown.code !== TASK_NOT_RESUMABLE) throw thrown;
       });
     }
@@ -246,8 +240,8 @@ export class Delegated {
   }
 
   /**
-   * Stores the id of the last relayed event, at intervals. An event that is relayed again has the same id and counts
-   * once.
+   * Stores the id of the last relayed event, at intervals. A restarted process may relay an event again under the same
+   * id, which counts once.
    */
   async #note(id: string | undefined, when?: "now"): Promise<void> {
     const { push } = this.#at;
@@ -261,8 +255,8 @@ export class Delegated {
   }
 
   /**
-   * Stores the id of the last relayed event before the attempt ends. So the next attempt does not relay the
-   * event again.
+   * Stores the id of the last relayed event before the attempt ends. The next attempt then does not relay the event
+   * again.
    */
   async #noteRest(): Promise<void> {
     if (this.#lastEventId === "" || this.#lastEventId === this.#notedEventId) return;
@@ -270,8 +264,8 @@ export class Delegated {
   }
 
   /**
-   * Suspends the task because its work was suspended at the endpoint. The stream stays open, because NEKTE uses the
-   * same stream after a resume.
+   * Suspends the task after the endpoint suspended its work. The stream stays open, because NEKTE continues on it after
+   * a resume.
    */
   #suspend(open: OpenStream | undefined): never {
     const { push, context } = this.#at;
@@ -284,8 +278,8 @@ export class Delegated {
   }
 
   /**
-   * Interrupts the work. NEKTE has no call to suspend. So the platform cancels the work at the endpoint, and the work
-   * starts anew after a resume.
+   * Interrupts the work. NEKTE has no call to suspend a task, so the platform cancels it. After a resume, the work
+   * starts anew.
    */
   async #interrupt(): Promise<never> {
     const { push, context } = this.#at;
@@ -293,7 +287,9 @@ export class Delegated {
     throw new WorkSuspension("");
   }
 
-  /** Waits, and then opens another stream of the same work. Returns undefined if the work is interrupted meanwhile. */
+  /**
+   * Waits, then opens another stream of the same work. Returns undefined if the platform wants to interrupt the work.
+   */
   async #reopen(): Promise<OpenStream | undefined> {
     const { push, context } = this.#at;
     const { signal, interrupting } = context;
@@ -314,7 +310,7 @@ export class Delegated {
       }
       if (state === "suspended") return this.#suspend(undefined);
       const canFollow = !this.#isClosed && this.#lastEventId !== UNNUMBERED;
-      // The stream may have broken off before the final event, so the stream is opened once more.
+      // The stream may have broken off before the final event, so this code opens the stream once more.
       if (canFollow && (!ENDED.has(state) || this.#breaks === 1)) return this.#attach();
       if (ENDED.has(state)) return this.#endAs(state);
       if (canFollow) continue;
@@ -325,7 +321,7 @@ export class Delegated {
     }
   }
 
-  /** Ends the attempt with the task's state at the endpoint. The result itself did not arrive. */
+  /** Ends the attempt by the task's state at the endpoint. The result did not arrive. */
   async #endAs(state: string): Promise<never> {
     await this.#at.push.remotes.forget(this.#remote);
     if (state === "failed") throw new WorkFailure("TASK_FAILED", "the endpoint's work failed", false);
@@ -333,7 +329,7 @@ export class Delegated {
     throw new PeerFault(RESULT_LOST, "the endpoint completed the work, and its result cannot be had");
   }
 
-  /** Returns the state of the work at the endpoint; undefined if the work is unknown there. (NEKTE 6) */
+  /** Returns the state of the work at the endpoint; undefined if the endpoint does not know the task. (NEKTE 6) */
   async #status(): Promise<string | undefined> {
     const { push, context } = this.#at;
     const { signal } = context;
@@ -348,7 +344,7 @@ export class Delegated {
   }
 
   /**
-   * Whether the endpoint still works on the task although it sends no events. If not, the attempt abandons the
+   * Whether the endpoint still works on the task although its stream is silent. If not, the attempt abandons the
    * stream.
    */
   async #isStillAtIt(): Promise<boolean> {
@@ -361,10 +357,11 @@ export class Delegated {
       if (++this.#unanswered < MAX_UNANSWERED) return true;
       throw new PeerFault(UNREACHABLE, "the endpoint has fallen silent");
     }
-    // While the task may not yet have reached the endpoint, an unknown task is no reason to stop.
+    // While the task may not have reached the endpoint, a missing state does not end the wait.
     if (state === undefined) return !this.#isKnown;
     const isOver = ENDED.has(state) || state === "suspended";
-    // The final event may not have arrived yet, so the first status that reports the end is tolerated.
+    // After the first status that reports the end, the final event may still arrive. The second such status ends the
+    // wait.
     const goOn = !isOver || !this.#isOverdue;
     this.#isOverdue = isOver;
     return goOn;
@@ -372,7 +369,7 @@ export class Delegated {
 }
 
 /**
- * Stores a task at an endpoint before the call to the endpoint.
+ * Stores the row of a task before the first call to its endpoint.
  *
  * @param isFirst whether the task was never at an endpoint before
  */
@@ -387,7 +384,7 @@ function noteNew({ push, context, endpoint, assignment, lease }: AtPeer, isFirst
 }
 
 /**
- * Replaces an attempt's peer after the stream was handed to the set of kept streams. Closing the attempt's peer
- * then leaves the kept stream open.
+ * Takes the place of an attempt's peer after `keptStreams` took over the stream. When the attempt closes its peer, the
+ * kept stream stays open.
  */
 const NO_PEER = { close() {} } as Peer;

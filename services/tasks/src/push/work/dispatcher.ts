@@ -10,7 +10,7 @@ import { type Push, pause } from "./at-peer.ts";
 import { workAt } from "./push-work.ts";
 import { ownWorkerCalls } from "./worker-calls.ts";
 
-/** Maximum number of agents that are remembered as having new tasks. The periodic scan finds any other agent. */
+/** Maximum number of agents in the set of agents with new tasks. The periodic scan finds any other agent. */
 const MAX_NOTICED = 10_000;
 /** Maximum number of agents that one scan finds. */
 const LOOK_BATCH = 256;
@@ -30,7 +30,7 @@ export interface DispatcherOptions {
   readonly log: Logger;
   /** The instance name of this process, which is the same after a restart. */
   readonly instance: string;
-  /** Maximum number of tasks that run at endpoints at the same time. */
+  /** Maximum number of tasks at endpoints at the same time. */
   readonly capacity: number;
   /** Maximum number of concurrent tasks of one agent. */
   readonly perAgent: number;
@@ -42,7 +42,7 @@ interface Running {
   readonly ended: Promise<void>;
 }
 
-/** Leases tasks of agents that have an endpoint, up to the capacity, and runs them at the endpoints. */
+/** Leases tasks of agents with an endpoint, up to the capacity, and runs them at the endpoints. */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #calls: ReturnType<typeof ownWorkerCalls>;
@@ -58,7 +58,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#calls = ownWorkerCalls(options.engine.workers);
-    // No agent's id begins with a colon, so no other kind of worker can have leases under this holder name.
+    // No agent id begins with a colon, so this holder name differs from the names of all other workers.
     this.#holder = `:endpoint/${options.instance}`;
     options.engine.observe(async (tx, { after }) => {
       const { status, agentId } = after.task;
@@ -66,14 +66,14 @@ export class Dispatcher {
     });
   }
 
-  /** Resumes the tasks that the previous process left at endpoints, and then polls for work. */
+  /** Resumes the tasks that the previous process left at endpoints, then searches for pending tasks. */
   async start(): Promise<void> {
     const heldAssignments = await this.#options.engine.workers.heldBy(this.#holder);
     for (const assignment of heldAssignments) this.#runAssignment(assignment);
     this.#look();
   }
 
-  /** Remembers that an agent has new tasks. */
+  /** Adds an agent to the set of agents with new tasks. */
   notice(agentId: string): void {
     if (this.#isClosing || this.#options.endpoints.hasNone(agentId)) return;
     if (this.#noticed.size < MAX_NOTICED) this.#noticed.add(agentId);
@@ -81,7 +81,7 @@ export class Dispatcher {
   }
 
   /**
-   * Stops leasing tasks, and stops the running attempts without cancelling them. The work continues at the endpoints,
+   * Stops to lease tasks, and stops the running attempts without cancelling them. The endpoints continue their work,
    * and the next process resumes it.
    */
   async close(): Promise<void> {
@@ -92,12 +92,12 @@ export class Dispatcher {
     await Promise.all([...this.#running].map(({ ended }) => ended));
   }
 
-  /** Whether new work is refused, because this process drains or closes. */
+  /** Whether this process takes no new work, because it drains or closes. */
   get #isClosing(): boolean {
     return this.#closing.signal.aborted || this.#options.stopping.aborted;
   }
 
-  /** Finds agents with work that was created before this process started, or with a lost wake-up. */
+  /** Finds agents with tasks from before this process started, or with a lost wake-up. */
   #look(): void {
     const { engine, timers } = this.#options;
     engine.workers
@@ -119,7 +119,7 @@ export class Dispatcher {
     if (this.#pumping !== undefined || this.#isClosing) return;
     this.#pumping = this.#takeAll().finally(() => {
       this.#pumping = undefined;
-      // Further agents got new work while the last agent was handled.
+      // While this method handled the last agent, further agents may have got new tasks.
       if (this.#noticed.size > 0 && this.#running.size < this.#options.capacity) this.#pump();
     });
   }
@@ -173,7 +173,7 @@ export class Dispatcher {
         calls: this.#calls,
         work: async (input, context) => {
           const endpoint = await this.#endpointOf(agentId, context.signal);
-          // The agent has no endpoint any more, so the task is released for another worker.
+          // The agent has no endpoint any more, so the platform releases the task for another worker.
           if (endpoint === "") stop.abort(new Released());
           context.signal.throwIfAborted();
           try {
@@ -181,8 +181,8 @@ export class Dispatcher {
           } catch (thrown) {
             if (thrown instanceof WorkFailure) {
               const { reason, message } = thrown;
-              // The endpoint's message is for the delegator only. So the log gets only the message of an unreachable
-              // endpoint.
+              // Only the delegator may read the endpoint's message. So the log gets the message only if the endpoint
+              // was unreachable.
               const why = reason === UNREACHABLE.reason ? { why: message } : {};
               log.info({ agentId, task: task.id, reason, ...why }, "work at an endpoint failed");
             }
@@ -202,7 +202,7 @@ export class Dispatcher {
         const others = (this.#byAgent.get(agentId) ?? 1) - 1;
         if (others === 0) this.#byAgent.delete(agentId);
         else this.#byAgent.set(agentId, others);
-        // The end of a task frees capacity for another one.
+        // The end of this task frees capacity for the agent's next task.
         this.notice(agentId);
       });
     const running: Running = { agentId, stop, ended: run };

@@ -2,13 +2,10 @@ import type { Timers } from "@depute/core";
 import type { Peer } from "../peers/peer.ts";
 import type { Numbered } from "../rules/peer-event.ts";
 
-/**
- * Maximum number of kept streams, that is, open streams of suspended tasks. Each kept stream occupies a
- * connection.
- */
+/** Maximum number of kept streams: open streams of suspended tasks. Each occupies a connection. */
 export const MAX_KEPT = 64;
 
-/** Milliseconds for which the stream of a suspended task is kept. */
+/** Milliseconds for which the stream of a suspended task stays open. */
 const KEPT_MS = 3_600_000;
 
 /** An open stream that may yield more events. */
@@ -20,8 +17,8 @@ export interface OpenStream {
 }
 
 /**
- * Keeps the streams of suspended tasks open, because NEKTE continues on the same stream after a resume. If a stream is
- * dropped and the endpoint cannot resume it, the work is lost.
+ * Keeps the streams of suspended tasks open, because NEKTE continues on the same stream after a resume. If an endpoint
+ * cannot resume a stream that was closed, the work is lost.
  */
 export class Kept {
   readonly #timers: Timers;

@@ -13,9 +13,8 @@ import { type AtPeer, inputOf, type Push, reach, requireContexts, shareAll, toFa
 import { Delegated } from "./delegated.ts";
 
 /**
- * Returns the work function of an assignment at the agent's own server. NEKTE: `nekte.invoke` for work with a
- * capability, `nekte.delegate` for other work. A2A: a message. The function works under a lease, like any worker's
- * function.
+ * Returns the work function of an assignment at the agent's own server. A NEKTE server gets `nekte.invoke` for work
+ * with a capability, and `nekte.delegate` for other work. An A2A server gets a message.
  *
  * @param endpoint the agent's address, as `addressOf` returns it
  */
@@ -43,8 +42,8 @@ export function workAt(push: Push, endpoint: string, assignment: Assignment, lea
 }
 
 /**
- * Invokes a capability (NEKTE 2) within the task's budget. The full level is requested, because shorter levels may not
- * fit the capability's schema.
+ * Invokes a capability (NEKTE 2) within the task's budget. Requests the full level, because shorter levels may not fit
+ * the capability's schema.
  */
 async function invoke(at: AtPeer): Promise<WorkResult> {
   const { push, assignment, lease, context } = at;
@@ -58,14 +57,14 @@ async function invoke(at: AtPeer): Promise<WorkResult> {
     budget: budgetOf({ maxTokens, detailLevel: "full" }),
   });
   const { output, tokensUsed } = await reach(push, signal, () => invokeVersion(at, request));
-  // Throws if the output is no valid JSON value, before the output is used.
+  // Throws if the output is no valid JSON value.
   fromJson(ValueSchema, output);
   return { output, tokensUsed };
 }
 
 /**
- * Invokes exactly the task's version of the capability. If the endpoint uses a longer hash of the same version, the
- * call is repeated with that hash.
+ * Invokes the task's version of the capability. If the endpoint has a longer hash of the same version, repeats the call
+ * with that hash.
  */
 async function invokeVersion(
   { peer, context }: AtPeer,

@@ -23,8 +23,8 @@ import {
 const TIMED_OUT = reasonName(ErrorReason.TASK_TIMEOUT);
 
 /**
- * Stores tasks at endpoints, so that the platform resumes them after a restart, and cancels them with their tasks here.
- * Each row is written in the transaction of the change that causes it.
+ * Stores which tasks are at endpoints. The platform can therefore resume them after a restart, and cancel them when
+ * their tasks end here. Each change of a row is in the transaction that causes it.
  */
 export class Remotes {
   readonly #engine: TaskEngine;
@@ -38,12 +38,12 @@ export class Remotes {
     engine.observe((tx, change) => this.#follow(tx, change));
   }
 
-  /** Registers a listener that is called when a task must be cancelled at its endpoint. */
+  /** Sets the listener for new cancellations that the platform must send to an endpoint. */
   onOwed(listener: () => void): void {
     this.#onOwed = listener;
   }
 
-  /** Registers a listener that is called when a task at an endpoint has ended. */
+  /** Sets the listener for tasks whose result has arrived from an endpoint. */
   onEnd(listener: (taskId: string) => void): void {
     this.#onEnd = listener;
   }
@@ -53,7 +53,7 @@ export class Remotes {
   }
 
   /**
-   * Stores a task at an endpoint before the call to the endpoint.
+   * Stores the row of a task before the first call to its endpoint.
    *
    * @throws DeputeError LEASE_LOST
    */
@@ -66,7 +66,7 @@ export class Remotes {
     });
   }
 
-  /** Records the last relayed event of a task at an endpoint. */
+  /** Stores the id of the last relayed event of a task at an endpoint. */
   async note({ remoteId }: Remote, lastEventId: string): Promise<void> {
     await this.#engine.store.write((tx) => noteEvent(tx, remoteId, lastEventId));
   }
@@ -76,12 +76,12 @@ export class Remotes {
     await this.#engine.store.write((tx) => putPeerState(tx, remoteId, peerState));
   }
 
-  /** Deletes a task that has ended at the endpoint or is unknown there. */
+  /** Deletes the row of a task that has ended at the endpoint, or that the endpoint does not know. */
   async forget({ remoteId }: Remote): Promise<void> {
     await this.#engine.store.write((tx) => deleteRemote(tx, remoteId));
   }
 
-  /** Cancels a task at its endpoint only. The task on the platform continues. */
+  /** Cancels a task at its endpoint. The task on the platform continues. */
   async callOff({ taskId }: Remote, reason: string): Promise<void> {
     await this.#engine.store.write((tx) => this.#owe(tx, taskId, reason, this.#clock.now()));
   }
@@ -95,8 +95,8 @@ export class Remotes {
   }
 
   /**
-   * Follows a change of a task. If the result has arrived, deletes the row of the task at the endpoint. If the task
-   * ends without a result, or the attempt times out, the platform cancels the task at the endpoint.
+   * Follows a change of a task. When the result arrives, deletes the row of the task at the endpoint. When the task
+   * ends without a result, or the attempt times out, records a cancellation.
    */
   async #follow(tx: WriteTx, { after, events }: TaskChange): Promise<void> {
     const { id, status, failure } = after.task;
@@ -106,7 +106,7 @@ export class Remotes {
     } else if (isTerminal(status)) {
       await this.#owe(tx, id, failure?.message || failure?.reason || "", this.#clock.now());
     } else if (events.some(isTimedOutAttempt)) {
-      // The next attempt must begin anew at the endpoint, so the platform cancels the present task there.
+      // The next attempt begins anew at the endpoint, so the platform cancels the present one there.
       await this.#owe(tx, id, "the attempt took too long", this.#clock.now());
     }
   }

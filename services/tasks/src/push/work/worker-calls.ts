@@ -5,7 +5,7 @@ import { ErrorReason, reasonName } from "@depute/core";
 import { fromConnectError } from "@depute/service";
 import type { TaskEngine } from "../../core/index.ts";
 
-/** Refusals of a result that a retry of the same call would get again. */
+/** Errors that a repeated report of the same result would get again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.OUTPUT_SCHEMA_VIOLATION,
   ErrorReason.LIMIT_EXCEEDED,
@@ -13,8 +13,8 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * WorkerService inside this process, for any agent. The handlers are those of external workers, so leases and epochs
- * apply.
+ * Returns a client of WorkerService inside this process, for any agent. Its handlers are those of other workers, so
+ * leases and epochs apply.
  */
 export function ownWorkerCalls({ calls }: TaskEngine["workers"]): Client<typeof WorkerService> {
   return {
@@ -29,7 +29,7 @@ async function unlessTaken<T>(call: Promise<T>): Promise<T> {
     return await call;
   } catch (thrown) {
     const { reason, message, metadata } = fromConnectError(thrown);
-    // A quota says when to call again, so a retry may succeed.
+    // An error with `retry_after_ms` comes from a quota, so a retry may succeed.
     if (!FINAL.has(reason) || metadata.retry_after_ms !== undefined) throw thrown;
     throw new WorkFailure(reasonName(reason), message, false);
   }

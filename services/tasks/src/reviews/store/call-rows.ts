@@ -5,13 +5,16 @@ export interface ReviewCall {
   readonly method: "create" | "answer" | "withdraw";
   readonly reviewId: string;
   readonly taskId: string;
-  /** The number of the answered inquiry; 0 for the other methods. */
+  /** The number of the question that the call answers; 0 for the other methods. */
   readonly number: number;
   readonly answer: string;
   readonly answeredBy: string;
 }
 
-/** An outbox row: a pending call to the verifier, and its position. Calls are made in this order. */
+/**
+ * An outbox row: a pending call to the verifier, and its position. The outbox makes calls in the order of their
+ * positions.
+ */
 export interface ReviewCallRow extends ReviewCall {
   readonly place: number;
 }
@@ -26,7 +29,7 @@ const ROW = row({
   answeredBy: text,
 });
 
-/** Adds a call after those that are already pending. */
+/** Adds a call after all pending calls. */
 export async function insertCall(
   tx: WriteTx,
   {
@@ -45,7 +48,7 @@ export async function insertCall(
   );
 }
 
-/** Up to `limit` pending calls, the oldest first. */
+/** Returns up to `limit` pending calls, the oldest first. */
 export function firstCalls(tx: ReadTx, limit: number): Promise<ReviewCallRow[]> {
   return tx.all(
     ROW,

@@ -1,9 +1,8 @@
 import type { Migration } from "@depute/store";
 
 /**
- * Held results under review, and an outbox of calls to the verifier. This service chooses `review_id`, so
- * that the id exists before the verifier responds. `task_review_inquiries` records the questions that were
- * delivered to the result's author.
+ * Held results under review, and an outbox of calls to the verifier. This service chooses `review_id`, so the id exists
+ * before the verifier responds. `task_review_inquiries` records the questions that the result's author has received.
  */
 const REVIEWS = `
 CREATE TABLE task_reviews (
@@ -31,7 +30,7 @@ CREATE TABLE task_review_calls (
 );
 `;
 
-// A call about a review is in progress at a replica until this time, epoch milliseconds.
+// The time until which a replica's call about the review may be in progress, epoch milliseconds.
 const CALLS = `
 ALTER TABLE task_reviews ADD COLUMN calling_ms BIGINT NOT NULL DEFAULT 0;
 `;

@@ -1,13 +1,13 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** This service's record of the review of a held result. The verifier service stores the review itself. */
+/** The tasks service's record of the review of a held result. The verifier service stores the review. */
 export interface HeldReview {
-  /** The id of the review, a UUID that this service chose. The verifier uses the same id. */
+  /** The id of the review, a UUID that the tasks service chose. The verifier has the same id. */
   readonly reviewId: string;
   readonly taskId: string;
-  /** How long the verifier waits for a decision, milliseconds. */
+  /** Milliseconds for which the verifier waits for a decision. */
   readonly timeoutMs: number;
-  /** 1 after the verifier reported the escalation. */
+  /** 1 after the verifier has reported the escalation; otherwise 0. */
   readonly escalated: number;
 }
 
@@ -27,19 +27,22 @@ export async function insertReview(
   ]);
 }
 
-/** Returns the review of the result that is held for a task; undefined for none. */
+/** Returns the review of a task's held result; undefined for none. */
 export function reviewOfTask(tx: ReadTx, taskId: string): Promise<HeldReview | undefined> {
   return tx.get(ROW, `SELECT ${COLUMNS} FROM task_reviews WHERE task_id = ?`, [taskId]);
 }
 
-/** Finds a review by its id; undefined once its result is no longer held. */
+/** Returns a review by its id; undefined after the review's end. */
 export function readReview(tx: ReadTx, reviewId: string): Promise<HeldReview | undefined> {
   return tx.get(ROW, `SELECT ${COLUMNS} FROM task_reviews WHERE review_id = ?`, [reviewId]);
 }
 
 const CALLING_ROW = row({ calling_ms: integer });
 
-/** Returns the time until which a replica calls the verifier about a task's review; 0 for no call. */
+/**
+ * Returns the time until which a replica's call about a task's review may be in progress, in epoch milliseconds; 0 for
+ * no call.
+ */
 export async function callingUntil(tx: ReadTx, taskId: string): Promise<number> {
   const found = await tx.get(CALLING_ROW, "SELECT calling_ms FROM task_reviews WHERE task_id = ?", [taskId]);
   return found?.calling_ms ?? 0;
@@ -62,7 +65,7 @@ export async function deleteReview(tx: WriteTx, reviewId: string): Promise<void>
 }
 
 /**
- * Records that a question was delivered to the result's author.
+ * Records that the result's author has received a question.
  *
  * @returns false if it was recorded before
  */
@@ -75,7 +78,7 @@ export async function noteInquiry(tx: WriteTx, reviewId: string, number: number)
 }
 
 /**
- * Records that every question of a review is answered.
+ * Records an answer to every open question of a review.
  *
  * @returns the numbers of the questions that had no answer before
  */

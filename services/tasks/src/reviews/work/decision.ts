@@ -11,7 +11,7 @@ const VERDICTS: Partial<Record<ReviewState, ReviewVerdict>> = {
   [ReviewState.REJECTED]: ReviewVerdict.REJECTED,
 };
 
-/** The decision that ended a review; undefined while the review waits. */
+/** Returns the decision that ended a review; undefined while the review waits. */
 export function decisionOf({ state, reason }: Pick<Review, "state" | "reason">): Decision | undefined {
   if (state === ReviewState.PENDING) return undefined;
   const verdict = VERDICTS[state];
@@ -21,10 +21,7 @@ export function decisionOf({ state, reason }: Pick<Review, "state" | "reason">):
   );
 }
 
-/**
- * Returns the decision for a review that ended without a reviewer's decision. The decision's verdict is
- * UNSPECIFIED.
- */
+/** Returns the decision for a review that ended without a reviewer's decision. Its verdict is UNSPECIFIED. */
 export function undecided(comment: string): Decision {
   return { verdict: ReviewVerdict.UNSPECIFIED, comment };
 }

@@ -47,7 +47,7 @@ export interface OversightOptions {
   /** Whether other replicas call the verifier about the same reviews. */
   readonly isShared: boolean;
   readonly reviews: Client<typeof ReviewService>;
-  /** How long the verifier waits for a decision, milliseconds. */
+  /** Milliseconds for which the verifier waits for a decision. */
   readonly timeoutMs: number;
   /** Principals that may also decide after half of the timeout. */
   readonly escalation: readonly string[];
@@ -65,9 +65,9 @@ export const FOLLOWED: ReadonlySet<TaskEventName> = new Set([
 ]);
 
 /**
- * Connects a held result to its review at the verifier service, which owns the review's times, questions,
- * reviewers and decision. The transaction that holds the result also writes the request for the review to an
- * outbox. The end of the review changes the task exactly once.
+ * Connects a held result to its review at the verifier service, which determines the times, questions, reviewers and
+ * decision. The transaction that holds the result also writes the request for the review to an outbox. The end of the
+ * review changes the task exactly once.
  */
 export class Oversight implements ResultReviews {
   readonly #options: OversightOptions;
@@ -90,7 +90,7 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Observes tasks: requests a review when a result is held, and withdraws the review when the task leaves review
+   * Observes tasks. Requests a review when a task gets a held result. Withdraws the review when the task leaves review
    * without a decision.
    */
   async observe(tx: WriteTx, { before, after, events }: TaskChange): Promise<void> {
@@ -101,8 +101,7 @@ export class Oversight implements ResultReviews {
       await insertReview(tx, { reviewId, taskId, timeoutMs: this.#timeoutMs(after) });
       await this.#owe(tx, { method: "create", reviewId, taskId });
     } else if (before?.task.status === TaskStatus.IN_REVIEW) {
-      // A missing row means that a decision ended the review, because `deciding` deletes the row before the task
-      // changes.
+      // A missing row means that a decision ended the review: `deciding` deletes the row before the task changes.
       const review = await reviewOfTask(tx, taskId);
       if (review === undefined) return;
       await deleteReview(tx, review.reviewId);
@@ -162,7 +161,7 @@ export class Oversight implements ResultReviews {
     });
   }
 
-  /** Records that the caller itself delivers a question to the result's author. */
+  /** Records that the caller delivers a question to the result's author. */
   async noteInquiry(tx: WriteTx, taskId: string, number: number): Promise<void> {
     const review = await reviewOfTask(tx, taskId);
     if (review !== undefined) await noteInquiry(tx, review.reviewId, number);
@@ -179,7 +178,7 @@ export class Oversight implements ResultReviews {
     }
   }
 
-  /** Ends the review of a held result, before the decision moves the task on. */
+  /** Ends the review of a held result before the decision changes the task. */
   async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {
     const review = await reviewOfTask(tx, record.task.id);
     if (review !== undefined) await deleteReview(tx, review.reviewId);
@@ -187,8 +186,8 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Requests a review at the verifier service. A repeated request returns the same review. Nothing happens if the
-   * result is no longer held.
+   * Requests a review at the verifier service. A repeated request returns the same review. Does nothing if the result
+   * is no longer held.
    */
   async create(reviewId: string, options: CallOptions): Promise<void> {
     const { engine, reviews, escalation } = this.#options;
@@ -204,10 +203,7 @@ export class Oversight implements ResultReviews {
     await reviews.createReview(asked, optionsForOwner(options, task));
   }
 
-  /**
-   * Fails a task in review. The verifier service refused the task's review with an error that a retry would get
-   * again.
-   */
+  /** Fails a task in review. The verifier service has refused the review with an error that a retry would get again. */
   async giveUp(reviewId: string, why: string): Promise<void> {
     const { engine } = this.#options;
     await engine.store.write(async (tx) => {
@@ -217,9 +213,9 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Applies a change of a review: new questions, the escalation, or the end of the review.
+   * Applies a change of a review: new questions, the escalation, or the end.
    *
-   * @param within a function whose writes join the same transaction
+   * @param within a function that writes in the same transaction
    */
   async apply(changed: Review, within: (tx: WriteTx) => Promise<void>): Promise<void> {
     // Waits for calls in progress about this task, because such a call applies its own decision.
@@ -257,8 +253,8 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Makes a call about a task that changes the task itself. The replica that follows the reviews waits for the call, so
-   * that it does not apply the decision first.
+   * Makes a call about a task that changes the task. The replica that follows the reviews waits for this call, so that
+   * it does not apply the decision first.
    */
   async #calls<T>(taskId: string, work: () => Promise<T>): Promise<T> {
     const { engine, clock, isShared } = this.#options;
@@ -308,10 +304,7 @@ export class Oversight implements ResultReviews {
     }
   }
 
-  /**
-   * Returns how long the verifier waits for a decision. The wait is at most the time until the task's own
-   * deadline.
-   */
+  /** Returns the milliseconds for which the verifier waits for a decision: at most until the task's deadline. */
   #timeoutMs({ task }: TaskRecord): number {
     const { timeoutMs, clock } = this.#options;
     if (task.expireTime === undefined) return timeoutMs;

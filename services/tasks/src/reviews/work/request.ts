@@ -8,10 +8,7 @@ import { LOCAL_PRINCIPAL } from "@depute/service";
 import { checkValue, MAX_VALUE_BYTES, type TaskRecord } from "../../core/index.ts";
 import type { HeldReview } from "../store/review-rows.ts";
 
-/**
- * Maximum size of a result that a review contains, in bytes of JSON. A reviewer reads a larger result with
- * GetTask.
- */
+/** Maximum size of a result inside a review, in bytes of JSON. A reviewer reads a larger result with GetTask. */
 const MAX_CONTENT_BYTES = MAX_VALUE_BYTES / 4;
 
 /** Maximum length of a reason, a question or an answer in a review, in characters. */
@@ -21,7 +18,7 @@ const MAX_WORDS = 4000;
  * Returns the request for the review of a held result. Equal arguments give an equal request, because the verifier
  * refuses a different request with the same id.
  *
- * @param escalation principals that may decide after the escalation
+ * @param escalation principals that may decide after half of the timeout
  */
 export function requestOf(
   { reviewId, taskId, timeoutMs }: HeldReview,
@@ -46,7 +43,7 @@ export function requestOf(
   };
 }
 
-/** Returns a text in the length that a review accepts: not empty, and cut to the maximum. */
+/** Returns a text that a review accepts: not empty, and cut to the maximum length. */
 export function shortened(text: string): string {
   const words = text.trim() === "" ? "(nothing was said)" : text;
   return Array.from(words).slice(0, MAX_WORDS).join("");

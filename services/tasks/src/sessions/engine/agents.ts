@@ -6,7 +6,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
 import { fromConnectError } from "@depute/service";
 
-/** The facts about a registered agent that the rules of a session use. */
+/** The facts about a registered agent for the rules of a session. */
 export interface KnownAgent extends AgentFacts {
   /** The agent's URI. */
   readonly agentId: string;
@@ -19,8 +19,8 @@ export interface KnownAgent extends AgentFacts {
 }
 
 /**
- * Finds agents by the URIs on their cards. The signing key on the card signs the agent's messages, and is the agent's
- * principal in sessions. Proofs use the card's proof key, or the signing key if there is none.
+ * Finds agents by the URIs on their cards. A card's signing key signs the agent's messages, and is the agent's
+ * principal in sessions. A card's proof key signs proofs; without one, the signing key does.
  */
 export class Agents {
   readonly #agents: Client<typeof AgentService>;
@@ -59,7 +59,7 @@ export class Agents {
   }
 }
 
-/** Rounds a score to one decimal, the form that messages use. */
+/** Rounds a score to one decimal, as messages state scores. */
 function stated(score: number): number {
   return Math.round(score * 10) / 10;
 }

@@ -40,10 +40,10 @@ import type { KnownAgent } from "./agents.ts";
 import { type KnownSession, KnownSessions } from "./known.ts";
 import { RecentMessages } from "./recent.ts";
 
-/** Bus topic that wakes the watchers of a session. The key is the session's id. */
+/** The bus topic that wakes the watchers of a session. The key is the session's id. */
 export const SESSION_TOPIC = "sessions";
 
-/** Maximum number of messages that one read for a transcript returns. */
+/** Maximum number of messages in one read for a transcript. */
 const EXPORT_BATCH = 500;
 
 export interface AppendedMessage {
@@ -85,11 +85,11 @@ export class SessionEngine {
   }
 
   /**
-   * Finds a session in its current state. Passed deadlines are applied to the result, even if their effects are not
-   * stored yet.
+   * Finds a session in its current state. Applies passed deadlines to the result, even if their effects are not stored
+   * yet.
    */
   async find(sessionId: string): Promise<KnownSession | undefined> {
-    // Another replica may have appended a message since then.
+    // With replicas, another replica may have appended a message after this process cached the session.
     const knownSession = this.#isShared ? undefined : this.#sessions.get(sessionId);
     if (knownSession !== undefined)
       return { ...knownSession, session: advance(knownSession.session, this.clock.now()) };
@@ -101,7 +101,7 @@ export class SessionEngine {
     });
   }
 
-  /** Creates a session by its first message. */
+  /** Creates a session with its first message. */
   async create(
     invitation: Envelope,
     agents: readonly KnownAgent[],
@@ -122,8 +122,7 @@ export class SessionEngine {
   }
 
   /**
-   * Appends a message. The store decides the order: of two messages that name the same previous message, the second is
-   * refused.
+   * Appends a message. Of two messages that name the same previous message, the store accepts the first.
    *
    * @throws DeputeError the errors of `refused`; SESSION_NOT_FOUND
    */
@@ -154,14 +153,14 @@ export class SessionEngine {
           nowMs,
           engine: nativeEngine,
           agent: (agentId) => agents.find((agent) => agent.agentId === agentId),
-          // The check for repeated messages has already shown that no message has this id.
+          // The check for repeated messages has already found no message with this id.
           hasMessage: () => false,
           strictIds: this.#strictIds,
           ...(proof === undefined ? {} : { proof }),
         });
         if (!result.ok) throw refused(result.refusal, result.session);
         const { session, ordinal, proven } = result;
-        // The message's transaction marks the proof as used. So the proof of a refused message stays usable.
+        // This transaction marks the proof as used, so the proof of a refused message stays usable.
         if (proven !== undefined && !(await takeProof(tx, proven))) throw replayed(before);
         const row = { ordinal, receiveMs: nowMs, state: session.state, envelope };
         const bytes = await insertMessage(tx, sessionId, row);
@@ -186,9 +185,9 @@ export class SessionEngine {
   }
 
   /**
-   * Returns the first response to a repeated message, if the message is still the sender's latest. A sender that
-   * has sent a later message already received the response, so an older repetition is refused. A different
-   * message with the same id is refused too.
+   * Returns the first response to a repeated message, if the message is still the sender's latest. A sender that has
+   * sent a later message has the response, so the engine refuses an older repetition. It also refuses a different
+   * message with the same id.
    *
    * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message
    */
@@ -268,9 +267,9 @@ export class SessionEngine {
   }
 
   /**
-   * Deletes the records of used proofs that have expired, because a proof is refused after its expiry anyway.
+   * Deletes the records of expired proofs, because the service refuses an expired proof anyway.
    *
-   * @returns whether more proofs may be expired
+   * @returns whether more expired proofs may exist
    */
   async forgetProofs(limit: number): Promise<boolean> {
     const nowMs = this.clock.now();
@@ -281,10 +280,7 @@ export class SessionEngine {
     return this.store.read(earliestSessionDeadline);
   }
 
-  /**
-   * Registers a listener. The engine calls it when delegations have changed, so that the listener updates their
-   * tasks.
-   */
+  /** Sets the listener for changed delegations. The listener then updates their tasks. */
   onWork(listener: () => void): void {
     this.#onWork = listener;
   }
@@ -294,7 +290,7 @@ export class SessionEngine {
     this.#bus.publish(SESSION_TOPIC, sessionId);
   }
 
-  /** Records which delegations a session's change affects, in the transaction of that change. */
+  /** Records the delegations that a change of a session affects, in the transaction of that change. */
   async #noteWork(tx: WriteTx, before: Session, after: Session, nowMs: number): Promise<void> {
     const changed = changedWork(before, after);
     for (const { delegationId, state } of changed) {
@@ -334,7 +330,7 @@ interface Offer {
   readonly proof: ProofRules | undefined;
 }
 
-/** The end of a session by a deadline. No message caused it. */
+/** The end of a session by a deadline, without a message. */
 export interface Ending {
   /** The position of the end: one after the last message. */
   readonly ordinal: number;

@@ -11,14 +11,14 @@ export interface KnownSession {
   readonly registryIds: ReadonlyMap<string, string>;
 }
 
-/** Maximum cached sessions (MAX_SESSIONS). A session with more than MAX_OBJECTS objects is not cached. */
+/** Maximum number of cached sessions (MAX_SESSIONS), and of objects in a cached session (MAX_OBJECTS). */
 const MAX_SESSIONS = 1000;
 const MAX_OBJECTS = 64;
 
 /**
- * Caches the sessions to which this process has appended messages. A message is committed before its session is cached.
- * Without replicas, only this process writes to the store, so the cache is current. With replicas, the service does not
- * read the cache. Unlike a read of the store, a read of the cache does not wait for other transactions.
+ * Caches the sessions to which this process has appended messages, after the commit. Without replicas, only this
+ * process writes to the store, so the cache is current. With replicas, the engine does not read the cache. Unlike a
+ * read of the store, a read of the cache does not wait for other transactions.
  */
 export class KnownSessions {
   readonly #sessions = new Map<string, KnownSession>();
@@ -28,9 +28,9 @@ export class KnownSessions {
   }
 
   /**
-   * Caches a committed session. Calls must be in the order of the commits.
+   * Caches a committed session. Call this method in the order of the commits.
    *
-   * @param parties the participants, given if one joined; if absent, a session that is not cached stays uncached
+   * @param parties the participants, given if one joined; if absent, the method only updates a cached session
    */
   note(session: Session, parties?: Omit<KnownSession, "session">): void {
     const { sessionId } = session;

@@ -20,12 +20,12 @@ const RESULTS: Readonly<Record<Outcome["result"], SessionResult>> = {
 };
 
 /**
- * The severity of a breach. A breach is an obligation that is overdue, or whose fulfilment the counterparty
- * refused. The platform does not know the real damage, so the severity is fixed.
+ * The severity of a breach: an overdue obligation, or a fulfilment that the counterparty refused. The severity is
+ * fixed, because the platform does not know the damage.
  */
 const BREACH_SEVERITY = DISPUTE_SEVERITY["fulfillment-mismatch"];
 
-/** Refusals that a retry would get again. */
+/** Errors that a repeated report would get again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.INVALID_REQUEST,
   ErrorReason.AGENT_NOT_FOUND,
@@ -35,8 +35,8 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns the evidence about the participants of an ended session, for the registry. Each rating comes after
- * the outcome that the rating is about.
+ * Returns the evidence about the participants of an ended session, for the registry. Each rating follows the outcome to
+ * which it belongs.
  *
  * @param ids the participants' ids in the registry, by URI
  */
@@ -68,8 +68,8 @@ export function evidenceOfSession(session: Session, ids: ReadonlyMap<string, str
 }
 
 /**
- * Reports outcomes of sessions to the registry. Evidence ids are derived from the content, so a repeated report counts
- * once.
+ * Reports outcomes of sessions to the registry. Evidence ids derive from the session and the index, so a repeated
+ * report counts once.
  */
 export class OutcomeReporter {
   readonly #trust: Client<typeof TrustService>;
@@ -78,14 +78,18 @@ export class OutcomeReporter {
     this.#trust = createClient(TrustService, registry);
   }
 
-  /** @throws DeputeError if the registry does not answer; the caller must then repeat the report */
+  /**
+   * Reports the outcomes of one session.
+   *
+   * @throws DeputeError if the registry does not answer; the caller must then repeat the report
+   */
   async report(session: Session, ids: ReadonlyMap<string, string>): Promise<void> {
     for (const [index, evidence] of evidenceOfSession(session, ids).entries()) {
       const digest = sha256Hex(`${session.sessionId}/${index}`);
       const request = { evidenceId: `asp_${digest}`, evidence };
       await this.#trust.recordEvidence(request, { headers: ownHeaders("") }).catch((thrown: unknown) => {
         const refusal = fromConnectError(thrown);
-        // A final refusal drops the evidence, for example if the rated agent is unknown.
+        // A final error drops the evidence, for example if the rated agent is unknown.
         if (!FINAL.has(refusal.reason)) throw refusal;
       });
     }

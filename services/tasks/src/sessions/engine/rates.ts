@@ -5,17 +5,17 @@ import { type Bucket, MINUTE_MS, takeMessage } from "../rules/rate.ts";
 import { readBucket, writeBucket } from "../store/rate-rows.ts";
 
 /**
- * Maximum number of agents in the rate limiter. The limiter first drops the agent whose last message is oldest.
- * A dropped agent starts again with a full allowance.
+ * Maximum number of agents in memory. The limiter first drops the agent whose last message is oldest. A dropped agent
+ * starts again with a full allowance.
  */
 const MAX_AGENTS = 10_000;
 /** Number of trust levels, which begin at 0. (ASP concepts "Trust levels") */
 const LEVELS = 5;
 
 /**
- * Limits each agent's rate of messages by its trust level, over all sessions of an agent. (ASP specification "Security"
- * requires limits by level. ASP publishes no numbers, so the rates are a setting.) The allowances are in memory. For a
- * service with replicas they are in the store, so that all replicas together allow the rate.
+ * Limits each agent's rate of messages by its trust level, over all sessions of the agent. (ASP specification
+ * "Security" requires limits by level. ASP publishes no numbers, so the rates are a setting.) The allowances are in
+ * memory. With replicas they are in the store, so the limit applies to all replicas together.
  */
 export class MessageRates {
   readonly #perMinute: readonly number[];
@@ -76,7 +76,7 @@ export class MessageRates {
 }
 
 /**
- * Reads the rates from the setting.
+ * Parses the rates of the setting.
  *
  * @throws SettingsError
  */

@@ -1,15 +1,16 @@
 import type { MessageRow } from "../store/session-rows.ts";
 
 /**
- * Maximum number of sessions with cached messages, of cached messages in a session, and of bytes in a cached message.
+ * Limits of the cache: sessions (MAX_SESSIONS), messages of a session (MAX_MESSAGES), and bytes of a message
+ * (MAX_BYTES).
  */
 const MAX_SESSIONS = 256;
 const MAX_MESSAGES = 16;
 const MAX_BYTES = 16_384;
 
 /**
- * Caches the latest messages of sessions to which this process appended, so that watchers need no reads of the store.
- * Messages never change, so a cached message is never stale.
+ * Caches the latest messages of sessions to which this process appended, so that watchers read the store less. Messages
+ * never change, so a cached message is never stale.
  */
 export class RecentMessages {
   readonly #sessions = new Map<string, MessageRow[]>();
@@ -27,7 +28,7 @@ export class RecentMessages {
     }
   }
 
-  /** Returns the messages after a position; undefined if the next message is not cached. */
+  /** Returns the messages after a position; undefined if the cache does not have the next message. */
   after(sessionId: string, ordinal: number, limit: number): MessageRow[] | undefined {
     const rows = this.#sessions.get(sessionId) ?? [];
     const from = rows.findIndex((row) => row.ordinal === ordinal + 1);

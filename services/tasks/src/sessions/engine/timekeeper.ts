@@ -27,7 +27,7 @@ export interface TimekeeperOptions {
   readonly reporter: OutcomeReporter;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The lease of this work. Its holder polls for the deadlines that other replicas set. */
+  /** The lease of this work. Only its holder polls for the deadlines that other replicas set. */
   readonly lease?: WorkLease | undefined;
 }
 
@@ -68,9 +68,7 @@ export class SessionTimekeeper extends DeadlineLoop {
     this.#forgottenMs = nowMs;
   }
 
-  /**
-   * Reports outcomes to the registry. At the first failed report the run ends, and the next run repeats that report.
-   */
+  /** Reports outcomes to the registry. Stops at the first failed report, which the next run repeats. */
   async #report(signal: AbortSignal): Promise<void> {
     const { store } = this.#engine;
     for (const session of await store.read((tx) => sessionsToReport(tx, REPORTS))) {

@@ -18,8 +18,8 @@ export interface Candidate extends ProofHolder {
 }
 
 /**
- * Identifies callers through the tokens service. An ES256 proof has no principal, because its key may be on an
- * agent's card (ASP "Agent registry"). So the keys on the candidates' cards verify such a proof.
+ * Identifies callers through the tokens service. An ES256 proof names no principal, because its key may be on an
+ * agent's card (ASP "Agent registry"). So this class verifies such a proof with the keys on the candidates' cards.
  */
 export class Callers {
   readonly #authority: Authority;
@@ -33,7 +33,7 @@ export class Callers {
   /**
    * Identifies the caller of an RPC.
    *
-   * @param candidates the agents whose keys are checked; used only for an ES256 proof, or for a message without
+   * @param candidates the agents that may be the caller; read only for an ES256 proof, or for a message without
    * credentials
    * @param message identifies the caller by its proof and signature, if credentials are required and absent
    * @throws DeputeError as Authority.identify
@@ -56,8 +56,8 @@ export class Callers {
     for (const candidate of await candidates()) {
       const verdict = verifyDpopProof(nativeEngine, proof, candidate, rules, this.#engine.clock.now());
       if (!verdict.ok) {
-        // If a candidate's key matches but another claim is wrong, the denial names that claim. The claim tells
-        // the caller more than another candidate's key mismatch.
+        // If a candidate's key matches and another claim is wrong, the denial names that claim. It helps the caller
+        // more than another candidate's key mismatch.
         const { claim = "" } = verdict.refusal;
         if (claim !== "" && claim !== "jwk") detail = claim;
         continue;
@@ -72,8 +72,8 @@ export class Callers {
   }
 
   /**
-   * Identifies the sender of a message by its proof and signature. This method does not mark the proof as used.
-   * The session engine checks proof and signature again, and marks the proof in the transaction of the message.
+   * Identifies the sender of a message by its proof and signature. Does not mark the proof as used: the session engine
+   * does so in the message's transaction, after it has checked both again.
    *
    * @throws DeputeError UNAUTHENTICATED
    */
@@ -96,8 +96,8 @@ export class Callers {
   }
 
   /**
-   * Returns the rules for the proof in a message; undefined if the caller sent a proof outside the message, which is
-   * checked instead. The proof must name the URL of the call, or the path of the RPC on any wire.
+   * Returns the rules for the proof in a message. Undefined if the caller sent a proof outside the message, which then
+   * counts instead. The proof must name the URL of the call, or the path of the RPC on any wire.
    */
   messageProof(context: HandlerContext): ProofRules | undefined {
     const { kind, proof, htm, htu } = callerOf(context);

@@ -20,8 +20,8 @@ import { filedDisputes, insertDispute } from "../store/dispute-rows.ts";
 import { readMessages } from "../store/session-rows.ts";
 
 /**
- * Returns the disputes of a session, each with the terms to which the parties agreed. Disputes that follow from the
- * session's messages come first. Disputes that parties filed come next.
+ * Returns the disputes of a session, each with the terms of the disputed agreement. Disputes that follow from the
+ * session's messages come before filed disputes.
  */
 export async function readDisputes(store: Store, session: Session): Promise<Dispute[]> {
   return store.read(async (tx) => [
@@ -31,8 +31,7 @@ export async function readDisputes(store: Store, session: Session): Promise<Disp
 }
 
 async function derivedDisputes(tx: ReadTx, session: Session): Promise<Dispute[]> {
-  // Derives the disputes from the session's state first, because most sessions have none and reading all messages is
-  // costly.
+  // Derives the disputes from the session's state first. Most sessions have none, and a read of all messages is costly.
   const disputed = new Set(disputesOf(nativeEngine, session).map(({ commitmentId }) => commitmentId));
   if (disputed.size === 0) return [];
   const messages = new Map<number, Envelope>();
@@ -45,7 +44,7 @@ async function derivedDisputes(tx: ReadTx, session: Session): Promise<Dispute[]>
 }
 
 /**
- * Files a dispute. A repeated call returns the dispute that was filed first.
+ * Files a dispute. A repeated call returns the stored dispute.
  *
  * @param session the session as the caller sees it
  * @throws DeputeError for a refused dispute

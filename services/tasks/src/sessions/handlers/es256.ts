@@ -1,10 +1,7 @@
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import type { EcKey } from "@depute/asp";
 
-/**
- * Maximum number of cached keys. The cache is worthwhile, because parsing a key costs about as much as a
- * verification.
- */
+/** Maximum number of cached keys. Parsing a key costs about as much as a verification, so the cache saves half. */
 const MAX_KEYS = 1024;
 const keys = new Map<string, KeyObject>();
 

@@ -11,8 +11,7 @@ import { readMessages, readParties, readSession } from "../store/session-rows.ts
 type Place = Pick<EvidencePosition, "sessionId" | "delegationId">;
 
 /**
- * Returns evidence. The caller must be a participant of the evidence's session, or of a session in which the evidence
- * was shown.
+ * Returns evidence. The caller must take part in the session of the evidence, or in one in which it was shown.
  *
  * @throws DeputeError SESSION_DELEGATION_NOT_FOUND
  */

@@ -64,12 +64,12 @@ export interface SessionsContext {
 /** Maximum number of messages that a watcher holds in memory. */
 const WATCH_BATCH = 32;
 
-/** Implements SessionService, the calls of agents in sessions. */
+/** Handles the calls of SessionService, which agents make. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
   const { engine, agents, callers, rates, transcripts, tasks, clock } = sessions;
 
-  /** Finds the agent with a URI as a possible caller, even if other viewers cannot see the agent. */
+  /** Finds the agent with a URI as a possible caller, whatever other viewers may see. */
   const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
     const agent = await agents.find(uri, "", ownOptions(context, clock));
     return agent === undefined ? [] : [agent];
@@ -87,7 +87,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
   const requireVisible = async (sessionId: string, context: HandlerContext): Promise<KnownSession> =>
     visible(sessions, await callers.identify(context, participants(sessionId)), sessionId);
 
-  /** Finds the agents that join a session by a message. Agents that the caller may not see are left out. */
+  /** Finds the agents that join a session by a message. Omits agents that the caller may not see. */
   const newcomers = async (
     uris: readonly string[],
     { principal }: Identity,
@@ -128,8 +128,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
       const coming = await newcomers(target, identity, context);
-      // Checks the delegator's policy. The protocol's rules later refuse an unknown target, and a sender that is no
-      // participant of the session.
+      // Checks the delegator's policy. Later, ASP's rules refuse an unknown target, and a sender outside the session.
       if (body?.case === "delegate" && senderPrincipal !== undefined) {
         for (const { registryId } of coming) {
           const options = ownOptions(context, clock);
@@ -304,8 +303,8 @@ async function* watch(
 }
 
 /**
- * Returns a session in which the caller takes part or to which the caller is invited. An agent that left the session
- * may no longer see it.
+ * Returns a session in which the caller takes part or to which the caller is invited. An agent that left the session no
+ * longer sees it.
  *
  * @throws DeputeError SESSION_NOT_FOUND
  */
@@ -324,8 +323,8 @@ async function visible(
 }
 
 /**
- * Performatives after which the watching agent may have left the session. The service then checks the agent's access
- * again.
+ * Performatives that may end the watching agent's part in the session. After such a message, the service checks the
+ * agent's access again.
  */
 const LEAVING: ReadonlySet<Performative | undefined> = new Set([
   Performative.WITHDRAW,
@@ -333,7 +332,7 @@ const LEAVING: ReadonlySet<Performative | undefined> = new Set([
   Performative.CLOSE,
 ]);
 
-/** Returns the status of a seal. If a message is invalid, the status is unspecified. */
+/** Returns the status of a seal. If a message is invalid, returns UNSPECIFIED. */
 function sealStatus(verdict: TranscriptVerdict): TranscriptSealStatus {
   const { UNSPECIFIED, UNSEALED, SEALED, WRONG } = TranscriptSealStatus;
   if (verdict.ok) return verdict.seal === "sealed" ? SEALED : UNSEALED;

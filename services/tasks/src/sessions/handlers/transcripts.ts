@@ -29,9 +29,9 @@ import type { SessionHead } from "@depute/dct/transparency";
 import { fromConnectError, type KeySource, openSeed } from "@depute/service";
 import type { SessionEngine } from "../engine/engine.ts";
 
-/** Format name in the document that publishes the public keys of the platform's seals. */
+/** The format name in the document with the public keys of the platform's seals. */
 const KEYS_FORMAT = "asp-transcript-keys/0.1";
-/** Number of messages that are hashed or verified before the event loop handles other calls. */
+/** Number of messages to hash or verify before the event loop handles other calls. */
 const BATCH = 50;
 /** Timeout of a call to the transparency log, in milliseconds. */
 const TIMEOUT_MS = 10_000;
@@ -45,10 +45,10 @@ const NO_ANSWER: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Opens the platform's key `session-seal`, and creates the key if it does not exist. The key signs only seals
- * of transcripts.
+ * Opens the platform's key `session-seal`, or creates the key if it does not exist. The key signs only seals of
+ * transcripts.
  *
- * @throws SettingsError if the file's content is no key, or if other users can read the file
+ * @throws SettingsError if `session-seal.key` holds no key, or if other users can read that file
  */
 export async function openSealKey(keys: KeySource): Promise<Keypair> {
   const danger = "whoever reads it can seal transcripts in the platform's name";
@@ -78,8 +78,8 @@ export class Transcripts {
   }
 
   /**
-   * Returns the sealed transcript of a session. First the transparency log records the hash of the transcript's
-   * last message. So every seal contains a proof of that record.
+   * Returns the sealed transcript of a session. Before that, the transparency log records the hash of the last message.
+   * So every seal contains a proof of that record.
    *
    * @throws DeputeError SESSION_NOT_FOUND, DEPENDENCY_UNAVAILABLE (the log does not answer)
    */
@@ -98,7 +98,7 @@ export class Transcripts {
   /**
    * Returns the keys that verify this platform's seals.
    *
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE (the transparency log's key is not available)
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE (the transparency log does not return its key)
    */
   async keys(options: CallOptions): Promise<TranscriptKeys> {
     const { sealKeys, logKeys } = await this.#keys(options);
@@ -110,10 +110,10 @@ export class Transcripts {
   }
 
   /**
-   * Verifies a transcript by the rules of ASP, and verifies its seal.
+   * Verifies a transcript and its seal by the rules of ASP.
    *
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE, for a sealed transcript when the transparency log's key is not
-   * available
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE, for a sealed transcript when the transparency log does not return its
+   * key
    */
   async verify(transcript: Transcript, options: CallOptions): Promise<TranscriptVerdict> {
     const platform = transcript.seal === undefined ? undefined : await this.#keys(options);
@@ -155,7 +155,7 @@ function proofOf({ entry, hashes, head }: AppendSessionHeadResponse): Transcript
   });
 }
 
-/** Adds a timeout to a call to the transparency log, unless the caller has set one. */
+/** Limits a call to the transparency log to TIMEOUT_MS, unless the caller has set a shorter timeout. */
 function bounded(options: CallOptions): CallOptions {
   const { headers, signal, timeoutMs } = options;
   return {

@@ -1,9 +1,9 @@
-/** Milliseconds in which an agent earns its whole allowance. */
+/** Milliseconds in which an agent earns a full allowance. */
 export const MINUTE_MS = 60_000;
 
 /** The allowance of an agent. */
 export interface Bucket {
-  /** Number of messages that the agent may send immediately. It need not be whole. */
+  /** Number of messages that the agent may send immediately. It may be fractional. */
   readonly remaining: number;
   /** The time of the agent's last message, epoch milliseconds. */
   readonly atMs: number;
@@ -17,8 +17,8 @@ export interface Taken {
 }
 
 /**
- * Counts a message against an agent's rate. An agent may send one minute's messages at once, and then only at the average
- * rate.
+ * Counts a message against an agent's rate. An agent may send `perMinute` messages at once, and then only at the
+ * average rate.
  *
  * @param before the allowance after the last message; undefined for a full allowance
  */

@@ -3,7 +3,7 @@ import { FOUND, integer, type ReadTx, type RowOf, row, text, type WriteTx } from
 
 const POSITION_ROW = row({ report_ms: integer, session_id: text, delegation_id: text });
 
-/** Evidence that consists of two messages, with the position of each message in the session. */
+/** The positions of the two messages that make up one piece of evidence: the request and the report. */
 export interface EvidenceRow extends EvidencePlace {
   readonly askedOrdinal: number;
   readonly reportOrdinal: number;
@@ -19,7 +19,7 @@ const toRow = ({ session_id, delegation_id, asked_ordinal, report_ordinal }: Sto
   reportOrdinal: report_ordinal,
 });
 
-/** Stores a delegate's report as evidence that each participant of the session may show elsewhere. */
+/** Stores a delegate's report as evidence that each participant of the session may show in other sessions. */
 export async function insertEvidence(
   tx: WriteTx,
   { sessionId, parties }: Session,

@@ -1,8 +1,8 @@
 import type { Migration } from "@depute/store";
 
-// `outcome_due` is 1 from the end of a session until the report of its outcome to the registry. `level` is the
-// party's trust level when it joined, and determines the party's message rate. `registry_id` is the party's id
-// in the registry, which differs from its URI.
+// `outcome_due` is 1 from the end of a session until the registry has its outcome. `level` is the party's trust level
+// when it joined, which determines its message rate. `registry_id` is the party's id in the registry, which differs
+// from its URI.
 const SESSIONS = `
 CREATE TABLE sessions (
   session_id TEXT PRIMARY KEY,
@@ -39,7 +39,7 @@ CREATE TABLE session_messages (
 CREATE UNIQUE INDEX session_messages_by_id ON session_messages (session_id, message_id);
 `;
 
-// Used proofs. Each row is kept until the proof expires.
+// Used proofs. A row stays until the proof has expired.
 const PROOFS = `
 CREATE TABLE session_proofs (
   proof_id TEXT PRIMARY KEY,
@@ -60,7 +60,7 @@ CREATE TABLE session_works (
 CREATE INDEX session_works_due ON session_works (session_id, delegation_id) WHERE due > 0;
 `;
 
-// Reports of delegates as evidence, the agents that may show the evidence, and the sessions in which it was shown.
+// Reports of delegates as evidence, the agents that may show it, and the sessions in which it was shown.
 const EVIDENCE = `
 CREATE TABLE session_evidence (
   session_id TEXT NOT NULL,
@@ -86,8 +86,7 @@ CREATE TABLE session_evidence_uses (
 );
 `;
 
-// Disputes that parties filed. Disputes that follow from a session's messages are derived from the session and not
-// stored.
+// Disputes that parties filed. Other disputes follow from a session's messages, so no table stores them.
 const DISPUTES = `
 CREATE TABLE session_disputes (
   session_id TEXT NOT NULL,
@@ -110,7 +109,7 @@ CREATE INDEX session_rates_by_time ON session_rates (at_ms);
 `;
 
 /**
- * The tables of ASP sessions. Sessions have a separate store, so that appending a message does not wait for
+ * The tables of ASP sessions. Sessions have a separate store, so that a new message does not wait for transactions of
  * tasks.
  */
 export const SESSION_MIGRATIONS: readonly Migration[] = [

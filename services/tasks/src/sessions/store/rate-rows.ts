@@ -3,10 +3,10 @@ import type { Bucket } from "../rules/rate.ts";
 
 const BUCKET_ROW = row({ remaining: real, at_ms: integer });
 
-/** Number of unused rows that are deleted with each message. */
+/** Number of rows with a full allowance that each new message deletes. */
 const DELETED_AT_ONCE = 10;
 
-/** Returns the allowance of an agent; undefined for an agent that has not sent a message lately. */
+/** Returns the allowance of an agent; undefined if its row was deleted or never written. */
 export async function readBucket(tx: ReadTx, agentId: string): Promise<Bucket | undefined> {
   const found = await tx.get(BUCKET_ROW, "SELECT remaining, at_ms FROM session_rates WHERE agent_id = ?", [
     agentId,
@@ -15,9 +15,9 @@ export async function readBucket(tx: ReadTx, agentId: string): Promise<Bucket | 
 }
 
 /**
- * Stores the allowance of an agent, and deletes a few that are full again.
+ * Stores the allowance of an agent, and deletes a few rows with a full allowance.
  *
- * @param fullMs the time of the last message of allowances that are full again, epoch milliseconds
+ * @param fullMs allowances whose last message is older than this time are full, epoch milliseconds
  */
 export async function writeBucket(
   tx: WriteTx,

@@ -10,7 +10,7 @@ const FOUND_MESSAGE_ROW = row({ ordinal: integer, hash: text, state: memberOf(Se
 const SESSION_ID_ROW = row({ session_id: text });
 const DEADLINE_MS_ROW = row({ deadline_ms: integer });
 
-/** A party of a session, with the facts about it at the time when it joined. */
+/** A party of a session, with the facts about it when it joined. */
 export interface NewParty {
   readonly agentId: string;
   readonly principal: string;
@@ -27,7 +27,7 @@ export interface MessageRow {
   readonly envelope: Envelope;
 }
 
-/** Reads a stored session. The JSON needs no validation, because only {@link putSession} writes the table. */
+/** Parses a stored session. The JSON needs no validation, because only {@link putSession} writes it. */
 function toSession({ session }: RowOf<typeof SESSION_ROW>): Session {
   return JSON.parse(session);
 }
@@ -38,11 +38,10 @@ export async function readSession(tx: ReadTx, sessionId: string): Promise<Sessio
 }
 
 /**
- * Writes a session.
+ * Writes a session. Does not store a deadline that moved to a later time, because almost every message moves the
+ * silence deadline. So the timekeeper may check a session too early, and then checks it again.
  *
- * @param before the stored session, if a message changed it. A deadline that moved to a later time is not stored,
- * because almost every message moves the silence deadline. So the timekeeper may check a session too early. It then
- * checks the session again later.
+ * @param before the stored session, if a message changed it
  */
 export async function putSession(tx: WriteTx, session: Session, before?: Session): Promise<void> {
   const deadlineMs = nextDeadlineMs(session);
@@ -70,7 +69,7 @@ export async function putSession(tx: WriteTx, session: Session, before?: Session
   );
 }
 
-/** Lists ended sessions whose outcome is not yet reported. */
+/** Returns ended sessions whose outcome the registry does not have yet. */
 export async function sessionsToReport(tx: ReadTx, limit: number): Promise<Session[]> {
   const rows = await tx.all(
     SESSION_ROW,
@@ -84,7 +83,7 @@ export async function markReported(tx: WriteTx, sessionId: string): Promise<void
   await tx.run("UPDATE sessions SET outcome_due = 0 WHERE session_id = ?", [sessionId]);
 }
 
-/** Reads present and past participants by URI: their principals, trust levels, and ids in the registry. */
+/** Reads present and past participants by URI: principals, trust levels, and ids in the registry. */
 export async function readParties(tx: ReadTx, sessionId: string) {
   const rows = await tx.all(
     PARTY_ROW,

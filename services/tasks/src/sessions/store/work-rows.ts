@@ -1,7 +1,7 @@
 import { objectOf, objectsOf, type Session, type WorkState, workOf } from "@depute/asp";
 import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 
-/** A delegation that has changed since its task was last updated. */
+/** A delegation that may have changed since its task was last updated. */
 export interface WorkRow {
   readonly sessionId: string;
   readonly delegationId: string;
@@ -40,7 +40,7 @@ export function changedWork(before: Session, after: Session): ChangedWork[] {
   });
 }
 
-/** Records that a delegation has changed, so that its task must be updated. */
+/** Records that a delegation has changed and its task needs an update. */
 export async function noteWork(tx: WriteTx, sessionId: string, delegationId: string): Promise<void> {
   await tx.run(
     `INSERT INTO session_works (session_id, delegation_id, task_id, due) VALUES (?, ?, '', 1)
@@ -49,7 +49,7 @@ export async function noteWork(tx: WriteTx, sessionId: string, delegationId: str
   );
 }
 
-/** Lists the first delegations whose tasks must be updated. */
+/** Returns the first delegations whose tasks need an update. */
 export async function worksDue(tx: ReadTx, limit: number): Promise<WorkRow[]> {
   const rows = await tx.all(
     ROW,

@@ -27,7 +27,7 @@ import { FakeLog } from "./fake-log.ts";
 
 type Card = MessageInitShape<typeof AgentCardSchema>;
 
-/** An agent with its own key. */
+/** An agent of a test, with its key. */
 export interface Person {
   readonly uri: string;
   readonly seed: Uint8Array;
@@ -53,7 +53,7 @@ const FAST = Array(5).fill("1000000").join(",");
 /** Fields of a message's envelope besides the content. */
 export interface Sent {
   readonly recipient?: string;
-  /** The proof in the message. If absent, the sender's own key signs a new one. */
+  /** The proof in the message; if absent, a new proof by the sender's key. */
   readonly proof?: string;
 }
 
@@ -61,7 +61,7 @@ export interface Sent {
 export class Stage {
   readonly clock = new ManualClock(Date.parse("2026-03-07T15:00:00.000Z"));
   readonly log = new FakeLog(this.clock);
-  /** Agents that are hidden, each with the viewer that cannot see it. */
+  /** Pairs of a hidden agent and the viewer that must not see it. */
   readonly hidden: { agent: string; from: string }[] = [];
   /** URIs of agents whose manifests forbid every delegation. */
   readonly restricted = new Set<string>();
@@ -169,7 +169,7 @@ export class Stage {
     return envelope;
   }
 
-  /** Lets Ann and Ben begin a session and introduce themselves. */
+  /** Lets Ann and Ben begin a session and introduce themselves to each other. */
   async introduced(): Promise<Session> {
     const session = await this.invite();
     await this.say(BEN, "ACCEPT", { referenceId: "inv" }, session);
@@ -228,7 +228,7 @@ export class Stage {
 
 export const INVITATION = { proposalId: "inv", type: "session-invitation", subject: "s" };
 
-/** Returns the reason with which a call is refused, and ASP's own code for it. */
+/** Returns the reason of a refused call. */
 export async function refusal(call: Promise<unknown>): Promise<string> {
   return (await refusalCode(call))[0];
 }

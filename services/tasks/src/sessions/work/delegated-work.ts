@@ -16,7 +16,10 @@ import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
 /** Timeout in milliseconds of a call to the registry. */
 const TIMEOUT_MS = 10_000;
 
-/** Errors that a retry would get again. Then no task is created, and the delegation's watchers get the error. */
+/**
+ * Errors that a retry would get again. After such an error, the delegation gets no task, and its watchers get the
+ * error.
+ */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
   ErrorReason.CALLER_NOT_ALLOWED,
@@ -34,11 +37,10 @@ export interface DelegatedWorkOptions {
 }
 
 /**
- * Creates and ends the tasks of delegations in sessions. ASP does not define the work itself, so these rules
- * are Depute's choices. An accepted delegation creates a task of the delegator. The delegate's signed report in
- * the session becomes the task's result, independent of the worker. If the delegation ends without a report,
- * the task is cancelled. The session decides: the transaction of a message records the change of a delegation,
- * and the task is updated afterwards.
+ * Creates and ends the tasks of delegations in sessions. ASP does not define the work, so these rules are Depute's
+ * choices. An accepted delegation creates a task of the delegator. The delegate's signed report becomes the task's
+ * result, independent of the worker. If the delegation ends without a report, the task is cancelled. A message's
+ * transaction records the change of a delegation; the update of its task follows.
  */
 export function delegatedWork({
   engine,
@@ -80,7 +82,7 @@ export function delegatedWork({
         if (state === "reported") await finish(tasks, taskId, delegation, report);
         if (state === "over") await cancel(tasks, taskId);
       } catch (thrown) {
-        // TASK_NOT_FOUND means that the task ended long ago and was purged, so there is nothing to complete or cancel.
+        // TASK_NOT_FOUND means that the ended task was purged, so nothing remains to complete or cancel.
         if (fromConnectError(thrown).reason !== ErrorReason.TASK_NOT_FOUND) throw thrown;
       }
     },
@@ -151,8 +153,8 @@ async function begin(
     description: scope,
     input: fromJson(ValueSchema, input),
   });
-  // The task must end with the session. A repeated request is compared without this limit, because the limit depends on
-  // the time of the call.
+  // The task must end with the session. A replay is compared without this limit, because the limit depends on the time
+  // of the call.
   const limits = create(TaskLimitsSchema, { total: durationFromMs(Math.max(1, expireMs - clock.now())) });
   const draft = { ...draftOfWork, limits };
   const admitted = await tasks.admit({ draft, delegator: principal }, options);
@@ -169,10 +171,7 @@ async function begin(
   return taskId;
 }
 
-/**
- * Completes the task with the delegate's report. A task that waits for an answer, a review or a resumption is cancelled
- * instead.
- */
+/** Completes the task with the delegate's report. Cancels a task that waits for an answer, a review or a resume. */
 async function finish(
   tasks: TaskEngine,
   taskId: string,

@@ -18,7 +18,8 @@ interface Place {
 }
 
 /**
- * Yields the events of a delegation's task as soon as the task exists. Yields nothing if the delegation gets no task.
+ * Yields the events of a delegation's task, from the time when the task exists. Yields nothing if the delegation gets
+ * no task.
  */
 export async function* watchWork(
   sessions: WorkWatching,
