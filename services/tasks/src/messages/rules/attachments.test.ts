@@ -33,7 +33,7 @@ describe("the size of a message", () => {
       message("", ...Array(3).fill("x".repeat(MAX_ATTACHMENT_BYTES - 100))),
       "message.bytes",
     ],
-    ["its depth", message("", nested(31)), "message.depth"],
+    ["the nesting depth", message("", nested(31)), "message.depth"],
   ])("is bounded: %s", (_name, large, limit) => {
     expect(() => checkSize(large)).toThrow(
       expect.objectContaining({ metadata: expect.objectContaining({ limit }) }),
@@ -43,7 +43,7 @@ describe("the size of a message", () => {
   test.each<[string, CapMessage]>([
     ["text, counted in characters", message("😀".repeat(MAX_WORDS))],
     ["an attachment", message("", "x".repeat(MAX_ATTACHMENT_BYTES - 100))],
-    ["its depth", message("", nested(30))],
+    ["the nesting depth", message("", nested(30))],
   ])("may reach its limit: %s", (_name, fitting) => {
     expect(() => checkSize(fitting)).not.toThrow();
   });

@@ -176,7 +176,7 @@ describe("a plain message", () => {
       on(ENDED),
       "MESSAGE_NOT_ALLOWED holder",
     ],
-    ["after the end is talk", say("pm-1 > orchestrator T1"), on(ENDED), "say"],
+    ["after the end changes nothing", say("pm-1 > orchestrator T1"), on(ENDED), "say"],
     ["does not decide a review", say("qa-1 > analyst-1 T1.1.1"), { task: REVIEW, subject: HELD }, "say"],
     [
       "cannot be marked as a review's result",
@@ -209,7 +209,7 @@ describe("a plain message", () => {
 test.each<[string, Kind, Partial<Facts>, string]>([
   ["of the orchestrator creates a root task", hand("orchestrator > pm-1 T1"), {}, "delegate"],
   ["of an agent cannot create a root task", hand("pm-1 > analyst-1 T1"), {}, "MESSAGE_NOT_ALLOWED root"],
-  ["is not the user's", hand("user > pm-1 T1"), {}, "MESSAGE_NOT_ALLOWED role"],
+  ["cannot come from the user", hand("user > pm-1 T1"), {}, "MESSAGE_NOT_ALLOWED role"],
   ["cannot go to the user", hand("pm-1 > user T1.1"), under(T1), "MESSAGE_NOT_ALLOWED role"],
   ["of a child task comes from the holder", hand("pm-1 > analyst-1 T1.1"), under(T1), "delegate"],
   [
@@ -232,7 +232,7 @@ test.each<[string, Kind, Partial<Facts>, string]>([
     under(HELD),
     "TASK_STATE_CONFLICT",
   ],
-  ["does not go round", hand("analyst-1 > pm-1 T1.1.1"), under(T11, "pm-1"), "TASK_CYCLE"],
+  ["cannot form a cycle", hand("analyst-1 > pm-1 T1.1.1"), under(T11, "pm-1"), "TASK_CYCLE"],
   ["may go to another instance", hand("analyst-1 > pm-1:b T1.1.1"), under(T11, "pm-1"), "delegate"],
   [
     "to the overseer submits the result",
@@ -351,8 +351,8 @@ describe("a delegation under the id of an unsuccessful task", () => {
       failed({ ...T1, status: TaskStatus.FAILED }),
       "TASK_STATE_CONFLICT",
     ],
-    ["does not go round", hand("orchestrator > pm-1 T1.1"), failed(T1), "TASK_CYCLE"],
-    ["is not the user's", hand("user > analyst-1 T1.1"), failed(T1), "MESSAGE_NOT_ALLOWED role"],
+    ["cannot form a cycle", hand("orchestrator > pm-1 T1.1"), failed(T1), "TASK_CYCLE"],
+    ["cannot come from the user", hand("user > analyst-1 T1.1"), failed(T1), "MESSAGE_NOT_ALLOWED role"],
     [
       "can repeat a review with another instance of the overseer",
       hand("analyst-1 > qa-1:b T1.1.1"),
@@ -404,7 +404,7 @@ test.each<[string, Kind, Partial<Facts>, string]>([
   ],
   ["to another participant has no effect", fail("analyst-1 > user T1.1"), on(T11), "say"],
   ["of another participant has no effect", fail("pm-1 > analyst-1 T1.1"), on(T11), "say"],
-  ["after the end is talk", fail("pm-1 > orchestrator T1"), on(ENDED), "say"],
+  ["after the end has no effect", fail("pm-1 > orchestrator T1"), on(ENDED), "say"],
   ["while the result is reviewed has no effect", fail("analyst-1 > pm-1 T1.1"), on(HELD), "say"],
 ])("an error_response %s", (_name, kind, facts, expected) => {
   expect(outcome(kind, facts)).toBe(expected);
