@@ -22,7 +22,7 @@ test.each<[string, number, GivenLevels, string, number]>([
   ["full", 19, levels, "minimal", 2],
   ["compact", 1000, levels, "compact", 20],
   ["minimal", 1000, levels, "minimal", 2],
-  ["unheard of", 1000, levels, "compact", 20],
+  ["an unknown level", 1000, levels, "compact", 20],
   ["minimal", 100, onlyFull, "minimal", 100],
 ])("%s within %d tokens", (detailLevel, maxTokens, levels, level, tokens) => {
   expect(resolveDetail(levels, { maxTokens, detailLevel })).toMatchObject({ level, tokens });
@@ -32,13 +32,13 @@ test("without a budget it is compact within 500 tokens", () => {
   expect(resolveDetail(levels)).toMatchObject({ level: "compact" });
 });
 
-test("when even the shortest form does not fit, the refusal says what is needed", () => {
+test("the refusal states the needed tokens when even the shortest form does not fit", () => {
   expect(() => resolveDetail(levels, { maxTokens: 1, detailLevel: "full" })).toThrow(
     expect.objectContaining({ metadata: { needed: "2", allowed: "1", unit: "tokens" } }),
   );
 });
 
-test("what is given never exceeds the budget, and never the level that was asked for", () => {
+test("the result never exceeds the budget or the requested level", () => {
   fc.assert(
     fc.property(
       fc.record({

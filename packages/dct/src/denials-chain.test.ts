@@ -213,7 +213,7 @@ describe("globs and resources", () => {
   ]);
 });
 
-describe("contexts that would make a comparison lie", () => {
+describe("contexts that would falsify a comparison", () => {
   expectDenials([
     [
       "a context without a view of revocations",
