@@ -288,7 +288,7 @@ test("a rejected output has not passed", async () => {
   expect((await check(contractId)).result).toMatchObject({ passed: false, details: "rejected: wrong" });
 });
 
-test("after a time-out the model decides if there is a rubric", async () => {
+test("after a time-out the model decides if the contract has a rubric", async () => {
   const rubric = { judgePrompt: "{output} {contract}", passThreshold: 0.5, evaluations: 1 };
   const withModel = await agree({ method: "human_review", ...rubric });
   const without = await agree({ method: "human_review" });
