@@ -67,7 +67,7 @@ describe.each(BINDINGS)("webhooks over %s", (binding) => {
     expect(receiver.seen("/stream")).toEqual(["WORKING", "artifact hello", "COMPLETED"]);
   });
 
-  test("of an address that the platform may not call are refused before the task begins", async () => {
+  test("with an address that the platform may not call are refused before the task begins", async () => {
     const contextId = crypto.randomUUID();
     for (const url of ["https://example.com/", "http://10.0.0.1/", "ftp://127.0.0.1/", "nothing"]) {
       const { message, ...rest } = withWebhook("hello", url);
