@@ -61,7 +61,7 @@ describe.each(BINDINGS)("webhooks over %s", (binding) => {
     }
   });
 
-  test("of a streaming message get what the stream shows after the task", async () => {
+  test("of a streaming message get the events that the stream shows after the task", async () => {
     const shown = await all(scene.client.sendMessageStream(withWebhook("hello", receiver.url("/stream"))));
     await expect.poll(() => receiver.at("/stream").length).toBe(shown.length - 1);
     expect(receiver.seen("/stream")).toEqual(["WORKING", "artifact hello", "COMPLETED"]);

@@ -76,7 +76,7 @@ test.each([
     },
   ],
   [
-    "a web server in another language",
+    "a web server of another language",
     async () => ({ DEPUTE_WITNESS: await startStore(), DEPUTE_WITNESS_TOKEN: "witness-secret" }),
   ],
 ])(

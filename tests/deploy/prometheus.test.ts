@@ -46,7 +46,7 @@ describe("the alerts", () => {
   );
 });
 
-test("deploy/grafana/depute.json is what `npm run dashboard` writes", () => {
+test("deploy/grafana/depute.json equals the output of `npm run dashboard`", () => {
   expect(JSON.parse(readFileSync(join(DEPLOY, "grafana/depute.json"), "utf8"))).toEqual(dashboard());
 });
 

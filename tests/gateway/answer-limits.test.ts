@@ -169,7 +169,7 @@ describe.each([
   );
 });
 
-describe("a worker whose agent has more work waiting than an answer holds", () => {
+describe("a worker of an agent with more waiting tasks than an answer holds", () => {
   let platform: TestPlatform;
   beforeAll(async () => {
     platform = await startPlatform();

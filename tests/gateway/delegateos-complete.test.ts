@@ -74,7 +74,7 @@ describe.each(["JSON-RPC", "gRPC"] as const)("a completion by the delegatee over
     expect(await scene.state(delegated, params)).toEqual(before);
   });
 
-  test("that says that the work failed ends both as failed", async () => {
+  test("of a failure ends both as failed", async () => {
     const delegated = await scene.handedOver();
     const params = scene.attested(delegated, { result: { success: false, output: undefined } });
     expect(await by(params)).toBe(FAILED);

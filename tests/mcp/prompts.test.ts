@@ -138,7 +138,7 @@ test.each([
   30_000,
 );
 
-test("a server that many clients share can ask none of them in the old way", async () => {
+test("a server that many clients share cannot send legacy requests to any of them", async () => {
   const holder = await grant(platform, [...SAMPLER, ["llm", "generate", "client"]]);
   const client = await connect(platform.mcp("stdio"), "2025-11-25", holderFetch(holder), {
     capabilities: { sampling: {} },

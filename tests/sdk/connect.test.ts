@@ -101,7 +101,7 @@ describe("a delegated task", () => {
     expect(reasonOf(error)).toBe((error as TaskError).reason);
   });
 
-  test("is suspended, resumed from its checkpoint, and asks", async () => {
+  test("is suspended, resumed from its checkpoint, and asks a question", async () => {
     const depute = await employ(async (_, { saved, checkpoint, interrupting, ask }) => {
       if (saved === undefined) {
         await checkpoint({ step: 1 });

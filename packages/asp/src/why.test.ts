@@ -90,7 +90,7 @@ test("the refusal names the correct score", () => {
   expect(detail(stage, lying, "OBSERVE", {})).toContain(`sender.trustScore has to be ${ALPHA.trustScore}`);
 });
 
-test("the refusal says how to register the agent", () => {
+test("the refusal states how to register the agent", () => {
   const detailText = detail(new Stage(), ALPHA, "PROPOSE", INVITATION, { recipient: STRANGER.agentId });
   expect(detailText).toContain(STRANGER.agentId);
   expect(detailText).toContain("signingPublicKey");

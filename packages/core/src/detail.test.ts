@@ -22,7 +22,7 @@ test.each<[string, number, GivenLevels, string, number]>([
   ["full", 19, levels, "minimal", 2],
   ["compact", 1000, levels, "compact", 20],
   ["minimal", 1000, levels, "minimal", 2],
-  ["an unknown level", 1000, levels, "compact", 20],
+  ["unheard of", 1000, levels, "compact", 20],
   ["minimal", 100, onlyFull, "minimal", 100],
 ])("%s within %d tokens", (detailLevel, maxTokens, levels, level, tokens) => {
   expect(resolveDetail(levels, { maxTokens, detailLevel })).toMatchObject({ level, tokens });

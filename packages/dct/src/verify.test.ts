@@ -131,7 +131,7 @@ describe("a token is valid", () => {
     });
   });
 
-  test("C1 only whole: a holder that removes its attenuation has no proof for the rest", () => {
+  test("C1 only with all its blocks: a holder that removes its attenuation has no proof for the rest", () => {
     const holder = {
       htm: "POST",
       htu: "u",

@@ -24,8 +24,8 @@ test("a body is read completely, including bytes that were read before", async (
 });
 
 test.each([
-  ["by its stated length", { "content-length": "11" }, []],
-  ["by its received bytes", {}, ["0123456789", "x"]],
+  ["by its own word", { "content-length": "11" }, []],
+  ["by what has come", {}, ["0123456789", "x"]],
   ["by what was read before", {}, []],
 ])("too long %s is refused, and left unread", async (name, headers, chunks) => {
   const source = Object.assign(body(...chunks), { headers });

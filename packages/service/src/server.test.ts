@@ -155,7 +155,7 @@ describe.each([
       socket.destroy();
     });
 
-    it("takes a POST for HTTP/1.1 although it begins like the preface", async () => {
+    it("reads a POST as HTTP/1.1 although it begins like the preface", async () => {
       const { server } = await start();
       const socket = await raw(server.port);
       const answer = received(socket);

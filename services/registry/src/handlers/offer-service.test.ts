@@ -161,7 +161,7 @@ describe("WithdrawOffer", () => {
 describe("the viewers of an offer", () => {
   it.each<[string, OfferParts, boolean, boolean]>([
     ["for everyone", {}, true, true],
-    ["for nobody", { allowedBuyerAgents: { values: [] } }, false, false],
+    ["without viewers", { allowedBuyerAgents: { values: [] } }, false, false],
     ["for one buyer", { allowedBuyerAgents: { values: ["buyer"] } }, true, false],
   ])("%s", async (_, parts, buyer, other) => {
     await publish(parts);

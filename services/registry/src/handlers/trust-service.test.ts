@@ -342,7 +342,7 @@ describe("access to trust", () => {
     expect((await trust("alpha", "", CAROL)).overall?.evidenceCount).toBe(1n);
   });
 
-  it("gives all evidence to the agent, and to others the evidence that they gave", async () => {
+  it("returns all evidence to the agent, and to others the evidence that they recorded", async () => {
     await record(evidence(attested()));
     await record(evidence(attested(), "alpha", "gamma"));
     const read = async (caller: string) =>

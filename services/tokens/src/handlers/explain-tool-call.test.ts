@@ -69,7 +69,7 @@ const trusted = async () => {
   return { roots: new Set(trustedRoots), logs: new Set<string>() };
 };
 
-it("names who authorized the call, what each block narrowed, and the decision", async () => {
+it("names the authorizing parties of the call, the narrowing of each block, and the decision", async () => {
   const { root, leaf, requestId } = await called();
   const { explanation } = await explained(requestId);
   expect(explanation).toMatchObject({
