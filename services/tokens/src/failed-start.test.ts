@@ -32,7 +32,7 @@ const REPLICA = [
   ...["--master-key-file", masterKeyFile],
 ];
 const STORES = [
-  { store: "SQLite", args: () => [] },
+  { store: "SQLite", args: () => ["--postgres-url", ""] },
   ...(postgres === undefined
     ? []
     : [
