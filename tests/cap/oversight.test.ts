@@ -369,11 +369,7 @@ describe("after a failure", () => {
 
   test.each<[string, (s: ReturnType<typeof script>) => Json, string | undefined]>([
     ["by another idempotency key", (s) => s.toAnalyst, "by hand"],
-    [
-      "with another text",
-      (s) => ({ ...s.toAnalyst, context_summary: "the third quarter, please" }),
-      undefined,
-    ],
+    ["with new text", (s) => ({ ...s.toAnalyst, context_summary: "the third quarter, please" }), undefined],
   ])("the delegator retries the task under its id, %s", async (_name, notice, key) => {
     const root = key === undefined ? "F3" : "F4";
     const s = await failing(root);
