@@ -129,7 +129,7 @@ describe.each(BINDINGS)("an agent elsewhere, over %s,", (binding) => {
   test.each([
     ["fail", "TASK_FAILED", "there was no luck"],
     ["reject", "REJECTED", "not my work"],
-  ])("that ends with %s fails the task for good", async (description, reason, message) => {
+  ])("that ends with %s fails the task without a retry", async (description, reason, message) => {
     const events = await eventsOf(platform, { agentId: "afar", description });
     expect(kinds(events)).not.toContain("requeued");
     expect(lastOf(events)).toMatchObject({ case: "failed", value: { reason, message, retryable: false } });

@@ -67,7 +67,7 @@ describe("a faulty endpoint", () => {
     expect(await at(answer)).toMatchObject({ case: "failed", value: { reason } });
   });
 
-  test("a refusal without an end is not waited for", async () => {
+  test("a refusal without an end fails the task at once", async () => {
     const hungUp = Promise.withResolvers<void>();
     const answer: Answer = (_, response) => {
       response.once("close", () => hungUp.resolve());

@@ -115,7 +115,7 @@ describe.each([
   }
 
   describe("one port", () => {
-    it("serves HTTP/1.1 and HTTP/2 alike", async () => {
+    it("serves HTTP/1.1 and HTTP/2 equally", async () => {
       const { server } = await start();
       const answer = await fetch(server.url + UNARY, {
         method: "POST",

@@ -228,7 +228,7 @@ describe("ListOfferVersions", () => {
     expect(await versions(CAROL)).toEqual(["3"]);
   });
 
-  it("answers alike for invisible and unknown offers", async () => {
+  it("gives equal answers for invisible and unknown offers", async () => {
     await publish({ allowedBuyerAgents: { values: ["buyer"] } });
     expect(await versions()).toEqual(["1"]);
     const unknown = await refusal(page("", CAROL, "offer-009"));

@@ -45,7 +45,7 @@ describe("nextGuardState", () => {
     expect(nextGuardState(tripped, { running: 0, vanished: 50 }, NOW + 5_000)).toBe(tripped);
   });
 
-  it("decides alike with capped and full counts", () => {
+  it("decides equally with capped and full counts", () => {
     const states = fc.constantFrom<GuardState>(OPEN, holding(NOW - 1_000));
     fc.assert(
       fc.property(states, fc.nat(100_000), fc.nat(20_000), (state, running, vanished) => {

@@ -300,7 +300,7 @@ describe("VerifyToken", () => {
     }
   });
 
-  it("decides alike with the portable engine", async () => {
+  it("decides equally with the portable engine", async () => {
     const portable = await startPlatform(["--token-engine", "portable"]);
     try {
       const narrowed = await attenuate(portable, (await mint(portable)).token, alice, bob);

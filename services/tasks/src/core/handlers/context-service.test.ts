@@ -464,7 +464,7 @@ describe("a derived context", () => {
     [true, false],
     [false, false],
   ])(
-    "is revoked with its source, also where a child task carries it (its source persists: %s, it persists: %s)",
+    "is revoked with its source, also if a child task carries it (its source persists: %s, it persists: %s)",
     async (sourcePersists, persists) => {
       const source = await share({ permissions: { ...ALL, persist: sourcePersists }, readers: ["bob"] });
       const permissions = { ...ALL, persist: persists };

@@ -21,7 +21,7 @@ const rejected = { case: "rejected", value: failureOf("BUSY", "") } as const;
 const NOW = { nowMs: T0, random: () => 0 };
 
 describe("the application of an event", () => {
-  test("numbers events from 1 and never goes back in time", () => {
+  test("numbers events from 1, with times that never decrease", () => {
     const { task } = accepted(pending(), T0 - 5000);
     expect(task.lastSequence).toBe(2n);
     expect(task.updateTime && fromTimestamp(task.updateTime)).toBe(T0);
