@@ -10,7 +10,7 @@ test.each<[values: number[], value: number, spread: number]>([
   expect(middleOf(values)).toEqual({ value, spread });
 });
 
-test("players take turns, the first round is not counted, and a quotient is taken in each round", async () => {
+test("players take turns, the first round does not count, and each round gives a quotient", async () => {
   const order: string[] = [];
   const player = (name: string, values: number[]) => ({
     name,
@@ -42,7 +42,7 @@ test("players take turns, the first round is not counted, and a quotient is take
   expect(results[2]?.goal).toEqual({ text: "met: goal at most 2", isMet: true });
 });
 
-test("players are stopped when a round fails", async () => {
+test("all players stop when a round fails", async () => {
   let isStopped = false;
   const { figures = [] } = inTurns({
     name: "race",

@@ -26,7 +26,7 @@ beforeEach(() => {
   writeFileSync(join(root, "buf.yaml"), `${settings.join("\n")}\n`);
 });
 
-test("contracts that were never released break nothing", () => {
+test("unreleased contracts break nothing", () => {
   write(FIELDS);
   expect(checkBreaking(root)).toEqual({ kind: "no-release" });
 });
@@ -52,7 +52,7 @@ describe("against the released contracts", () => {
     expect(checkBreaking(root).kind).toBe(kind);
   });
 
-  test("the report says where the contracts break", () => {
+  test("the report names the place of each break", () => {
     write(FIELDS);
     recordContracts(root);
     write("int64 count = 1;");
@@ -64,7 +64,7 @@ describe("against the released contracts", () => {
 });
 
 describe("a new record", () => {
-  test("takes additions in", () => {
+  test("accepts additions", () => {
     write(FIELDS);
     recordContracts(root);
     write(`${FIELDS}\nstring more = 3;`);
@@ -73,14 +73,14 @@ describe("a new record", () => {
     expect(checkBreaking(root).kind).toBe("breaking");
   });
 
-  test("is refused when the contracts break the one before", () => {
+  test("is refused when the contracts break the previous record", () => {
     write(FIELDS);
     recordContracts(root);
     write("int64 count = 1;");
     expect(() => recordContracts(root)).toThrow(/"name"/);
   });
 
-  test("resolves third-party imports from the present tree", () => {
+  test("resolves third-party imports from the current tree", () => {
     mkdirSync(join(root, "proto/sample/v1"), { recursive: true });
     const text = `syntax = "proto3";\npackage sample.v1;\nimport "google/protobuf/timestamp.proto";\nmessage Sample {\n  google.protobuf.Timestamp at = 1;\n}\n`;
     writeFileSync(join(root, "proto/sample/v1/sample.proto"), text);

@@ -21,7 +21,7 @@ const SOURCE: Manifest = {
 };
 
 describe("the manifest of a compiled package", () => {
-  test("exports what is compiled, and no helpers of tests", () => {
+  test("exports the compiled files, and no test helpers", () => {
     expect(builtManifest(SOURCE, ["src"])).toMatchObject({
       files: ["src"],
       dependencies: SOURCE.dependencies,
@@ -57,7 +57,7 @@ test.each([
   expect(withCompiledImports(source)).toBe(compiled);
 });
 
-test("a readme keeps the text of links out of its package", () => {
+test("a readme keeps the text of links that leave its package", () => {
   const readme = "[a](../../docs/a.md) and [b](https://example.com) and [c](src/c.md)";
   expect(withoutOutwardLinks(readme)).toBe("a and [b](https://example.com) and [c](src/c.md)");
 });

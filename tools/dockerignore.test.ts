@@ -53,7 +53,7 @@ const ROOMS = [
   "proto/",
 ];
 
-test.each(ROOMS)("no secret and no data go into the image from %j", (folder) => {
+test.each(ROOMS)("the image contains no secret and no data from %j", (folder) => {
   const secrets = [
     ".env",
     ".env.production",
@@ -74,7 +74,7 @@ test.each(ROOMS)("no secret and no data go into the image from %j", (folder) => 
   expect([...secrets, ...data].map((name) => `${folder}${name}`).filter(isIn)).toEqual([]);
 });
 
-test("no test, no document and nothing of the repository's own goes into the image", () => {
+test("the image contains no test, no document and no file of the repository's own tools", () => {
   const knownFiles = tracked.filter(isIn);
   expect(
     knownFiles.filter((path) => /\.test\.ts$|\/testing\/|^(?:tests|docs|bench|\.git|\.ci)\//.test(path)),
@@ -94,7 +94,7 @@ function filesReadBy(path: string): string[] {
   return read.map((name) => normalize(join(dirname(path), name)));
 }
 
-test("all that the build and the processes need goes into the image", async () => {
+test("the image contains everything that the build and the processes need", async () => {
   const imports = await relativeImports(process.cwd(), [
     "packages",
     "services",
@@ -126,7 +126,7 @@ test("all that the build and the processes need goes into the image", async () =
   expect([...needed].filter((path) => !isIn(path))).toEqual([]);
 });
 
-test("a later rule wins, and a rule about a folder applies to its contents", () => {
+test("a later rule has priority, and a rule about a folder applies to its contents", () => {
   const [star, room, deep] = rulesOf("*\n!room\n**/data");
   expect([star, room, deep].map((rule) => rule?.isException)).toEqual([false, true, false]);
   expect(deep?.regex.test("room/a/data")).toBe(true);

@@ -122,12 +122,12 @@ function repository(sources: Readonly<Record<string, string>>): string {
   return root;
 }
 
-test("sources that keep to their rooms pass", async () => {
+test("sources that follow the rules pass", async () => {
   const { violations } = await checkLayers(repository(KEEPS), FOLDERS);
   expect(violations.filter(({ rule }) => rule !== "folder-cycle")).toEqual([]);
 });
 
-describe("one violation each", () => {
+describe("one violation is found each", () => {
   let layers: Layers;
   beforeAll(async () => {
     const sources = Object.fromEntries(BREAKS.map(([file, source]) => [file, source]));
@@ -141,7 +141,7 @@ describe("one violation each", () => {
   });
 });
 
-test("a circle of files is found, also by types alone, and one of folders whose files have none", async () => {
+test("a cycle of files is found, also by types alone, and a cycle of folders without a cycle of files", async () => {
   const { violations } = await checkLayers(repository({ ...KEEPS, ...CIRCLES }), FOLDERS);
   const found = violations.map(({ rule, from, to }) => `${rule} ${from} ${to}`).sort();
   expect(found).toEqual([
@@ -167,7 +167,7 @@ test("a workspace without a room is refused", () => {
   expect(roomless(["packages/new/package.json", "gateway/package.json"])).toEqual(["packages/new"]);
 });
 
-test("the rooms are those of docs/internals/layout.md", () => {
+test("the rules are those of docs/internals/layout.md", () => {
   const page = readFileSync(new URL("../docs/internals/layout.md", import.meta.url), "utf8");
   const section = /^## Rooms$(.*)/ms.exec(page)?.[1] ?? "";
   const rooms = [...section.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);

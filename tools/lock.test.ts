@@ -14,7 +14,7 @@ test("the lock names no registry", () => {
   expect(addresses.filter((address) => address?.includes(":"))).toEqual([]);
 });
 
-test("generator and runtime of the contracts have one version", () => {
+test("the generator and the runtime of the contracts have one version", () => {
   expect(versionOf("@bufbuild/protoc-gen-es")).toBe(versionOf("@bufbuild/protobuf"));
 });
 
@@ -41,7 +41,7 @@ const sample: Lock = {
   },
 };
 
-test("a missing platform gets an entry that no other machine installs", () => {
+test("a missing platform gets an entry that other machines do not install", () => {
   const fixed = withPlatforms(sample);
   expect(missingPlatforms(sample).map(({ name, version }) => `${name} ${version}`)).toEqual([
     "@tool/cli-linux-armv7 2.0.0",
@@ -66,7 +66,7 @@ test("a missing platform gets an entry that no other machine installs", () => {
   ]);
 });
 
-test("an entry of another version is replaced, and the rest stays", () => {
+test("an entry of another version is replaced, and the others stay", () => {
   const old = "node_modules/@tool/cli-linux-armv7";
   const fixed = withPlatforms({ ...sample, packages: { ...sample.packages, [old]: ENTRY } });
   expect(fixed.packages[old]).toMatchObject({ version: "2.0.0" });

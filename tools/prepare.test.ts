@@ -22,11 +22,11 @@ function prepared(...folders: string[]) {
   return [status, stdout, stderr];
 }
 
-test("an installation without the tools says in one line how to build", () => {
+test("an installation without the tools prints the build command in one line", () => {
   const oneLine = expect.stringMatching(/^[^\n]*npm ci && npm prune --omit=dev[^\n]*\n$/);
   expect(prepared()).toEqual([0, oneLine, ""]);
 });
 
-test("an installation without the tools says nothing where the code was generated", () => {
+test("an installation without the tools prints nothing if the code is generated", () => {
   expect(prepared("packages/contracts/gen")).toEqual([0, "", ""]);
 });

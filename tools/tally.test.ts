@@ -24,7 +24,7 @@ test.each([
   });
 });
 
-test("names the tests that passed only when repeated, and passes", () => {
+test("names the tests that passed only in a repetition, and passes", () => {
   const tally = { passed: 3, failed: 0, skipped: [], repeated: ["a > b"] };
   const lines = ["*** PASSED ONLY WHEN REPEATED:", "***   a > b", "", "3 passed, 0 failed, 0 skipped"];
   expect(verdict(tally, true)).toEqual({ lines, fails: false });

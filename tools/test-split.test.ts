@@ -4,15 +4,15 @@ import { ALONE, currentRun, propertyFiles, SHARED, SLOW, testFiles } from "./tes
 
 const files = testFiles();
 
-test.each(SLOW)("%s names tests that there are", (glob) => {
+test.each(SLOW)("%s names existing tests", (glob) => {
   expect(files.some((file) => matchesGlob(file, glob))).toBe(true);
 });
 
-test.each([...SHARED, ...ALONE])("%s names tests that there are", (glob) => {
+test.each([...SHARED, ...ALONE])("%s names existing tests", (glob) => {
   expect(files.some((file) => matchesGlob(file, glob))).toBe(true);
 });
 
-test("most files are in the run of every change", () => {
+test("most files are in the run for every change", () => {
   const slow = files.filter((file) => SLOW.some((glob) => matchesGlob(file, glob)));
   expect(slow.length).toBeGreaterThan(10);
   expect(slow.length).toBeLessThan(files.length / 5);

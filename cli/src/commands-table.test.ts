@@ -20,7 +20,7 @@ function fieldAt(message: DescMessage, path: string): DescField | undefined {
   return field.message === undefined ? undefined : fieldAt(field.message, rest.join("."));
 }
 
-test("each command has one way to run, and a path of its own", () => {
+test("each command has one way to run, and its own path", () => {
   const paths = COMMANDS.map(({ path }) => path);
   expect(new Set(paths).size).toBe(paths.length);
   for (const { call, program, ownWords } of COMMANDS) {
@@ -31,12 +31,12 @@ test("each command has one way to run, and a path of its own", () => {
 });
 
 describe.each(CALLS)("%s", (_, command, call) => {
-  test("calls a method that the contracts have", async () => {
+  test("calls a method of the contracts", async () => {
     const method = (await loadService(call.service)).method[call.method];
     expect(method?.methodKind).toBe(call.stream?.method === call.method ? "server_streaming" : "unary");
   });
 
-  test("sets fields of the request, and constants that it has", async () => {
+  test("sets fields of the request, with existing constants", async () => {
     const input = (await loadService(call.service)).method[call.method]?.input as DescMessage;
     for (const [name, parameter] of parametersOf(command)) {
       if (parameter.field === undefined) continue;

@@ -21,12 +21,12 @@ function heapSizes(during: string): { readonly before: number; readonly after: n
   return JSON.parse(execFileSync(process.execPath, words, { encoding: "utf8" }));
 }
 
-test("an idle process gives the memory of its start back", () => {
+test("an idle process releases the memory of its start", () => {
   const { before, after } = heapSizes(`await wait(${5 * OBSERVED_MS});`);
   expect(after).toBeLessThan(before / 2);
 });
 
-test("a busy process is not halted", () => {
+test("a busy process is not paused", () => {
   const { before, after } = heapSizes(`
     const end = Date.now() + ${5 * OBSERVED_MS};
     while (Date.now() < end) {

@@ -22,14 +22,14 @@ describe("a command line", () => {
     });
   });
 
-  test("repeats a flag, and names constants of the contract", () => {
+  test("repeats a flag, and accepts names of constants", () => {
     const invocation = parsed("tasks list", "--status", "running", "--status", "in-review");
     expect(invocation && requestFrom(invocation)).toEqual({
       statuses: ["TASK_STATUS_RUNNING", "TASK_STATUS_IN_REVIEW"],
     });
   });
 
-  test.each(["-", "--"])("takes a key that begins with %s as a value and as an argument", (start) => {
+  test.each(["-", "--"])("accepts a key that begins with %s as a value and as an argument", (start) => {
     const key = start.padEnd(43, "x");
     const words = ["--delegatee", key, "--capability", "web:search:**", "--budget", "1000"];
     expect(parsed("tokens create", ...words)?.values).toMatchObject({ delegatee: key });
@@ -47,7 +47,7 @@ describe("a command line", () => {
     ["tasks list", ["--status", "odd"], '--status is "odd", but takes one of pending'],
     ["tasks list", ["--no-such"], "unknown option '--no-such'"],
     ["tokens create", ["--delegatee", "x"], "--capability is missing"],
-  ])("%s %j is refused with what to do", (path, words, message) => {
+  ])("%s %j is refused with the remedy", (path, words, message) => {
     expect(() => parsed(path, ...words)).toThrow(CommandError);
     expect(() => parsed(path, ...words)).toThrow(message);
   });
@@ -56,7 +56,7 @@ describe("a command line", () => {
     ["--deadline", "5", "a duration such as"],
     ["--priority", "high", "a whole number"],
     ["--input", "{", "is not JSON"],
-  ])("%s %s is refused with what it takes", (flag, text, message) => {
+  ])("%s %s is refused with the accepted values", (flag, text, message) => {
     const invocation = parsed("delegate", "--agent", "a", flag, text);
     expect(() => invocation && requestFrom(invocation)).toThrow(message);
   });
@@ -91,7 +91,7 @@ test.each<[string[], string[], string[]]>([
   [["agents", "list", "--context", "p"], ["local", "prod"], ["prod"]],
   [["worker", "--agent", "a", "--", ""], [], []],
   [["tasks", "describe", ""], [], []],
-])("the words %j with the contexts %j complete to %j", (words, contexts, candidates) => {
+])("the words %j with the contexts %j are completed to %j", (words, contexts, candidates) => {
   expect(candidatesFor(words, contexts).map(([word]) => word)).toEqual(candidates);
 });
 

@@ -50,7 +50,7 @@ function supervisorOf(name: string, args: readonly string[], ready: string) {
 }
 
 describe("a process whose supervisor is killed", () => {
-  test("drains and ends, where it is ours", async () => {
+  test("drains and ends if it is a service", async () => {
     folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
     const args = [MAIN, "serve", "registry", "--registry-port", "0", "--data-dir", folder];
     const { child, logged } = await supervisorOf("registry", args, "registry listens on ");
@@ -58,7 +58,7 @@ describe("a process whose supervisor is killed", () => {
     expect(await logged).toContain("the process that started this one is gone; stopping");
   }, 30_000);
 
-  test("ends, for a process of another program", async () => {
+  test("ends if it is another program", async () => {
     const program =
       'console.log("ready"); process.on("SIGTERM", () => process.exit()); setInterval(() => {}, 1000)';
     const tied = new URL("tied.ts", import.meta.url).pathname;
@@ -92,7 +92,7 @@ test.each([
   ["cluster", []],
   ["serve", ["gateway"]],
 ])(
-  "depute %s ends with one line, and has begun nothing, where its port is taken",
+  "depute %s ends with one line, and starts nothing, if its port is taken",
   async (command, more) => {
     const server = createServer();
     await once(server.listen(0, "127.0.0.1"), "listening");
@@ -118,7 +118,7 @@ test("depute start refuses a service's port when the service shares the process"
   expect([code, printed]).toEqual([1, expect.stringMatching(/^depute: --tasks-port: .*--gateway-port.*\n$/)]);
 }, 90_000);
 
-test("depute start logs nothing but that it stops at Ctrl-C", async () => {
+test("depute start logs only its stop at Ctrl-C", async () => {
   folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
   const args = [MAIN, "start", "--gateway-port", "0", "--data-dir", folder];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
@@ -149,7 +149,7 @@ test("a process without a supervisor outlives its parent", async () => {
 }, 30_000);
 
 test.runIf(findRedis())(
-  "all of a cluster end with its supervisor, Redis too",
+  "all processes of a cluster end with its supervisor, also Redis",
   async () => {
     folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
     const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];

@@ -8,7 +8,7 @@ const TABLE = defineSettings({
 });
 const UNUSED = { registryPort: "has no effect here" };
 
-test("an unused setting that nothing gives is left out", () => {
+test("an unused setting without a value is omitted", () => {
   expect(withoutUnused(TABLE, UNUSED, ["--gateway-port", "1"], {}, { DEPUTE_REGISTRY_PORT: "" })).toEqual({
     gatewayPort: TABLE.gatewayPort,
   });
@@ -19,6 +19,6 @@ test.each([
   [["--registry-port=1"], {}, {}, "--registry-port: has no effect here"],
   [[], {}, { DEPUTE_REGISTRY_PORT: "1" }, "DEPUTE_REGISTRY_PORT: has no effect here"],
   [[], { registryPort: { value: 1, place: "a.yaml:2" } }, {}, "a.yaml:2: registryPort: has no effect here"],
-])("an unused setting that %j, %j or %j gives is refused", (args, file, env, message) => {
+])("an unused setting in %j, %j or %j is refused", (args, file, env, message) => {
   expect(() => withoutUnused(TABLE, UNUSED, args, file, env)).toThrow(new SettingsError(message));
 });

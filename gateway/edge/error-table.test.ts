@@ -25,7 +25,7 @@ describe("the table of a wire", () => {
     expect(rowOf(table, ErrorReason[reason])).toEqual(row);
   });
 
-  test("a reason of tomorrow is a fault of ours", () => {
+  test("a reason of a later version is an internal error", () => {
     expect(rowOf(table, 99_999 as ErrorReason)).toBe(JSON_RPC.INTERNAL_ERROR);
   });
 });

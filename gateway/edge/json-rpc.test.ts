@@ -125,19 +125,19 @@ describe("one call", () => {
     });
   });
 
-  test("without parameters gets none", async () => {
+  test("without parameters passes none", async () => {
     const { ask, ran } = endpoint();
     await ask(rpc("echo"));
     expect(ran).toEqual([undefined]);
   });
 
-  test("may have its parameters in an array, which the method interprets", async () => {
+  test("can have its parameters in an array, which the method interprets", async () => {
     const { ask, ran } = endpoint();
     await ask(rpc("echo", { id: 1, params: [1, 2] }));
     expect(ran).toEqual([[1, 2]]);
   });
 
-  test("without an id is a notification: done, and not answered", async () => {
+  test("without an id is a notification: it runs without an answer", async () => {
     const { ask, ran } = endpoint();
     expect(await ask(rpc("echo", { params: { a: 1 } }))).toEqual({ kind: "nothing", unauthenticated: false });
     expect(ran).toEqual([{ a: 1 }]);
@@ -156,16 +156,16 @@ describe("one call", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("a refusal", () => {
   const deep = (levels: number) => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
 
   test.each([
-    ["no JSON", "{", -32700, null],
+    ["malformed JSON", "{", -32700, null],
     ["an empty body", "", -32700, null],
     ["bytes that are not UTF-8", Buffer.from([0x22, 0xff, 0x22]), -32700, null],
     ["a byte order mark", "\ufeff{}", -32700, null],
     ["half a surrogate pair", '{"jsonrpc":"2.0","id":1,"method":"\\ud800"}', -32700, null],
-    ["a number beyond all doubles", '{"jsonrpc":"2.0","id":1e400,"method":"echo"}', -32700, null],
+    ["a number above every double", '{"jsonrpc":"2.0","id":1e400,"method":"echo"}', -32700, null],
     ["nesting too deep", `{"jsonrpc":"2.0","id":1,"method":"echo","params":${deep(60)}}`, -32600, null],
     ["a text", '"hello"', -32600, null],
     ["a number", "1", -32600, null],
@@ -183,8 +183,8 @@ describe("what is refused", () => {
     ["parameters that are a number", rpc("echo", { id: 7, params: 5 }), -32600, 7],
     ["parameters that are null", rpc("echo", { id: 7, params: null }), -32600, 7],
     ["an unknown method", rpc("nothing", { id: 7 }), -32601, 7],
-    ["a method of JavaScript's", rpc("constructor", { id: 7 }), -32601, 7],
-    ["a method that comes later", rpc("later", { id: 7 }), -32601, 7],
+    ["a method with the name of an inherited member", rpc("constructor", { id: 7 }), -32601, 7],
+    ["a method of a later version", rpc("later", { id: 7 }), -32601, 7],
   ])("%s", async (_, body, code, id) => {
     const { ask, ran } = endpoint();
     expect(await ask(body)).toMatchObject({
@@ -246,7 +246,7 @@ describe("what is refused", () => {
         data: { reason: "INTERNAL", metadata: { request_id: "req-1" } },
       },
     ],
-  ])("an exception of method %s becomes its error", async (method, error) => {
+  ])("an exception of method %s becomes the method's error", async (method, error) => {
     expect(await endpoint().ask(rpc(method))).toEqual({
       kind: "json",
       unauthenticated: false,
@@ -254,7 +254,7 @@ describe("what is refused", () => {
     });
   });
 
-  test("reports a caller without credentials to HTTP", async () => {
+  test("reports a caller without credentials to the HTTP layer", async () => {
     expect(await endpoint().ask(rpc("anonymous"))).toMatchObject({
       unauthenticated: true,
       body: { error: { code: -32050, message: "UNAUTHENTICATED" } },
@@ -273,7 +273,7 @@ describe("what is refused", () => {
 });
 
 describe("a batch", () => {
-  test("is answered in its order, without its notifications; one bad call harms no other", async () => {
+  test("is answered in its order, without its notifications, and one bad call affects no other", async () => {
     const { ask, ran } = endpoint();
     const batch = [
       rpc("echo", { id: 1, params: { n: 1 } }),
@@ -292,26 +292,26 @@ describe("a batch", () => {
     expect(ran).toEqual([{ n: 1 }, { n: 2 }]);
   });
 
-  test("of notifications only is not answered", async () => {
+  test("of notifications alone is not answered", async () => {
     expect(await endpoint().ask([rpc("echo", {}), rpc("refuse", {})])).toMatchObject({ kind: "nothing" });
   });
 
   test.each([
     ["that is empty", []],
     ["that is too long", Array(MAX_BATCH + 1).fill(rpc("echo"))],
-  ])("%s is refused as a whole", async (_, batch) => {
+  ])("%s is refused completely", async (_, batch) => {
     const { ask, ran } = endpoint();
     expect(await ask(batch)).toMatchObject({ body: { id: null, error: { code: -32600 } } });
     expect(ran).toEqual([]);
   });
 
-  test("as long as allowed is served", async () => {
+  test("of the maximum size is served", async () => {
     const { ask, ran } = endpoint();
     await ask(Array(MAX_BATCH).fill(rpc("echo")));
     expect(ran).toHaveLength(MAX_BATCH);
   });
 
-  test("cannot hold what streams, and nothing is begun", async () => {
+  test("cannot contain streaming calls, and no call of it runs", async () => {
     const { ask, ran } = endpoint();
     expect(await ask([rpc("stream"), rpc("stream", {})])).toMatchObject({
       body: [{ id: 1, error: { code: -32600 } }],

@@ -99,7 +99,7 @@ test("a refused request has its reason at info, and a fault its cause at error",
 test.each([
   { outcome: "served", answer: async () => json({}) },
   { outcome: "faulty", answer: () => Promise.reject(new Error(`the peer refused Bearer ${TOKEN}`)) },
-])("a line of a $outcome request has no credential, body or query", async ({ answer }) => {
+])("the log line of a $outcome request has no credential, body or query", async ({ answer }) => {
   const { lines, url } = await serve(note({ answer }));
   const headers = { authorization: `DPoP ${TOKEN}`, dpop: TOKEN, "x-api-key": SECRET, cookie: SECRET };
   await post(`${url}?api_key=${SECRET}`, JSON.stringify({ secret: SECRET }), headers);

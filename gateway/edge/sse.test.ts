@@ -56,7 +56,7 @@ describe("frame", () => {
 });
 
 describe("a stream of events", () => {
-  test("has its headers, every frame, and an end", async () => {
+  test("contains its headers, every frame, and an end", async () => {
     const { response, clock, over } = await serve(
       eventsOf({ event: "a", data: 1, id: "1" }, { event: "b", data: 2 }),
     );
@@ -71,7 +71,7 @@ describe("a stream of events", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("is kept open by comments while nothing happens", async () => {
+  test("is kept open by comments during silence", async () => {
     const pause = gate();
     const events = (async function* (): AsyncGenerator<SseEvent, void, undefined> {
       yield { event: "a", data: 1 };
@@ -114,7 +114,7 @@ describe("a stream of events", () => {
     expect(await read.end).toBe("event: a\ndata: 1\n\n");
   });
 
-  test("is read no faster than the client reads, and a client that never does is cut off", async () => {
+  test("is read no faster than the client reads, and ends for a client that never reads", async () => {
     let sentCount = 0;
     const events = (async function* (): AsyncGenerator<SseEvent, void, undefined> {
       for (;;) {
@@ -134,7 +134,7 @@ describe("a stream of events", () => {
     expect(sentCount).toBeLessThanOrEqual(before + 1);
   });
 
-  test("whose source breaks ends", async () => {
+  test("ends when its source fails", async () => {
     const events = (async function* (): AsyncGenerator<SseEvent, void, undefined> {
       yield { event: "a", data: 1 };
       throw new Error("broken");

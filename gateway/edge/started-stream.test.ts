@@ -41,7 +41,7 @@ test.each<[string, boolean, number, isEnded: boolean]>([
   expect(getEventListeners(caller.signal, "abort")).toEqual([]);
 });
 
-test("a stream ends when its caller leaves", async () => {
+test("a stream ends when its caller disconnects", async () => {
   const caller = new AbortController();
   const { open, signals } = call(false);
   const stream = leavable(open, { signal: caller.signal });

@@ -12,10 +12,10 @@ test.each<[string, string | null, string | undefined]>([
   ["a key of another kind", proof({ jwk: { x: 7 } }), undefined],
   ["an empty key", proof({ jwk: { x: "" } }), undefined],
   ["an inherited member", proof({ jwk: [] }), undefined],
-  ["no JSON", proof("{"), undefined],
-  ["no base64url", "???.e30.sig", undefined],
+  ["malformed JSON", proof("{"), undefined],
+  ["malformed base64url", "???.e30.sig", undefined],
   ["a session's code", "c2Vzc2lvbg.1.2.3", undefined],
   ["nothing", "", undefined],
-])("whose sight: %s", (_, text, expected) => {
+])("the holder of a call is read from %s", (_, text, expected) => {
   expect(holderOf(text)).toBe(expected);
 });

@@ -19,7 +19,7 @@ describe.each(BINDINGS)("%s", (binding) => {
       expect(task.contextId).not.toBe("");
     });
 
-    test("gives a worker data as data, and returns data", async () => {
+    test("passes data to a worker, and returns data", async () => {
       const value = { words: ["a", { b: null }] };
       const echoed = await scene.send(userMessage([{ $case: "data", value }]));
       expect(echoed.artifacts[0]?.parts[0]?.content).toEqual({ $case: "data", value });
@@ -30,7 +30,7 @@ describe.each(BINDINGS)("%s", (binding) => {
       });
     });
 
-    test("returns the artifacts that a worker makes, in an answer and in a stream", async () => {
+    test("returns the artifacts that a worker creates, in an answer and in a stream", async () => {
       const expected = [
         {
           artifactId: "summary",
@@ -50,7 +50,7 @@ describe.each(BINDINGS)("%s", (binding) => {
       expect(updates.every(({ lastChunk }) => lastChunk)).toBe(true);
     });
 
-    test("gives a worker files and addresses in the form of A2A", async () => {
+    test("passes files and addresses to a worker in the form of A2A", async () => {
       const raw = Buffer.from([0, 1, 255]);
       const task = await scene.send(
         userMessage([
@@ -67,7 +67,7 @@ describe.each(BINDINGS)("%s", (binding) => {
       ]);
     });
 
-    test("keeps the caller's context, and makes one for a message without", async () => {
+    test("keeps the caller's context, and creates one for a message without", async () => {
       const first = await scene.send(userMessage("one", { contextId: "talk 1" }));
       expect(first.contextId).toBe("talk 1");
       const [second, third] = await Promise.all([
@@ -148,7 +148,7 @@ describe.each(BINDINGS)("%s", (binding) => {
       });
     });
 
-    test("are the same for every reader, and one that leaves stops nothing", async () => {
+    test("are the same for every reader, and a reader that disconnects stops nothing", async () => {
       const stream = scene.client.sendMessageStream(request(userMessage("wait")));
       const first = await stream.next();
       if (first.done === true || first.value.payload?.$case !== "task") throw new Error("no task came first");
@@ -177,7 +177,7 @@ describe.each(BINDINGS)("%s", (binding) => {
   });
 });
 
-describe("without a client", () => {
+describe("a call without an A2A client", () => {
   const scene = new Scene();
 
   test("a tenant names the agent at the address of all agents", async () => {

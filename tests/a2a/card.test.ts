@@ -96,7 +96,7 @@ describe("a platform that needs credentials", () => {
     return closed.post("/a2a/worker", body, { "a2a-version": "1.0", ...headers });
   };
 
-  test("states how to present them", async () => {
+  test("states how to send them", async () => {
     const card: Json = await (await fetch(`${closed.url}${path("worker")}`)).json();
     expect(card).toMatchObject({
       capabilities: { extendedAgentCard: true },
@@ -105,20 +105,20 @@ describe("a platform that needs credentials", () => {
     });
   });
 
-  test("shows no card of a hidden agent to a client without them", async () => {
+  test("hides the card of a hidden agent from a client without them", async () => {
     expect((await fetch(`${closed.url}${path("hidden")}`)).status).toBe(404);
     const headers = { authorization: "Bearer sesame" };
     expect((await fetch(`${closed.url}${path("hidden")}`, { headers })).status).toBe(200);
   });
 
-  test("gives the extended card to callers that have them", async () => {
+  test("returns the extended card to callers with credentials", async () => {
     expect((await extended()).status).toBe(401);
     expect((await extended({ authorization: "Bearer wrong" })).status).toBe(401);
     const answer: Json = await (await extended({ authorization: "Bearer sesame" })).json();
     expect(answer.result).toMatchObject({ name: "worker" });
   });
 
-  test("answers no operation without them", async () => {
+  test("refuses every operation without them", async () => {
     const message = { messageId: "1", role: "ROLE_USER", parts: [{ text: "hello" }] };
     const sent = await closed.post(
       "/a2a/worker",

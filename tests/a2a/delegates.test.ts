@@ -105,7 +105,7 @@ describe.each(BINDINGS)("an agent elsewhere, over %s,", (binding) => {
     expect(lastOf(events)).toMatchObject(completed({ artifacts }));
   });
 
-  test("answers with a message instead of a task", async () => {
+  test("can answer with a message instead of a task", async () => {
     const events = await eventsOf(platform, { agentId: "afar", description: "reply" });
     expect(lastOf(events)).toMatchObject(completed("a reply"));
   });
@@ -113,7 +113,7 @@ describe.each(BINDINGS)("an agent elsewhere, over %s,", (binding) => {
   test.each([
     ["ask", "which colour?", TaskQuestionKind.INPUT, undefined],
     ["authorize", "log in first", TaskQuestionKind.AUTHORIZATION, { needs: "authorization" }],
-  ])("asks (%s), and goes on with the delegator's answer", async (description, prompt, kind, details) => {
+  ])("asks (%s), and continues with the delegator's answer", async (description, prompt, kind, details) => {
     const id = await create(platform, "afar", description);
     const { tasks } = platform.clients;
     const read = async () => (await tasks.getTask({ taskId: id })).task;
@@ -129,13 +129,13 @@ describe.each(BINDINGS)("an agent elsewhere, over %s,", (binding) => {
   test.each([
     ["fail", "TASK_FAILED", "there was no luck"],
     ["reject", "REJECTED", "not my work"],
-  ])("that ends with %s fails the task for good", async (description, reason, message) => {
+  ])("that ends with %s fails the task without a retry", async (description, reason, message) => {
     const events = await eventsOf(platform, { agentId: "afar", description });
     expect(kinds(events)).not.toContain("requeued");
     expect(lastOf(events)).toMatchObject({ case: "failed", value: { reason, message, retryable: false } });
   });
 
-  test("is asked to cancel a task that is cancelled here", async () => {
+  test("is asked to cancel a task that is cancelled on the platform", async () => {
     const before = elsewhere.cancelled.length;
     const id = await create(platform, "afar", "wait");
     await until(
@@ -148,7 +148,7 @@ describe.each(BINDINGS)("an agent elsewhere, over %s,", (binding) => {
 
 describe("an agent elsewhere", () => {
   test.each(["JSONRPC", "HTTP+JSON"] as const)(
-    "over %s goes on after its connections broke",
+    "over %s continues after broken connections",
     async (binding) => {
       const platform = await startPlatform(FLAGS);
       const elsewhere = await startElsewhere(binding);
@@ -168,7 +168,7 @@ describe("an agent elsewhere", () => {
     },
   );
 
-  test("without streams is polled to the end", async () => {
+  test("without streams is polled until the end", async () => {
     const platform = await startPlatform(FLAGS);
     const elsewhere = await startElsewhere("JSONRPC", false);
     try {
@@ -185,7 +185,7 @@ describe("an agent elsewhere", () => {
     }
   }, 60_000);
 
-  test("keeps its work while the platform restarts", async () => {
+  test("keeps its task during a restart of the platform", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "depute-a2a-"));
     const flags = [...FLAGS, "--data-dir", dataDir];
     const elsewhere = await startElsewhere("HTTP+JSON");

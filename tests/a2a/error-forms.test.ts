@@ -4,14 +4,14 @@ import { BINDINGS, request, Scene, userMessage } from "./scene.ts";
 const A2A = "a2a-protocol.org";
 const INFO = "type.googleapis.com/google.rpc.ErrorInfo";
 
-describe.each(BINDINGS)("an official client over %s is told of", (binding) => {
+describe.each(BINDINGS)("an official client over %s", (binding) => {
   const scene = new Scene(binding);
 
-  test("its binding", () => {
+  test("uses its binding", () => {
     expect(scene.client.transport.protocolName).toBe(binding);
   });
 
-  test("an unknown task", async () => {
+  test("gets an error for an unknown task", async () => {
     const { client } = scene;
     const unknown = { tenant: "", id: "nothing" };
     for (const ask of [
@@ -24,7 +24,7 @@ describe.each(BINDINGS)("an official client over %s is told of", (binding) => {
     }
   });
 
-  test("an ended task", async () => {
+  test("gets an error for an ended task", async () => {
     const { client } = scene;
     const { id } = await scene.send(userMessage("hello"));
     const message = request(userMessage("more", { taskId: id }));
@@ -40,7 +40,7 @@ describe.each(BINDINGS)("an official client over %s is told of", (binding) => {
     }
   });
 
-  test("webhooks, which the card does not declare", async () => {
+  test("gets an error for webhooks if the card does not declare them", async () => {
     const { transport } = scene.client;
     const config = {
       tenant: binding === "GRPC" ? "worker" : "",
@@ -60,7 +60,7 @@ describe.each(BINDINGS)("an official client over %s is told of", (binding) => {
     }
   });
 
-  test("a version that is not spoken", async () => {
+  test("gets an error for an unsupported version", async () => {
     const tenant = binding === "GRPC" ? "worker" : "";
     const answer = scene.client.transport.getTask({ tenant, id: "x" });
     await expect(answer).rejects.toMatchObject({ reason: "VERSION_NOT_SUPPORTED" });

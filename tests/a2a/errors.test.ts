@@ -39,7 +39,7 @@ describe("JSON-RPC errors", () => {
     expect(await refusal("SendMessage", { message })).toMatchObject({ code: -32001 });
   });
 
-  test("another agent's task looks the same as none", async () => {
+  test("another agent's task looks like an unknown task", async () => {
     await introduce(scene.platform, "other");
     const { id } = await scene.send(userMessage("hello"));
     const message = { ...HELLO, taskId: id };

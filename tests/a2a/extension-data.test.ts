@@ -51,7 +51,7 @@ describe.each(BINDINGS)("the data of extensions over %s", (binding) => {
     expect(spend).toMatchObject({ maxTokens: 100n, maxCostMicrocents: 50n });
   });
 
-  test("verified results: the contract checks the result, and the task states the outcome", async () => {
+  test("verified results: the contract checks the result, and the task states the verdict", async () => {
     const { contract } = await cast.withoutTask();
     const task = await send("count", { [VERIFIED_RESULTS.uri]: { contractId: contract.id } });
     expect(task.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
@@ -61,7 +61,7 @@ describe.each(BINDINGS)("the data of extensions over %s", (binding) => {
     });
   });
 
-  test("delegated authority and actor chain: the agent gets the token, the task names the actors", async () => {
+  test("delegated authority and actor chain: the agent gets the token, and the task names the actors", async () => {
     const { contract, dct, delegationId } = await cast.withoutTask();
     const data = { [DELEGATED_AUTHORITY.uri]: { token: dct, contractId: contract.id } };
     const task = await send("count", data);
@@ -74,14 +74,14 @@ describe.each(BINDINGS)("the data of extensions over %s", (binding) => {
     });
   });
 
-  test("actor chain: without a token, the task's delegator is the one on whose behalf the agent works", async () => {
+  test("actor chain: without a token, the agent acts for the task's delegator", async () => {
     const task = await send("count", {}, [ACTOR_CHAIN.uri]);
     expect(task.metadata).toEqual({
       [ACTOR_CHAIN.uri]: { onBehalfOf: "local", delegator: "local", actors: [] },
     });
   });
 
-  test("suspension: a message suspends a task at its checkpoint, and another resumes it from there", async () => {
+  test("suspension: a message suspends a task at its checkpoint, and another one resumes it from there", async () => {
     const client = await connect();
     const sent = await client.sendMessage({
       ...request(userMessage("suspend")),
@@ -133,7 +133,7 @@ describe.each(BINDINGS)("the data of extensions over %s", (binding) => {
     await expect(send("count", { [DELEGATED_AUTHORITY.uri]: data })).rejects.toThrow();
   });
 
-  test("a client that activates no extension notices nothing, whatever the metadata says", async () => {
+  test("a client that activates no extension sees no difference, whatever the metadata contains", async () => {
     const client = await connect();
     const data = { [BUDGETS.uri]: { maxTokens: -1 }, [SUSPENSION.uri]: { action: "suspend" } };
     const task = await client.sendMessage(request(userMessage("count", about(data))));

@@ -11,7 +11,7 @@ describe.each(BINDINGS)("extensions over %s", (binding) => {
     serviceParameters: { "A2A-Extensions": uri, ...more },
   });
 
-  test("a repeated message counts once, where the client asks for it", async () => {
+  test("a repeated message counts once if the client requests it", async () => {
     const message = userMessage("hello");
     const once = active(IDEMPOTENT_SEND.uri);
     const first = await scene.client.sendMessage(request(message), once);
@@ -21,7 +21,7 @@ describe.each(BINDINGS)("extensions over %s", (binding) => {
     expect(await scene.send(message)).not.toMatchObject({ id: (first as { id: string }).id });
   });
 
-  test("a stream goes on after a sequence, without a gap and without a repeat", async () => {
+  test("a stream continues after a sequence, without a gap and without a repetition", async () => {
     const numbered = active(RESUMABLE_STREAMS.uri);
     const events = await all(scene.client.sendMessageStream(request(userMessage("hello")), numbered));
     const sequences = events.map(
@@ -41,7 +41,7 @@ describe.each(BINDINGS)("extensions over %s", (binding) => {
     expect(rest.slice(1)).toEqual(events.filter((_, index) => (sequences[index] ?? 0) > cut));
   });
 
-  test("a client that activates none sees nothing of them", async () => {
+  test("a client that activates no extension sees none", async () => {
     const events = await all(scene.client.sendMessageStream(request(userMessage("hello"))));
     expect(events.map(({ payload }) => payload?.value.metadata)).toEqual(events.map(() => undefined));
   });

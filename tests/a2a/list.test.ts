@@ -28,7 +28,7 @@ describe.each(BINDINGS)("ListTasks over %s", (binding) => {
     return ids;
   };
 
-  test("lists the tasks of a context, the latest status first, page by page", async () => {
+  test("returns the tasks of a context, the latest status first, page by page", async () => {
     const contextId = "talk";
     const first = await scene.send(userMessage("one", { contextId }));
     const askedTask = await scene.send(userMessage("ask", { contextId }));
@@ -46,7 +46,7 @@ describe.each(BINDINGS)("ListTasks over %s", (binding) => {
     ]);
   });
 
-  test("tells questions for input from requests for an authorization", async () => {
+  test("distinguishes questions for input from requests for an authorization", async () => {
     const contextId = "questions";
     const forInput = await scene.send(userMessage("ask", { contextId }));
     const forAuthorization = await scene.send(userMessage("authorize", { contextId }));
@@ -73,7 +73,7 @@ describe.each(BINDINGS)("ListTasks over %s", (binding) => {
     expect(wholeList.tasks[0]).toMatchObject({ artifacts: endedTask.artifacts, history: endedTask.history });
   });
 
-  test("returns the messages of a task, and no more than requested", async () => {
+  test("returns the messages of a task, and at most the requested number", async () => {
     const askedTask = await scene.send(userMessage("ask"));
     const answer = userMessage("red", { taskId: askedTask.id });
     const answered = await scene.send(answer);
@@ -91,7 +91,7 @@ describe.each(BINDINGS)("ListTasks over %s", (binding) => {
   });
 
   test.each([
-    ["a page of none", { pageSize: 0 }],
+    ["a page size of zero", { pageSize: 0 }],
     ["a page that is too large", { pageSize: 101 }],
     ["a token of another list", { pageToken: "bm90aGluZw" }],
     ["a negative length", { historyLength: -1 }],

@@ -61,13 +61,13 @@ describe.each(BINDINGS)("webhooks over %s", (binding) => {
     }
   });
 
-  test("of a streaming message get what the stream shows after the task", async () => {
+  test("of a streaming message get the events that the stream shows after the task", async () => {
     const shown = await all(scene.client.sendMessageStream(withWebhook("hello", receiver.url("/stream"))));
     await expect.poll(() => receiver.at("/stream").length).toBe(shown.length - 1);
     expect(receiver.seen("/stream")).toEqual(["WORKING", "artifact hello", "COMPLETED"]);
   });
 
-  test("of an address that the platform may not call are refused before the task begins", async () => {
+  test("with an address that the platform may not call are refused before the task begins", async () => {
     const contextId = crypto.randomUUID();
     for (const url of ["https://example.com/", "http://10.0.0.1/", "ftp://127.0.0.1/", "nothing"]) {
       const { message, ...rest } = withWebhook("hello", url);

@@ -105,7 +105,7 @@ describe.each(BINDINGS)("over %s", (binding) => {
     ]);
   });
 
-  test("a worker appends to an artifact, and a stream says which parts follow", async () => {
+  test("a worker appends to an artifact, and a stream marks the parts that follow", async () => {
     const client = await connect();
     const events = await all(client.sendMessageStream(request(userMessage("log"))));
     const updates = events.flatMap(({ payload }) =>
@@ -180,7 +180,7 @@ describe.each(BINDINGS)("over %s", (binding) => {
     { modes: [], content: { $case: "data", value: { words: 3 } } },
     { modes: ["text/plain"], content: { $case: "text", value: '{"words":3}' } },
     { modes: ["image/png"], content: { $case: "data", value: { words: 3 } } },
-  ])("a result comes in the accepted media types $modes", async ({ modes, content }) => {
+  ])("a result is sent in the accepted media types $modes", async ({ modes, content }) => {
     const client = await connect();
     const asked = configured("count", { acceptedOutputModes: modes });
     const answer = await client.sendMessage(asked);
@@ -252,7 +252,7 @@ test.each([
   await platform.clients.tasks.cancelTask({ taskId: id });
 });
 
-test("a task that began otherwise has no message", async () => {
+test("a task that another call created has no message", async () => {
   const { tasks } = platform.clients;
   const { task } = await tasks.createTask({
     requestId: crypto.randomUUID(),

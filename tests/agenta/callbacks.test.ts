@@ -98,7 +98,7 @@ test("every receipt is sent in order, signed and with an id that identifies repe
   }
 });
 
-test("a refused receipt is retried with growing waits, before any later receipt", async () => {
+test("a refused receipt is retried with growing waits, before every later receipt", async () => {
   status = 500;
   const reported = await buy(url);
   await expect.poll(() => calls.length).toBeGreaterThanOrEqual(1);
@@ -120,7 +120,7 @@ test("a refused receipt is retried with growing waits, before any later receipt"
   expect(calls.map(({ body }) => JSON.parse(body))).toEqual(reported);
 });
 
-test("a reference that no header can hold is left out", async () => {
+test("a reference that does not fit in a header is omitted", async () => {
   status = 200;
   await buy(url, "a\r\nx-evil: 1");
   await expect.poll(() => calls.length).toBe(3);
@@ -130,12 +130,12 @@ test("a reference that no header can hold is left out", async () => {
 
 test.each([
   ["another host", () => "http://127.0.0.1:1/"],
-  ["a name that leads to the platform itself", () => url.replace("127.0.0.1", "localhost")],
+  ["a name that resolves to the platform itself", () => url.replace("127.0.0.1", "localhost")],
   ["another form of the address", () => url.replace("127.0.0.1", "0x7f.1")],
   ["credentials in the address", () => url.replace("http://", "http://user:pass@")],
   ["another scheme", () => "ftp://127.0.0.1/"],
   ["the metadata of a cloud", () => "http://169.254.169.254/latest"],
-])("nothing is sent to %s, and the execution goes on", async (_, address) => {
+])("nothing is sent to %s, and the execution continues", async (_, address) => {
   const reported = await buy(address());
   expect(reported.map(({ status: word }) => word)).toEqual(["accepted", "in_progress", "completed"]);
   clock.skip(60_000);

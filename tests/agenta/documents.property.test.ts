@@ -234,7 +234,7 @@ test("every sent document satisfies the protocol's schemas, for any request and 
   expect([...seen]).toContain("rejected");
 }, 120_000);
 
-test("any request that the schema does not take is answered with a place in it, and nothing stored", async () => {
+test("any request outside the schema is answered with the place of the fault, and nothing is stored", async () => {
   const offer = await market.publish(offerOf());
   const wrong = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonValue>;
   const members = [

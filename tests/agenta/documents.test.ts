@@ -82,7 +82,7 @@ test("the page and the Markdown agree with the manifest", async () => {
   }
 });
 
-test("the price rules name the words of the schema", async () => {
+test("the price rules use the words of the schema", async () => {
   const schema = (await (await get("/schemas/agenta.delegation.v0/offer.schema.json")).json()) as Document;
   const pricing = (await (await get("/pricing/index.json")).json()) as Document;
   const verification = (await (await get("/verification/index.json")).json()) as Document;

@@ -56,8 +56,8 @@ async function deliver(work: () => Promise<WorkResult>, offer: JsonObject = {}, 
   return buy(offer, { input: { text }, ...request });
 }
 
-describe("an execution that goes well", () => {
-  test("is accepted, in progress, completed and paid, with a receipt for each", async () => {
+describe("a successful execution", () => {
+  test("is accepted, in progress, completed and paid, with a receipt for each step", async () => {
     const { told, first, request, offer } = await buy({}, { metadata: { lot: 7, note: null, ok: true } });
     expect(told.map(({ status }) => status)).toEqual(["accepted", "in_progress", "completed"]);
     expect(new Set(told.map(({ receipt_id }) => receipt_id)).size).toBe(3);
@@ -84,14 +84,14 @@ describe("an execution that goes well", () => {
     );
   });
 
-  test("is a task of the seller's, which the buyer sees like any other", async () => {
+  test("is a task of the seller, visible to the buyer like any other", async () => {
     const { first } = await buy();
     const name = { taskId: first.execution_id };
     const { task } = await platform.clients.tasks.getTask(name);
     expect([task?.agentId, task?.executionRequestId]).toEqual([SELLER, first.request_id]);
   });
 
-  test("can be followed from the receipt that was seen last", async () => {
+  test("can be followed from a given receipt", async () => {
     const { first, told } = await buy();
     const rest: Document[] = [];
     for await (const { id, event, data } of market.watch(first.request_id, "1")) rest.push([id, event, data]);
@@ -175,7 +175,7 @@ describe("a delivery that violates the agreement fails", () => {
     expect(last.financials).toEqual({ currency: "EUR", final_amount: 0 });
   });
 
-  test("and evidence is compared where it is stored with the platform", async () => {
+  test("and its evidence is compared if it is stored with the platform", async () => {
     const stored = await platform.clients.results.storeArtifact({ content: Buffer.from("0.5") });
     const artifact = { type: "result_payload", uri: stored.uri, digest: stored.digest } as const;
     const { last } = await deliver(async () => ({ ...GOOD, delivery: { artifacts: [artifact] } }));
@@ -183,13 +183,13 @@ describe("a delivery that violates the agreement fails", () => {
   });
 });
 
-describe("work that fails", () => {
+describe("a failed task", () => {
   test.each([
     ["UPSTREAM_DEPENDENCY_FAILED", "upstream_dependency_failed", "upstream_dependency_failed"],
     ["CAPACITY_UNAVAILABLE", "capacity_unavailable", "capacity_unavailable"],
     ["DEADLINE_EXCEEDED", "deadline_exceeded", "deadline_exceeded"],
     ["OUT_OF_INK", "internal_error", undefined],
-  ])("by %s says %s", async (reason, code, mode) => {
+  ])("by %s has the outcome %s", async (reason, code, mode) => {
     const { last } = await deliver(async () => {
       throw new WorkFailure(reason, "it did not work", false);
     });
@@ -198,7 +198,7 @@ describe("work that fails", () => {
     expect(last.error.details.failure_mode).toBe(mode);
   });
 
-  test("and is tried again stays in progress", async () => {
+  test("with a retry stays in progress", async () => {
     let tries = 0;
     const { told } = await deliver(async () => {
       tries += 1;
@@ -278,7 +278,7 @@ describe("verification", () => {
     expect((await market.settlement(receipt.request_id)).state).toBe("refunded");
   });
 
-  test("that is inconclusive leaves everything open, for another one", async () => {
+  test("that is inconclusive leaves the execution open for another one", async () => {
     const receipt = await completed("third_party_verified");
     await market.verify(resultOf(receipt, { decision: "inconclusive" }));
     expect(await market.newest(receipt.request_id)).toEqual(receipt);
@@ -288,7 +288,7 @@ describe("verification", () => {
     expect([late.status, late.body.error.details.reason]).toEqual([409, "VERIFICATION_FINAL"]);
   });
 
-  test("is open to the buyer only", async () => {
+  test("is allowed for the buyer alone", async () => {
     const receipt = await completed("buyer_verified");
     expect(receipt.next_action.by).toBe("buyer");
     for (const [agent, organization] of [
@@ -319,7 +319,7 @@ describe("verification", () => {
     ]);
   });
 
-  test("that the buyer waives is not waited for", async () => {
+  test("that the buyer waives is not required", async () => {
     const receipt = await completed("third_party_verified", {
       verification_requirements: { require_verification: false },
     });

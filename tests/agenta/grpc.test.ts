@@ -35,7 +35,7 @@ const messageOf = <Desc extends Parameters<typeof decode>[0]>(schema: Desc, docu
   return decoded.message;
 };
 
-test("purchases over gRPC are read over HTTP, and the reverse, with separate services", async () => {
+test("purchases over gRPC are readable over HTTP, and the reverse, with separate services", async () => {
   const { offers, executions } = platform.clients;
   const policy = {
     mode: "third_party_verified",
@@ -80,7 +80,7 @@ test("purchases over gRPC are read over HTTP, and the reverse, with separate ser
   valid("execution_receipt", await market.newest(requestId));
 });
 
-test("a refusal is an answer over gRPC too; what cannot be stored is an error", async () => {
+test("a refusal is an answer over gRPC too; a request that cannot be stored is an error", async () => {
   const { executions } = platform.clients;
   const offer = await marketAt(platform.url).publish(offerOf());
   const request = messageOf(ExecutionRequestSchema, requestOf(offer, { offer_version: "9" })) as Document;
@@ -95,7 +95,7 @@ test("a refusal is an answer over gRPC too; what cannot be stored is an error", 
   await expect(executions.getExecution({ name: unknown })).rejects.toThrow("no such execution");
 });
 
-test("while the services are unavailable, requests only get a retryable error", async () => {
+test("while the services are unavailable, requests get a retryable error", async () => {
   const market = marketAt(platform.url);
   const offer = await market.publish(offerOf());
   await platform.stopServices();

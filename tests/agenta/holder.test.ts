@@ -41,7 +41,7 @@ async function tokenFor(resource: string): Promise<string> {
   return token?.token ?? "";
 }
 
-test("a buyer buys under its own key, and reads its executions", async () => {
+test("a buyer buys with its own key, and reads its executions", async () => {
   const offer = await marketAt(platform.url).publish(offerOf());
   const request = requestOf(offer);
   const receipt = await asHolder(REQUESTS, "POST").request(request);
@@ -54,7 +54,7 @@ test("a buyer buys under its own key, and reads its executions", async () => {
   expect([forged.status, forged.body.error.code]).toEqual([403, "buyer_not_allowed"]);
 });
 
-test("a proof counts once, and for the address that it was made for", async () => {
+test("a proof counts once, and for its own address", async () => {
   const offer = await marketAt(platform.url).publish(offerOf());
   const once = asHolder(REQUESTS, "POST");
   expect((await once.request(requestOf(offer))).status).toBe("accepted");
@@ -94,7 +94,7 @@ test("an execution is found by its receipt, and shows the blocks of its token to
   await expect(read(generateKeypair(engine))).rejects.toThrow(/not_found/);
 });
 
-test("under a token it buys only within the token's capabilities", async () => {
+test("with a token it buys only within the token's capabilities", async () => {
   const [allowed, other] = [offerOf(), offerOf()];
   for (const offer of [allowed, other]) await marketAt(platform.url).publish(offer);
   const token = await tokenFor(`${SELLER}/${String(allowed.offer_id)}`);

@@ -103,7 +103,7 @@ describe("approval before the start", () => {
     throw new Error("no review");
   };
 
-  test("keeps the work from workers until it is granted", async () => {
+  test("keeps the task from workers until it is granted", async () => {
     const receipt = await waiting();
     expect(receipt).toMatchObject({
       status: "accepted",
@@ -198,7 +198,7 @@ describe("time", () => {
     });
   });
 
-  test("has an execution wait for the offer's window", async () => {
+  test("makes an execution wait for the offer's window", async () => {
     const window = { execution_window: { not_before: soon(120), not_after: soon(400) } };
     const offer = await seller.publish(offerOf(window));
     const { request_id: id } = await buyer.request(requestOf(offer, until()));
@@ -267,7 +267,7 @@ describe("delivery", () => {
 });
 
 describe("cancellation", () => {
-  test("ends work, before and while it is done, for the buyer alone", async () => {
+  test("ends the task before and while it runs, for the buyer alone", async () => {
     const offer = await seller.publish(offerOf());
     for (const begins of [false, true]) {
       const { request_id: id } = await buyer.request(requestOf(offer, until()));

@@ -59,14 +59,14 @@ describe("an offer", () => {
       "/pricing/unit",
     ],
     [
-      "another's organization",
+      "another principal's organization",
       { seller_agent: { ...seller, organization_id: "org:other" } },
       400,
       "/seller_agent/organization_id",
     ],
-    ["a schema that is none", { input_schema: { type: "nothing" } }, 400, "/input_schema"],
+    ["a malformed schema", { input_schema: { type: "nothing" } }, 400, "/input_schema"],
     [
-      "a schema that would be fetched",
+      "a schema with a remote reference",
       { output_schema: { $ref: "https://evil.example/schema" } },
       400,
       "/output_schema",

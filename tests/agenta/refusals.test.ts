@@ -41,23 +41,29 @@ type Case = readonly [
 ];
 
 const CASES: readonly Case[] = [
-  ["an offer that is not there", {}, () => ({ offer_id: "offer-of-nobody" }), "offer_not_found", undefined],
+  ["an unknown offer", {}, () => ({ offer_id: "offer-of-nobody" }), "offer_not_found", undefined],
   [
-    "a version that is not there",
+    "an unknown version",
     {},
     () => ({ offer_version: "9" }),
     "offer_version_mismatch",
     "offer_version_mismatch",
   ],
   [
-    "another seller than the offer's",
+    "a seller other than the offer's",
     {},
     () => ({ seller_agent_id: BUYER }),
     "invalid_request",
     "schema_validation_failure",
   ],
-  ["an offer for nobody", { allowed_buyer_agents: [] }, () => ({}), "buyer_not_allowed", undefined],
-  ["an offer for others", { allowed_buyer_agents: ["somebody"] }, () => ({}), "buyer_not_allowed", undefined],
+  ["an offer without viewers", { allowed_buyer_agents: [] }, () => ({}), "buyer_not_allowed", undefined],
+  [
+    "an offer for other viewers",
+    { allowed_buyer_agents: ["somebody"] },
+    () => ({}),
+    "buyer_not_allowed",
+    undefined,
+  ],
   [
     "an organization that is not the buyer's",
     {},
@@ -88,7 +94,7 @@ const CASES: readonly Case[] = [
     "budget_authorization_missing",
   ],
   [
-    "no quote where one is needed",
+    "a missing quote",
     { pricing: { pricing_model: "quote_required", currency: "EUR", amount: 0 } },
     () => ({}),
     "budget_exceeded",
@@ -123,14 +129,14 @@ const CASES: readonly Case[] = [
     "deadline_exceeded",
   ],
   [
-    "an input that does not fit",
+    "an input outside the schema",
     {},
     () => ({ input: { text: 1 } }),
     "invalid_request",
     "schema_validation_failure",
   ],
   [
-    "a parent that is not there",
+    "an unknown parent",
     {},
     () => ({ parent_request_id: "request-of-nobody" }),
     "invalid_request",
@@ -162,7 +168,7 @@ describe("a request that is valid and refused", () => {
     },
   );
 
-  test("for a version that is not on sale any more, with the one that is", async () => {
+  test("for a version that is no longer on sale, with the current one", async () => {
     const first = await market.publish(offerOf({ offer_version: "1.0" }));
     const second = await market.publish({ ...first, offer_version: "2.0", title: "Better" });
     // Both offers are on sale until the older one is withdrawn.
@@ -181,7 +187,7 @@ describe("a request that is valid and refused", () => {
     expect((await market.request(requestOf(second))).error.code).toBe("offer_not_found");
   });
 
-  test("at the concurrency limit: ten buyers at once on an offer for three, and no fourth", async () => {
+  test("at the concurrency limit: ten concurrent buyers of an offer for three get no fourth execution", async () => {
     const crowded = await market.publish(offerOf({ rate_limits: { max_concurrent_executions: 3 } }));
     const buyers = Array.from({ length: 10 }, (_, at) => ({
       agent_id: `racer-${at}`,
@@ -209,7 +215,7 @@ describe("a request that is valid and refused", () => {
     expect((await market.request(requestOf(crowded))).status).toBe("rejected");
   });
 
-  test("for more requests than a minute allows", async () => {
+  test("for more requests in a minute than allowed", async () => {
     const busy = await market.publish(offerOf({ rate_limits: { max_requests_per_minute: 2 } }));
     const statuses = [];
     for (let i = 0; i < 4; i++) statuses.push((await market.request(requestOf(busy))).status);
@@ -222,7 +228,7 @@ describe("a request that is not valid", () => {
   const bad: readonly Bad[] = [
     ["an unknown field", (request) => ({ ...request, surprise: 1 }), ""],
     [
-      "an unknown field inside",
+      "a nested unknown field",
       (request) => ({ ...request, payment: { ...request.payment, tip: 1 } }),
       "/payment",
     ],
@@ -232,9 +238,13 @@ describe("a request that is not valid", () => {
       "/payment/max_amount",
     ],
     ["a negative amount", (request) => ({ ...request, ...pay({ max_amount: -1 }) }), "/payment/max_amount"],
-    ["half an amount", (request) => ({ ...request, ...pay({ max_amount: 0.5 }) }), "/payment/max_amount"],
     [
-      "an amount that no double holds",
+      "a fractional amount",
+      (request) => ({ ...request, ...pay({ max_amount: 0.5 }) }),
+      "/payment/max_amount",
+    ],
+    [
+      "an amount above the range of a double",
       (request) => ({ ...request, ...pay({ max_amount: 2 ** 60 }) }),
       "/payment/max_amount",
     ],
@@ -244,7 +254,7 @@ describe("a request that is not valid", () => {
       "/payment/currency",
     ],
     [
-      "a date that there is not",
+      "a date that does not exist",
       (request) => ({ ...request, ...until({ deadline_at: "2026-02-30T00:00:00Z" }) }),
       "/execution_constraints/deadline_at",
     ],
@@ -261,8 +271,8 @@ describe("a request that is not valid", () => {
       "/protocol_version",
     ],
     ["another message", (request) => ({ ...request, message_type: "offer" }), "/message_type"],
-    ["an input that is no object", (request) => ({ ...request, input: [] }), "/input"],
-    ["metadata with something inside", (request) => ({ ...request, metadata: { a: {} } }), "/metadata/a"],
+    ["an input that is not an object", (request) => ({ ...request, input: [] }), "/input"],
+    ["metadata with nested values", (request) => ({ ...request, metadata: { a: {} } }), "/metadata/a"],
     ["nothing", () => ({}), ""],
     ["a list", () => [], ""],
     ["null", () => null, ""],
@@ -291,12 +301,12 @@ describe("a request that is not valid", () => {
     expect([answer.status, answer.body.error.code]).toEqual([status, "invalid_request"]);
   });
 
-  test("in another type than JSON", async () => {
+  test("in another content type than JSON", async () => {
     const answer = await market.send("/agenta/execution_requests", { method: "POST", body: "{}" });
     expect(answer.status).toBe(415);
   });
 
-  test("for an id or a key that came with another request", async () => {
+  test("for an id or a key of another request", async () => {
     const request = requestOf(offer);
     const receipt = await market.request(request);
     for (const other of [

@@ -120,21 +120,21 @@ async function accepted(receipt: Document, agentId: string): Promise<void> {
 }
 
 describe("a third party that verifies", () => {
-  test("is not a second agent of the seller's key, with any organization", async () => {
+  test("cannot be a second agent of the seller's key, with any organization", async () => {
     const receipt = await completed();
     expect(await refused(receipt, "sock")).toContain("the same owner");
     await prove("org:invented", SELLER);
     expect(await refused(receipt, "sock")).toContain("the same owner");
   });
 
-  test("is no key that names a proven organization in its record", async () => {
+  test("cannot be a key that names a proven organization in its record", async () => {
     await prove("org:audit", AUDITOR);
     const receipt = await completed();
     expect(await refused(receipt, "stranger")).toContain("CreateOrganizationProof");
     await accepted(receipt, "auditor");
   });
 
-  test("is none of the parties' proven organization", async () => {
+  test("cannot be one of the parties' proven organization", async () => {
     const proof = await prove("org:audit", SELLER);
     const receipt = await completed();
     expect(await refused(receipt, "auditor")).toContain("the same owner");
@@ -143,7 +143,7 @@ describe("a third party that verifies", () => {
     await accepted(receipt, "auditor");
   });
 
-  test("is none whose proof an operator has ended", async () => {
+  test("cannot be one whose proof an operator has revoked", async () => {
     const proof = await prove("org:audit", AUDITOR);
     const receipt = await completed();
     const revoke = { requestId: fresh("revoke"), proofId: proof.id };
@@ -153,7 +153,7 @@ describe("a third party that verifies", () => {
     await accepted(receipt, "auditor");
   });
 
-  test("is the one that the buyer's request names, and then no other", async () => {
+  test("is the one that the buyer's request names, and no other", async () => {
     await prove("org:audit", AUDITOR);
     const receipt = await completed({ acceptable_verifiers: "stranger" });
     expect(await refused(receipt, "auditor")).toContain("acceptable_verifiers");
@@ -165,7 +165,7 @@ describe("a third party that verifies", () => {
     ["buyer", "one owner"],
     ["nobody-at-all", "no registered agent"],
     ["two words", "with commas"],
-  ])("is not named as %s: the request is rejected", async (named, message) => {
+  ])("cannot be named as %s: the request is rejected", async (named, message) => {
     const receipt = await ask({ acceptable_verifiers: named });
     expect(receipt).toMatchObject({ status: "rejected", error: { code: "invalid_request" } });
     expect(receipt.error.message).toContain(message);
@@ -186,7 +186,7 @@ test("a receipt that settles the payment is not verified, and the refusal says w
   expect(body.error.message).toContain("settles the payment");
 });
 
-test("no agent proves an organization, and every caller reads which are proven", async () => {
+test("agents cannot prove organizations, and every caller reads which are proven", async () => {
   const request = { requestId: fresh("proof"), organization: "org:own", principal: SELLER };
   const path = "registry.v1.OrganizationService/CreateOrganizationProof";
   const refusal = await call(SELLER, path, request);

@@ -21,7 +21,7 @@ const SERVICE = "depute.registry.v1.AuthorityService";
 const grant = (by: Stranger, authority: string, { x: principal }: Stranger) =>
   by.call(`${SERVICE}/CreateAuthorityGrant`, { requestId: uuid7(), authority, principal }, true);
 
-test("two companies have an agent /alpha each, and each is the one that was meant", async () => {
+test("two companies each have an agent /alpha, and each name leads to its own company's agent", async () => {
   const { url } = await platform();
   const acme = new Stranger(url, "acme-alpha", "agent://acme.com/desk/alpha");
   const globex = new Stranger(url, "globex-alpha", "agent://globex.com/desk/alpha");
@@ -75,7 +75,7 @@ test("an authority belongs to its company", async () => {
   ]);
 });
 
-test("a sender without a card is no agent of ASP", async () => {
+test("a sender without a card is not an ASP agent", async () => {
   const { url } = await platform();
   const bob = new Stranger(url, "bob", "agent://bob.example/desk/bob");
   await bob.register();

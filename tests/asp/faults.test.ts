@@ -14,7 +14,7 @@ afterEach(() => cleanUp.run());
 
 const CAST = [ALPHA, BETA, GAMMA];
 
-test("a killed platform, started again, has every message that it acknowledged, and sees to the delegated work", {
+test("a killed platform has every acknowledged message after its restart, and continues delegated work", {
   timeout: 90_000,
 }, async () => {
   const [port = 0] = await freePorts(1);

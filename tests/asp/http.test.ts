@@ -80,7 +80,7 @@ test("live messages are events, and a client resumes at its position", async () 
   expect((await events(await rest)).map(({ event }) => event)).toEqual(["message", "session_state"]);
 });
 
-test("messages come in pages, from a place on, and one by one", async () => {
+test("messages are read in pages, from a position, and one by one", async () => {
   const { sessionId } = await play(wires(), 5);
   const page = await get(`/sessions/${sessionId}/messages?limit=4`);
   expect([(page.messages as JsonObject[]).length, page.nextCursor]).toEqual([4, "4"]);
@@ -176,7 +176,7 @@ test("refusals have the protocol's code, the platform's reason and HTTP's status
   expect([takenMessage.status, takenMessage.headers.get("asp-session-id")]).toEqual([201, sessionId]);
 });
 
-test("a proof names the address of the call, in the message or beside it", async () => {
+test("a proof for the address of the call is in the message or in the header", async () => {
   const { sessionId } = await play(wires(), 3);
   const here = `${platform.url}/v1/asp/sessions/${sessionId}/messages`;
   const offer = async (inMessage: string, beside?: string) => {

@@ -32,7 +32,7 @@ async function introduced(...flags: string[]) {
   return { url, ann, ben, sessionId, path: `/v1/asp/sessions/${sessionId}/messages` };
 }
 
-test("a message that is too large is malformed, and fits no better when it is sent again", async () => {
+test("a message that is too large is malformed, and so is its repetition", async () => {
   const { ann, sessionId, path } = await introduced("--max-body-bytes", "1048576");
   const long = await ann.say(sessionId, "OBSERVE", { data: "x".repeat(262_144) });
   expect(long.body.error).toMatchObject({
@@ -95,7 +95,7 @@ function elsewhere(one: Stranger, url: string): Document {
   return { agentId: one.uri, orgId: `org_${one.id}`, trustScore: 10, dpopProof };
 }
 
-test("MessagePack is spoken beside JSON, in the same session", async () => {
+test("MessagePack and JSON can be used in the same session", async () => {
   const { url, ann, ben, sessionId, path } = await introduced();
   const type = "application/asp+msgpack";
   const send = async (body: Json, headers: Record<string, string> = {}) => {

@@ -177,7 +177,7 @@ test("a holder proof lets its agent in, and no other agent; each message then br
   client.close();
 });
 
-test("unreadable and refused frames get an error, and the connection stays open", async () => {
+test("malformed and refused frames get an error, and the connection stays open", async () => {
   const { sessionId } = await invite(wire());
   const client = await new Client(sessionId).auth();
   const errors = () =>
@@ -213,7 +213,7 @@ test("unreadable and refused frames get an error, and the connection stays open"
   expect(await client.closed).toBe(1003);
 });
 
-test("frames are bounded in size and in number", async () => {
+test("frames have a limit of size and number", async () => {
   const { sessionId } = await invite(wire());
   const big = await new Client(sessionId).auth();
   await big.say(`"${"x".repeat(1_100_000)}"`);
@@ -223,7 +223,7 @@ test("frames are bounded in size and in number", async () => {
   expect(await many.closed).toBe(1008);
 });
 
-test("only a page of the platform's own may open one, and only at its address", async () => {
+test("only the platform's own pages may open a WebSocket, and only at its address", async () => {
   const { sessionId } = await invite(wire());
   const status = (path: string, headers: Record<string, string>) =>
     new Promise<number | undefined>((resolve, reject) => {
@@ -252,7 +252,7 @@ test("only a page of the platform's own may open one, and only at its address", 
   expect(await status("/health", { ...upgrade, upgrade: "h2c" })).toBe(200);
 });
 
-test("a server that drains sends its clients away", async () => {
+test("a server that drains disconnects its clients", async () => {
   const own = await startPlatform();
   const was = platform;
   try {

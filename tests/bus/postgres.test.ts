@@ -35,7 +35,7 @@ describe.skipIf(postgres === undefined)("over Postgres", () => {
     return { bus, onError, onDrop, topic: `test-${randomUUID().slice(0, 13)}` };
   };
 
-  test("a stock client hears the keys on the topic's channel, and wakes listeners", async () => {
+  test("a stock client receives the keys on the topic's channel, and wakes listeners", async () => {
     const { bus, topic } = open();
     const received = await subscribeAndProbe(bus, bus, topic);
     const stock = new Client(url);
@@ -51,7 +51,7 @@ describe.skipIf(postgres === undefined)("over Postgres", () => {
     await vi.waitFor(() => expect(received.keys).toEqual(["one", "an ünïque key", "elsewhere"]), WAIT);
   });
 
-  test("platforms with other namespaces hear nothing", async () => {
+  test("platforms in other namespaces receive nothing", async () => {
     const { bus, topic } = open();
     const other = open(url, freeSchema().slice(0, 20)).bus;
     const received = await subscribeAndProbe(other, other, topic);

@@ -73,7 +73,7 @@ describe("an agent's own PUT of its manifest", () => {
     expect(await shown("analyst-1")).toEqual(after);
   });
 
-  test("that narrows is obeyed by the next delegation, and stands against the way back", async () => {
+  test("that narrows the bounds applies to the next delegation, and cannot be undone by the agent", async () => {
     await cast.as("orchestrator").send({
       type: "delegation_notice",
       task_id: "B1",
@@ -98,7 +98,7 @@ describe("an agent's own PUT of its manifest", () => {
     expect(back.status).toBe(403);
   });
 
-  test("of another agent of the same key gives the key nothing more", async () => {
+  test("of another agent of the same key gives the key no further permission", async () => {
     const twin = { ...manifest("analyst-1"), id: "twin-1", overseer: null };
     const free = (await put("analyst-1", "twin-1", { ...twin, mcp_bindings: [] })).status;
     expect(free).toBe(201);

@@ -31,7 +31,7 @@ const EFFECTS = {
 };
 
 describe("the text's PM, Analyst and QA, the user and the orchestrator, in separate processes", () => {
-  test("play the text message by message, with QA's approval in plain words", async () => {
+  test("play the text message by message, with QA's approval in plain text", async () => {
     cast = await startCast(["--cap-plain-approval"]);
     expect(await run(cast, "words")).toEqual({ ...EFFECTS, "qa-1": ["inquired", "approved"] });
     const { messages } = await cast.as("pm-1").inbox();
@@ -43,7 +43,7 @@ describe("the text's PM, Analyst and QA, the user and the orchestrator, in separ
     expect(await statuses(cast)).toEqual({ T1: "completed", "T1.1": "completed", "T1.1.1": "completed" });
   }, 60_000);
 
-  test("play it with an oversight_decision, where plain words approve nothing", async () => {
+  test("play it with an oversight_decision, where plain text approves nothing", async () => {
     cast = await startCast();
     expect(await run(cast, "both")).toEqual({ ...EFFECTS, "qa-1": ["inquired", "said", "approved"] });
     const { messages } = await cast.as("pm-1").inbox();

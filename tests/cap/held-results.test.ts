@@ -80,7 +80,7 @@ describe("the review of a held result", () => {
     }
   });
 
-  test("also goes to the orchestrator after half of its time, with one notice", async () => {
+  test("is also sent to the orchestrator after half of its time, with one notice", async () => {
     const { id } = await heldTask("H3");
     clock.skip(5 * HOUR_MS);
     const noticesTold = async () =>

@@ -47,7 +47,7 @@ describe("plain messages that carry a held result", () => {
   });
   afterAll(() => cast.stop());
 
-  test("are marked in the lineage when any sender passes them by the overseer, and others are not", async () => {
+  test("are marked in the lineage if a sender sends them past the overseer, and others are not", async () => {
     const { attachments, context_summary: content } = await underReview(cast, "K1");
     const send = async (message: Json) =>
       expect(await cast.as(message.sender_id).send(message)).toMatchObject({
@@ -76,7 +76,7 @@ describe("plain messages that carry a held result", () => {
     expect(await marked(cast, "K2-aside")).toEqual(["analyst-1 > stranger-1 "]);
   });
 
-  test("carry nothing any more once the overseer has decided", async () => {
+  test("carry no held result any more after the overseer's decision", async () => {
     const { attachments } = await underReview(cast, "K3");
     const decision = { decision: "approved", comment: "" };
     const decided = { ...say("K3.1", "qa-1 > analyst-1", decision), type: "oversight_decision" };
@@ -87,14 +87,14 @@ describe("plain messages that carry a held result", () => {
   });
 });
 
-describe("with the setting", () => {
+describe("with the setting that refuses them", () => {
   let cast: Cast;
   beforeAll(async () => {
     cast = await startCast(["--cap-refuse-held-results"]);
   });
   afterAll(() => cast.stop());
 
-  test("they are refused, and reach the overseer alone", async () => {
+  test("they are refused, and only the overseer gets them", async () => {
     const { attachments } = await underReview(cast, "K4");
     for (const [task, route] of [
       ["K4.1", "analyst-1 > pm-1"],

@@ -24,47 +24,47 @@ const isRefused = (answer: Answer, code: number) =>
     body: { type: "error_response", error_code: code, sender_id: "depute" },
   });
 
-describe("a message is refused, and the platform goes on", () => {
+describe("a message is refused, and the platform continues", () => {
   const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
   test.each<[string, string | object]>([
-    ["that is none", "null"],
+    ["that is null", "null"],
     ["that is a list", "[]"],
     ["that is empty", ""],
-    ["that is nested without end", deep],
+    ["that is nested too deep", deep],
     [
-      "whose attachment is",
+      "with an attachment that is nested too deep",
       JSON.stringify(message()).replace(/}$/, `,"attachments":[{"type":"python_object","object":${deep}}]}`),
     ],
     [
-      "that is larger than a message may be",
+      "that exceeds the limit of a message",
       message({ attachments: Array(4).fill({ type: "text_snippet", text: "x".repeat(400_000) }) }),
     ],
     [
       "with too many attachments",
       message({ attachments: Array(101).fill({ type: "text_snippet", text: "" }) }),
     ],
-    ["with an attachment of no type", message({ attachments: [{ text: "" }] })],
+    ["with an attachment without a type", message({ attachments: [{ text: "" }] })],
     [
-      "with an attachment of two",
+      "with an attachment of two types",
       message({ attachments: [{ type: "file", path: "/a", url: "https://a.example" }] }),
     ],
-    ["of nobody", message({ sender_id: "" })],
-    ["to a name that is none", message({ recipient_id: "../user" })],
-    ["to an instance of nothing", message({ recipient_id: ":a" })],
-    ["on a task of endless name", message({ task_id: `${"H1.".repeat(200)}1` })],
-    ["with a number for words", message({ content: 7 })],
-    ["with a code that is none", message({ type: "error_response", error_code: "504", error_message: "" })],
+    ["without a sender", message({ sender_id: "" })],
+    ["to a malformed name", message({ recipient_id: "../user" })],
+    ["to an instance without a base", message({ recipient_id: ":a" })],
+    ["with a task id that is too long", message({ task_id: `${"H1.".repeat(200)}1` })],
+    ["with a number as its text", message({ content: 7 })],
+    ["with a malformed code", message({ type: "error_response", error_code: "504", error_message: "" })],
     [
-      "with a code beyond all codes",
+      "with a code beyond the range of codes",
       message({ type: "error_response", error_code: 1e12, error_message: "" }),
     ],
-    ["with a decision that there is not", message({ type: "oversight_decision", decision: "maybe" })],
+    ["with an unknown decision", message({ type: "oversight_decision", decision: "maybe" })],
     ["with a half of a surrogate pair", '{"type":"message","content":"\\ud800"}'],
   ])("%s", async (_name, body) => {
     isRefused(await cast.as("pm-1").send(body as never), 400);
   });
 
-  test("that is larger than a body may be", async () => {
+  test("that exceeds the limit of a body", async () => {
     const body = JSON.stringify(message({ content: "x".repeat(5_000_000) }));
     isRefused(await cast.as("pm-1").send(body as never), 413);
   });
@@ -100,7 +100,7 @@ describe("a message is refused, and the platform goes on", () => {
     isRefused(await cast.as("pm-1").ask("GET", "/cap/inbox/depute"), 404);
   });
 
-  test("with an idempotency key without end", async () => {
+  test("with an endless idempotency key", async () => {
     isRefused(await cast.as("pm-1").send(message(), "k".repeat(200)), 400);
   });
 
@@ -162,8 +162,8 @@ test("attachments are transported unchanged: nothing is opened, unpickled or run
   expect(page.body).not.toContain("<script");
 });
 
-describe("of many at once", () => {
-  test("one delegation of an id is made, and one result completes it", async () => {
+describe("of many concurrent messages", () => {
+  test("one delegation of an id is created, and one result completes it", async () => {
     const orchestrator = cast.as("orchestrator");
     const notices = Array.from({ length: 10 }, (_, at) => ({
       ...example("example-01-delegation-to-pm"),
@@ -179,7 +179,7 @@ describe("of many at once", () => {
     for (const { status } of results) expect([201, 409]).toContain(status);
   });
 
-  test("decisions one counts", async () => {
+  test("one decision counts", async () => {
     const { qa, decide } = await reviewed("H3");
     const answers = await Promise.all(
       ["approved", "rejected", "changes_requested", "approved", "rejected"].map((decision) =>

@@ -21,7 +21,7 @@ const REQUEST = {
   content: "analyze last quarter’s sales trends",
 };
 
-test("a message of the user's is in the orchestrator's inbox, with the server's time and the claimed one", async () => {
+test("a message of the user is in the orchestrator's inbox, with the server's time and the claimed one", async () => {
   const [user, orchestrator] = [cast.as("user"), cast.as("orchestrator")];
   const sent = await user.send({ ...REQUEST, timestamp: "2020-01-01T00:00:00Z" });
   expect(sent).toMatchObject({ status: 201, body: { task_id: "M1", effect: "said" } });
@@ -52,7 +52,7 @@ test("an inbox is acknowledged, and read from a cursor", async () => {
   expect(await orchestrator.acknowledge(last + 1)).toMatchObject({ status: 400, body: { error_code: 400 } });
 });
 
-test("the same idempotency key is the same message", async () => {
+test("a repeated idempotency key is the same message", async () => {
   const user = cast.as("user");
   const first = await user.send(REQUEST, "key-1");
   expect(await user.send(REQUEST, "key-1")).toEqual(first);
@@ -62,7 +62,7 @@ test("the same idempotency key is the same message", async () => {
   });
 });
 
-test("events of an inbox come from the last one seen, without a gap", async () => {
+test("events of an inbox continue after the last received one, without a gap", async () => {
   const [user, orchestrator] = [cast.as("user"), cast.as("orchestrator")];
   const { last_sequence: last } = await orchestrator.inbox();
   await user.send({ ...REQUEST, content: "before" });
@@ -155,21 +155,21 @@ test("protobuf messages that no document can express are refused", async () => {
 
 test.each<[string, string, object | string, number]>([
   ["an unknown credential", "nobody", REQUEST, 401],
-  ["who is another", "stranger-1", REQUEST, 403],
-  ["a recipient that is not there", "user", { ...REQUEST, recipient_id: "nobody-1" }, 404],
+  ["a sender id of another participant", "stranger-1", REQUEST, 403],
+  ["an unknown recipient", "user", { ...REQUEST, recipient_id: "nobody-1" }, 404],
   [
-    "a part of a lineage that the sender has no part in",
+    "a child task in a lineage of other participants",
     "stranger-1",
     { ...REQUEST, task_id: "M1.1", sender_id: "stranger-1" },
     404,
   ],
-  ["a task that is not there", "user", { ...REQUEST, task_id: "M1.7" }, 404],
-  ["a task id of no form", "user", { ...REQUEST, task_id: "M1..2" }, 400],
-  ["a type that there is not", "user", { ...REQUEST, type: "gossip" }, 400],
-  ["words without end", "user", { ...REQUEST, content: "x".repeat(20_000) }, 400],
-  ["itself", "user", { ...REQUEST, recipient_id: "user" }, 403],
+  ["an unknown task", "user", { ...REQUEST, task_id: "M1.7" }, 404],
+  ["a malformed task id", "user", { ...REQUEST, task_id: "M1..2" }, 400],
+  ["an unknown type", "user", { ...REQUEST, type: "gossip" }, 400],
+  ["a text beyond the limit", "user", { ...REQUEST, content: "x".repeat(20_000) }, 400],
+  ["a message to its own sender", "user", { ...REQUEST, recipient_id: "user" }, 403],
   [
-    "a tool's result that is nobody's",
+    "a tool result without a bound tool",
     "user",
     { ...REQUEST, attachments: [{ type: "tool_call_result", server_id: "S", tool: "t", result: 1 }] },
     403,
@@ -207,7 +207,7 @@ test("the text's broken example is refused with the place of the fault", async (
   expect(await cast.as("qa-1").send(mended)).toMatchObject({ body: { position: { line: 9, column: 1 } } });
 });
 
-test("manifests go in and come out as the text has them", async () => {
+test("manifests are returned as they were sent", async () => {
   for (const id of ["pm-1", "analyst-1", "qa-1"]) {
     const { status, body } = await cast.as(id).ask("GET", `/cap/agents/${id}`);
     expect({ status, body }).toEqual({ status: 200, body: example(`manifest-${id}`) });
@@ -221,7 +221,7 @@ test("manifests go in and come out as the text has them", async () => {
   ]);
 });
 
-test("a PUT with a key needs no `principal`: the agent is that key's", async () => {
+test("a PUT with a key needs no `principal`: it updates that key's agent", async () => {
   const pm = cast.as("pm-1");
   const put = (by: string, id: string, body = example("manifest-pm-1")) =>
     cast.as(by).ask("PUT", `/cap/agents/${id}`, body);
@@ -267,7 +267,7 @@ describe("an agent begins a conversation", () => {
     });
   });
 
-  test("under the id of a task of others as well, and learns nothing of the task", async () => {
+  test("under the id of other participants' task, and learns nothing of the task", async () => {
     const [stranger, orchestrator] = [cast.as("stranger-1"), cast.as("orchestrator")];
     const notice = { ...example("example-01-delegation-to-pm"), task_id: "N7" };
     const { engine_task_id } = (await orchestrator.send(notice)).body;

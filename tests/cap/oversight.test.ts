@@ -107,7 +107,7 @@ describe("the text's example, approved by an oversight_decision", () => {
     expect(released.message.attachments).toEqual(s.toQa.attachments);
   });
 
-  test("goes back to the analyst when changes are requested, and a second time under another id", async () => {
+  test("returns to the analyst when changes are requested, and is submitted again under another id", async () => {
     const s = await upToReview("E2");
     expect(await refused(s.decision("changes_requested", " "))).toMatchObject({ code: 400 });
     expect(await send(s.decision("changes_requested", "the total for Europe"))).toMatchObject({
@@ -177,7 +177,7 @@ describe("the text's example, approved by an oversight_decision", () => {
   });
 });
 
-describe("a rule that is broken", () => {
+describe("a broken rule", () => {
   let s: ReturnType<typeof script>;
   beforeAll(async () => {
     s = await upToReview("R1");
@@ -195,7 +195,7 @@ describe("a rule that is broken", () => {
       { code: 403, reason: "MESSAGE_NOT_ALLOWED", rule: "overseer" },
     ],
     [
-      "an approval of one's own",
+      "an approval by the author",
       (s) => ({ ...s.decision("approved"), sender_id: "analyst-1", recipient_id: "pm-1" }),
       { code: 403, rule: "overseer" },
     ],
@@ -217,9 +217,9 @@ describe("a rule that is broken", () => {
       (s) => ({ ...s.toPm, task_id: "R2", sender_id: "user" }),
       { code: 403, rule: "role" },
     ],
-    ["a task of an agent's own", (s) => ({ ...s.toAnalyst, task_id: "R1x" }), { code: 403, rule: "root" }],
+    ["a root task by an agent", (s) => ({ ...s.toAnalyst, task_id: "R1x" }), { code: 403, rule: "root" }],
     [
-      "a part of a task that another holds",
+      "a child task of a task that another agent holds",
       (s) => ({ ...s.toAnalyst, task_id: "R1.1.5" }),
       { code: 403, rule: "holder" },
     ],
@@ -229,7 +229,7 @@ describe("a rule that is broken", () => {
       { code: 422, reason: "MESSAGE_RULE_NOT_MET", rule: "no_justification" },
     ],
     [
-      "an id that is taken",
+      "an id in use",
       (s) => ({ ...s.toAnalyst, context_summary: "other" }),
       { code: 409, reason: "TASK_ID_TAKEN" },
     ],
@@ -240,11 +240,11 @@ describe("a rule that is broken", () => {
     ],
     ["a delegation while the result is reviewed", (s) => ({ ...s.toQa, task_id: "R1.1.7" }), { code: 409 }],
     [
-      "a review that is completed by words",
+      "a review that a plain message completes",
       (s) => ({ ...s.approval, recipient_id: "analyst-1", completes_task: true }),
       { code: 422, rule: "review" },
     ],
-  ])("is refused with its code, and stands in the lineage: %s", async (_name, message, refusal) => {
+  ])("is refused with its code, and recorded in the lineage: %s", async (_name, message, refusal) => {
     const answer = await refused(message(s));
     expect(answer).toMatchObject(refusal);
     if (answer.code === 404) return;
@@ -286,7 +286,7 @@ describe("an error_response", () => {
     error_message: "MCP timeout.",
   });
 
-  test("of a passing kind is tried again by the same agent, three times in all, and then escalated", async () => {
+  test("of a temporary kind is retried by the same agent, three times in all, and then escalated", async () => {
     const s = script("X1");
     for (const message of [s.toPm, s.toAnalyst]) await send(message);
     expect(await send(error("X1.1", 504))).toMatchObject({ effect: "retried", status: "pending" });
@@ -303,7 +303,7 @@ describe("an error_response", () => {
     expect(await send(error("X2.1", 123))).toMatchObject({ effect: "escalated", status: "failed" });
   });
 
-  test("for missing ability moves the task to the next permitted agent of the notice", async () => {
+  test("for a missing ability moves the task to the next permitted agent of the notice", async () => {
     const orchestrator = cast.as("orchestrator");
     const s = script("X3");
     await send({ ...s.toPm, reassign_to: ["nobody-1", "stranger-1"] });
@@ -340,7 +340,7 @@ describe("after a failure", () => {
     ...{ type: "message", task_id, sender_id, recipient_id, content: "the numbers", completes_task: true },
   });
 
-  test("a repeated notice says that the task has failed, and what tries it again", async () => {
+  test("a repeated notice reports that the task has failed, and how to retry it", async () => {
     const s = await failing("F1");
     const { status, body } = await cast.as("pm-1").send(s.toAnalyst);
     expect([status, body]).toMatchObject([
@@ -353,7 +353,7 @@ describe("after a failure", () => {
     );
   });
 
-  test("a repeated idempotency key gets its first answer, with the failure", async () => {
+  test("a repeated idempotency key gets its first answer, also after the failure", async () => {
     const s = script("F2");
     await send(s.toPm);
     const first = await cast.as("pm-1").send(s.toAnalyst, "F2-first");
@@ -369,8 +369,8 @@ describe("after a failure", () => {
 
   test.each<[string, (s: ReturnType<typeof script>) => Json, string | undefined]>([
     ["by another idempotency key", (s) => s.toAnalyst, "by hand"],
-    ["in other words", (s) => ({ ...s.toAnalyst, context_summary: "the third quarter, please" }), undefined],
-  ])("the delegator tries the task again under its id, %s", async (_name, notice, key) => {
+    ["with new text", (s) => ({ ...s.toAnalyst, context_summary: "the third quarter, please" }), undefined],
+  ])("the delegator retries the task under its id, %s", async (_name, notice, key) => {
     const root = key === undefined ? "F3" : "F4";
     const s = await failing(root);
     const before = await inboxLines("analyst-1", root);
@@ -403,7 +403,7 @@ describe("after a failure", () => {
     });
   });
 
-  test("the orchestrator tries a root again, and its holder the parts of it", async () => {
+  test("the orchestrator retries a root, and its holder the child tasks", async () => {
     const s = await failing("F6");
     const error = { type: "error_response", error_code: 400, error_message: "no data", task_id: "F6" };
     await send({ ...error, sender_id: "pm-1", recipient_id: "orchestrator" });
@@ -418,7 +418,7 @@ describe("after a failure", () => {
     expect(await statuses("F6")).toEqual({ F6: "running", "F6.1": "pending" });
   });
 
-  test("no other participant tries the task again", async () => {
+  test("no other participant can retry the task", async () => {
     const s = await failing("F7");
     for (const sender_id of ["analyst-1", "qa-1"]) {
       expect(await refused({ ...s.toAnalyst, sender_id, recipient_id: "stranger-1" })).toMatchObject({
@@ -475,7 +475,7 @@ describe("instances of an agent", () => {
 });
 
 describe("a rule with a predicate", () => {
-  test("is kept to beside its words", async () => {
+  test("applies in addition to its text", async () => {
     const manifest = example("manifest-pm-1");
     const rules = manifest.delegate_rules as Record<string, object>;
     const pm = cast.as("pm-1");

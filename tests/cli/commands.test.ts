@@ -33,7 +33,7 @@ const ok = async (...words: string[]) => {
 const created = async (...words: string[]) =>
   (await ok("delegate", "--agent", "idle", "--input", "{}", "-o", "id", ...words)).trim();
 
-test("a task goes from its delegation to its output, by the terminal alone", async () => {
+test("a task runs from its delegation to its output in the terminal alone", async () => {
   const out = await ok("delegate", "--agent", "echo", "--input", '{"text":"hi"}', "--watch");
   expect(JSON.parse(out)).toEqual({ text: "hi" });
 });
@@ -54,7 +54,7 @@ test("input comes from a file, from standard input, and from the command line", 
   expect(JSON.parse((await user.run([...watched, '"from a word"'])).out)).toBe("from a word");
 });
 
-test("the forms of the output agree", async () => {
+test("the output formats agree", async () => {
   const id = await created("--description", "compare");
   const json = JSON.parse(await ok("tasks", "describe", id, "-o", "json"));
   expect(json).toMatchObject({ id, agentId: "idle", status: "TASK_STATUS_PENDING" });
@@ -68,7 +68,7 @@ test("the forms of the output agree", async () => {
   expect(await ok("tasks", "list", "-o", "wide")).toContain("DELEGATOR");
 });
 
-test("a task is cancelled, and a wait for it ends with the exit code of no result", async () => {
+test("a task is cancelled, and a wait for it ends with the exit code for no result", async () => {
   const id = await created();
   expect(await ok("tasks", "cancel", id, "--reason", "not needed")).toContain("cancelled");
   const { code, err } = await user.run(["tasks", "wait", id]);
@@ -79,7 +79,7 @@ test("a task is cancelled, and a wait for it ends with the exit code of no resul
   expect((await platform.clients.tasks.getTask({ taskId: id })).task?.failure?.message).toBe("not needed");
 });
 
-test("a tree shows the tasks below a task, and explain tells who delegated it", async () => {
+test("a tree shows the tasks below a task, and explain names its delegator", async () => {
   const top = await created();
   const below = await created("--parent", top, "--agent", "helper");
   const lines = (await ok("tasks", "tree", top)).split("\n");
@@ -102,7 +102,7 @@ test("a review is decided with its reason", async () => {
   });
 });
 
-test("a token is made, drawn block by block, revoked, and drawn with its denial", async () => {
+test("a token is created, shown block by block, revoked, and shown with its denial", async () => {
   const principal = (await ok("keys", "new", "me.key")).trim();
   expect(statSync(join(user.folder, "me.key")).mode & 0o777).toBe(0o600);
   const grant = ["--delegatee", principal, "--capability", "web:search:**", "--budget", "150000000"];
@@ -117,7 +117,7 @@ test("a token is made, drawn block by block, revoked, and drawn with its denial"
   expect(await ok("tokens", "revocations")).toContain(principal);
 });
 
-test("--watch follows agents as they come, one JSON document a line, until Ctrl-C", async () => {
+test("--watch prints new agents, one JSON document a line, until Ctrl-C", async () => {
   const child = user.start(["agents", "list", "--watch", "-o", "json"]);
   const ended = once(child, "exit");
   let text = "";
@@ -131,7 +131,7 @@ test("--watch follows agents as they come, one JSON document a line, until Ctrl-
   for (const line of text.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("id");
 });
 
-test("--watch follows the tasks of a list, each change on a line of its own, until Ctrl-C", async () => {
+test("--watch prints the changes of a list of tasks, one line each, until Ctrl-C", async () => {
   const earlier = await created();
   const child = user.start(["tasks", "list", "--watch", "--agent", "idle", "-o", "json"]);
   const ended = once(child, "exit");
@@ -159,7 +159,7 @@ test("--watch follows the tasks of a list, each change on a line of its own, unt
   expect(states()).toEqual(["TASK_STATUS_PENDING", "TASK_STATUS_CANCELLED"]);
 });
 
-describe("an error is one sentence, with an exit code of its own", () => {
+describe("an error is one sentence, with its own exit code", () => {
   test.each<[string, string[], number]>([
     ["no such task", ["tasks", "describe", "nope"], 3],
     ["no such command", ["taks"], 2],
@@ -175,7 +175,7 @@ describe("an error is one sentence, with an exit code of its own", () => {
     expect(err).toMatch(/^depute: [^\n]*(;|see|did you mean)[^\n]*\n$/);
   });
 
-  test("an answer to a reader that closes the pipe is no error", async () => {
+  test("a reader that closes the pipe causes no error", async () => {
     const child = user.start(["tasks", "list", "-o", "json"]);
     const ended = once(child, "exit");
     child.stdout?.destroy();
@@ -219,14 +219,14 @@ describe("credentials", () => {
   });
   afterAll(() => guarded.stop());
 
-  test("a call without them is denied, and says which to give", async () => {
+  test("are required: a call without them is denied, and names the missing ones", async () => {
     const newUser = userOf(guarded.url);
     const { code, err } = await newUser.run(["tasks", "list"]);
     expect([code, err]).toEqual([4, expect.stringMatching(/^depute: .*; /)]);
     newUser.remove();
   });
 
-  test("a key proves its principal", async () => {
+  test("can be a key that proves its principal", async () => {
     const newUser = userOf(guarded.url);
     writeFileSync(join(newUser.folder, "key"), seedOf(key));
     const agent = JSON.stringify({ id: "mine", version: "1.0.0", principal: key.principal.id });
@@ -237,7 +237,7 @@ describe("credentials", () => {
   });
 });
 
-test("hostile names and outputs reach the terminal as text", async () => {
+test("are shown as text, also with hostile names and outputs", async () => {
   const hostile = "\u001b[2J\u202e\u009b31m\u0007";
   const id = await created("--description", hostile);
   await platform.clients.agents.registerAgent({

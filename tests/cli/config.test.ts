@@ -51,7 +51,7 @@ describe("a file of settings", () => {
     });
   });
 
-  test("serves all processes, but depute start refuses the settings that it does not use", async () => {
+  test("serves all processes, but depute start refuses settings that it does not use", async () => {
     const file = save("ports.yaml", "registryPort: 9001");
     expect((await user.run(["start", "--config-file", file])).err).toMatch(
       /^depute: ports\.yaml:1: registryPort: /,
@@ -62,7 +62,7 @@ describe("a file of settings", () => {
     });
   });
 
-  test("is what depute config show prints", async () => {
+  test("is the output of depute config show", async () => {
     const flags = [
       "--host",
       "127.0.0.9",

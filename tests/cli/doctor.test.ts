@@ -10,7 +10,7 @@ describe("the command", () => {
   });
   afterAll(() => user.remove());
 
-  test("fails for the settings of a first try, and says what to change", async () => {
+  test("fails for the settings of a first try, and names the changes", async () => {
     const { code, out, err } = await user.run(["doctor"]);
     expect([code, err]).toEqual([1, ""]);
     expect(out).toContain(

@@ -117,7 +117,7 @@ test.each([
 );
 
 test(
-  "both logs have a head at the witness, and each head stands for itself",
+  "both logs have a head at the witness, and each head is checked separately",
   async () => {
     const heads = join(folder, "both");
     mkdirSync(heads, { recursive: true });

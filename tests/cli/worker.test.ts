@@ -60,7 +60,7 @@ print(json.dumps({"sum": sum(task["numbers"]), "id": os.environ["DEPUTE_TASK_ID"
 test.each([
   ["65", "import sys; sys.exit(65)", "PROGRAM_FAILED", "exit code 65"],
   ["no JSON", "print('not JSON')", "OUTPUT_NOT_JSON", "standard output is not JSON"],
-])("a program that ends with %s fails the task for good", async (name, program, reason, message) => {
+])("a program that ends with %s fails the task without a retry", async (name, program, reason, message) => {
   const agent = `failing-${name.replace(" ", "-")}`;
   await withWorker(agent, program, async () => {
     const { code, err } = await delegate(agent, null, "--watch");

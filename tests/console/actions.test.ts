@@ -95,7 +95,7 @@ describe.skipIf(!hasBrowser())("actions in a browser", () => {
     await page.keyboard.press("Escape");
   });
 
-  test("an unknown task is refused in words", async () => {
+  test("an unknown task is refused with a message", async () => {
     const { page, open } = opened;
     await open(`#/tasks/${crypto.randomUUID()}`);
     await page.getByRole("alert").getByText("TASK_NOT_FOUND").waitFor();
@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser())("actions in a browser", () => {
     ["#/tokens/del_0123456789ab", "Delegation", "DELEGATION_NOT_FOUND"],
     ["#/sessions?agent=agent://nowhere.example/stranger", "Sessions", "AGENT_NOT_FOUND"],
     ["#/executions?buyer=stranger", "Executions", "AGENT_NOT_FOUND"],
-  ])("%s is refused in words, and the page stays accessible", async (address, heading, reason) => {
+  ])("%s is refused with a message, and the page stays accessible", async (address, heading, reason) => {
     const { page, open } = opened;
     await open(address);
     await page.getByRole("alert").getByText(reason).first().waitFor();
@@ -117,7 +117,7 @@ describe.skipIf(!hasBrowser())("actions in a browser", () => {
     await expectAccessible(page);
   });
 
-  test("a refused read is not repeated, and its words stay", async () => {
+  test("a refused read is not repeated, and its message stays", async () => {
     const { page, open, close } = await openPage(browser, platform.url);
     await page.clock.install();
     await open("#/executions?buyer=stranger");

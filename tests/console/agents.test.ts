@@ -73,7 +73,7 @@ describe.skipIf(!hasBrowser())("agents in a browser", () => {
     await expectAccessible(page);
   });
 
-  test("may one agent delegate to another, and why", async () => {
+  test("the page shows whether one agent may delegate to another, and why", async () => {
     const { page, open } = opened;
     await platform.clients.agents.registerAgent({
       requestId: crypto.randomUUID(),

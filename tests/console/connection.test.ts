@@ -53,7 +53,7 @@ describe.skipIf(!hasBrowser())("the connection of a browser", () => {
     await close();
   }, 60_000);
 
-  test("a secret signs in, a wrong one is refused, and the tab forgets it at the end", async () => {
+  test("a secret signs in, a wrong one is refused, and the tab deletes it on sign-out", async () => {
     const credentials = join(folder, "credentials.json");
     const digest = createHash("sha256").update(SECRET).digest("hex");
     writeFileSync(credentials, JSON.stringify([{ sha256: digest, principal: "anna" }]), {

@@ -17,7 +17,7 @@ describe.skipIf(!hasBrowser())("the lineage of a CAP task in a browser", () => {
     await cast?.stop();
   });
 
-  test("the delegator signs in with its secret, and sees the messages of its task as they come", async () => {
+  test("the delegator signs in with its secret, and sees the messages of its task as they arrive", async () => {
     const { page, open } = opened;
     const sent = await cast.as("orchestrator").send(example("example-01-delegation-to-pm"));
     expect(sent.status).toBe(201);

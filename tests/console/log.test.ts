@@ -59,7 +59,7 @@ describe.skipIf(!hasBrowser())("the transparency log in a browser", () => {
       .waitFor();
   });
 
-  test("a log with another root than the one that the browser verified is rewritten", async () => {
+  test("a log is reported as rewritten if its root differs from the one that the browser verified", async () => {
     const { page, open } = opened;
     await page.getByText("Signature verified").waitFor();
     // The last byte of the stored root changes, as if an earlier platform had signed another log of the same size.

@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser())("the console in a browser", () => {
     await close();
   });
 
-  test("hostile texts are text, also of a megabyte", async () => {
+  test("hostile texts are shown as text, also of a megabyte", async () => {
     const { page, open, faults, close } = await openPage(browser, platform.url);
     const id = await create(HOSTILE, `${HOSTILE}${"x".repeat(1_000_000)}`);
     await open("#/tasks");

@@ -96,7 +96,7 @@ describe.skipIf(!hasBrowser())("reviews in a browser", () => {
     expect(review?.reason).toBe("wrong color");
   });
 
-  test("a proposed grant states what an approval does, and is granted", async () => {
+  test("a proposed grant states the effect of its approval, and is granted", async () => {
     const { page, open } = opened;
     const { proposal } = await platform.clients.proposals.createProposal({
       ...{ requestId: crypto.randomUUID(), justification: "she maintains its agents" },

@@ -27,7 +27,7 @@ describe.skipIf(!hasBrowser())("sessions and executions in a browser", () => {
     await platform?.stop();
   });
 
-  test("a session's transitions appear as its messages come, and the transcript is verified here", async () => {
+  test("a session's transitions appear as its messages arrive, and the transcript is verified in the browser", async () => {
     const { page, open } = opened;
     const { sessionId } = await invite(wire);
     await open(`#/sessions/${sessionId}`);
@@ -81,32 +81,35 @@ describe.skipIf(!hasBrowser())("sessions and executions in a browser", () => {
   test.each([
     ["Buyer's agent id", BUYER],
     ["Seller's agent id", SELLER],
-  ])("an execution is listed by its %s, with its receipts and its money as they come", async (field, id) => {
-    const { page, open } = opened;
-    const market = marketAt(platform.url);
-    const offer = await market.publish(offerOf());
-    await open("#/executions");
-    await page.getByLabel(field).fill(id);
-    const { request_id: requestId } = await market.request(requestOf(offer));
-    await page.getByRole("link", { name: requestId }).click();
-    const receipts = page.getByRole("region", { name: "Receipts" });
-    await receipts.getByText("Accepted", { exact: true }).waitFor();
-    const money = page.getByRole("region", { name: "Money" });
-    await money.getByText("10.00 EUR").first().waitFor();
-    await page.getByRole("region", { name: "Parties" }).getByText(SELLER).waitFor();
-    await page.getByRole("region", { name: "Parties" }).getByRole("link").click();
-    const lineage = page.getByRole("region", { name: "Lineage" });
-    await lineage.getByRole("link", { name: requestId }).click();
-    await page.getByRole("heading", { level: 1, name: /^Execution/ }).waitFor();
-    await market.cancel(requestId);
-    await receipts.getByText("Cancelled", { exact: true }).waitFor();
-    await page.locator(".page-head .tag", { hasText: "Cancelled" }).waitFor();
-    await money
-      .getByText(/^(Refunded|Voided)/)
-      .first()
-      .waitFor();
-    await expectAccessible(page);
-  });
+  ])(
+    "an execution is listed by its %s, with its receipts and its money as they arrive",
+    async (field, id) => {
+      const { page, open } = opened;
+      const market = marketAt(platform.url);
+      const offer = await market.publish(offerOf());
+      await open("#/executions");
+      await page.getByLabel(field).fill(id);
+      const { request_id: requestId } = await market.request(requestOf(offer));
+      await page.getByRole("link", { name: requestId }).click();
+      const receipts = page.getByRole("region", { name: "Receipts" });
+      await receipts.getByText("Accepted", { exact: true }).waitFor();
+      const money = page.getByRole("region", { name: "Money" });
+      await money.getByText("10.00 EUR").first().waitFor();
+      await page.getByRole("region", { name: "Parties" }).getByText(SELLER).waitFor();
+      await page.getByRole("region", { name: "Parties" }).getByRole("link").click();
+      const lineage = page.getByRole("region", { name: "Lineage" });
+      await lineage.getByRole("link", { name: requestId }).click();
+      await page.getByRole("heading", { level: 1, name: /^Execution/ }).waitFor();
+      await market.cancel(requestId);
+      await receipts.getByText("Cancelled", { exact: true }).waitFor();
+      await page.locator(".page-head .tag", { hasText: "Cancelled" }).waitFor();
+      await money
+        .getByText(/^(Refunded|Voided)/)
+        .first()
+        .waitFor();
+      await expectAccessible(page);
+    },
+  );
 
   test("a task and its session have links to each other", async () => {
     const { page, open } = opened;
@@ -129,7 +132,7 @@ describe.skipIf(!hasBrowser())("sessions and executions in a browser", () => {
     await page.getByText("1 tasks").waitFor();
   });
 
-  test("an unknown session and an unknown execution are refused in words", async () => {
+  test("an unknown session and an unknown execution are refused with a message", async () => {
     const { page, open } = opened;
     await open(`#/sessions/${crypto.randomUUID()}`);
     await page.getByRole("alert").getByText("SESSION_NOT_FOUND").waitFor();

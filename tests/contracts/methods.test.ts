@@ -26,7 +26,7 @@ describe("every method", () => {
     },
   );
 
-  test("a read is a read by its name", () => {
+  test("a read has the name of a read", () => {
     const reading =
       /^(Get|List|Export|BatchGet|Watch|Read|Inspect|Explain|Discover|Resolve|Check|Prepare|Trace|Wait|Request)/;
     const reads = methods.filter(({ idempotency }) => idempotency === Level.NO_SIDE_EFFECTS);

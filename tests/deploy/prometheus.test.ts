@@ -46,7 +46,7 @@ describe("the alerts", () => {
   );
 });
 
-test("deploy/grafana/depute.json is what `npm run dashboard` writes", () => {
+test("deploy/grafana/depute.json equals the output of `npm run dashboard`", () => {
   expect(JSON.parse(readFileSync(join(DEPLOY, "grafana/depute.json"), "utf8"))).toEqual(dashboard());
 });
 
@@ -95,7 +95,7 @@ describe("on a live Prometheus", () => {
     execFileSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" });
   });
 
-  test("every rule is evaluated without an error, and no alert fires on a platform that is well", async () => {
+  test("every rule is evaluated without an error, and no alert fires on a healthy platform", async () => {
     interface Rule {
       readonly health: string;
       readonly state: string;
@@ -116,7 +116,7 @@ describe("on a live Prometheus", () => {
   const QUERIES = ROWS.flatMap(({ panels }) =>
     panels.flatMap(({ title, queries }) => Object.values(queries).map((expr) => [title, expr] as const)),
   );
-  test.each(QUERIES)("the panel %s has a query of metrics that exist", async (_, expr) => {
+  test.each(QUERIES)("the panel %s has a query of existing metrics", async (_, expr) => {
     const { status } = await query(expr.replaceAll("$job", "depute"));
     expect(status).toBe("success");
     const metadata = ((await (await fetch(`${url}/api/v1/metadata`)).json()) as Json).data;

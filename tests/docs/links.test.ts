@@ -6,7 +6,7 @@ import { anchorsOf, blocksOf, linksOf, pages } from "./pages.ts";
 const all = pages();
 const byPath = new Map(all.map((page) => [page.path, page]));
 
-test.each(all.map((page) => [page.path, page] as const))("the links of %s lead somewhere", (path, page) => {
+test.each(all.map((page) => [page.path, page] as const))("the links of %s have targets", (path, page) => {
   const broken = linksOf(page).filter((link) => {
     const [file = "", anchor] = link.split("#");
     const target = file === "" ? path : normalize(join(dirname(path), file));

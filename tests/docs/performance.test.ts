@@ -49,7 +49,7 @@ test("each goal names a suite", () => {
   expect(GOALS.filter(({ suite }) => !suites.includes(suite))).toEqual([]);
 });
 
-test("a suite keeps the benchmarks that did not run, and the worse circumstances", () => {
+test("a suite keeps the benchmarks that did not run, and the less favourable circumstances", () => {
   const result = (benchmark: string, value: number) => ({
     suite: "s",
     benchmark,

@@ -35,7 +35,7 @@ function send(stage: Stage, params: object): Promise<unknown> {
   return stage.post("/delegateos", call("delegateos/complete", params)).catch(() => undefined);
 }
 
-test("a verifier that is killed between two steps finishes the completion", {
+test("a verifier that is killed between two steps finishes the completion after its restart", {
   timeout: 120_000,
 }, async () => {
   const ports = await freePorts(SERVICES.length);

@@ -39,7 +39,7 @@ async function worker(url: string, pauseMs: number) {
   return started;
 }
 
-test("a killed worker's task is taken over by another of the same agent", { timeout: 60_000 }, async () => {
+test("a killed worker's task gets another worker of the same agent", { timeout: 60_000 }, async () => {
   const { started } = await platform(["start"], { DEPUTE_GATEWAY_PORT: "0" });
   const clients = connectTo(started.about);
   const first = await worker(started.about, PAUSE_MS);
@@ -108,7 +108,7 @@ const redis = await redisForTests();
 afterAll(() => redis?.stop());
 
 test.runIf(redis !== undefined)(
-  "Redis gone costs latency, never an event",
+  "an outage of Redis adds latency, and loses no event",
   { timeout: 180_000 },
   async () => {
     if (redis === undefined) return;

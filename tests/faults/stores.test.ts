@@ -70,7 +70,7 @@ test("a database that is replaced ends the process, and the files in its place s
   expect(await again.register("first")).toMatchObject({ status: 200 });
 }, 300_000);
 
-test("a full disk costs readiness until there is room", async () => {
+test("a full disk makes the platform unready until it has room", async () => {
   const { child, register, becomes } = await start(await dataFolder(cleanUp));
   await limitFiles(child, "1000");
   expect(await register("full")).toMatchObject({ status: 503, code: "unavailable" });
@@ -82,7 +82,7 @@ test("a full disk costs readiness until there is room", async () => {
 }, 300_000);
 
 test.runIf(postgres !== undefined)(
-  "a platform goes on when its database is back",
+  "a platform continues when its database returns",
   async () => {
     const proxy = await CuttingProxy.start({ path: postgres?.path ?? "" });
     cleanUp.add(() => proxy.stop());
@@ -119,7 +119,7 @@ async function refusal(folder: string, env: Record<string, string>) {
 }
 
 test.runIf(postgres !== undefined)(
-  "schemas open only with the keys that they were made with",
+  "schemas open only with their original keys",
   async () => {
     const env = {
       DEPUTE_POSTGRES_URL: postgres?.url ?? "",

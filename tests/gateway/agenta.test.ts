@@ -33,7 +33,7 @@ describe.each(PUBLISHED)("%s", (path, file, type) => {
     );
   });
 
-  test("is looked at by HEAD", async () => {
+  test("is described by HEAD", async () => {
     const [head, wholeAnswer] = await Promise.all([get(path, { method: "HEAD" }), get(path)]);
     expect(head.status).toBe(200);
     expect(await head.text()).toBe("");

@@ -101,7 +101,7 @@ const listing = services
   .flatMap(({ methods }) => methods)
   .filter(({ methodKind, output }) => methodKind === "unary" && output.fields.some(isList));
 
-test("each method that answers with a list says how its answer stays small enough", () => {
+test("each method that returns a list states how its answer stays within the limit", () => {
   expect(listing.map(nameOf).sort()).toEqual(Object.keys(LISTS).sort());
 });
 
@@ -156,7 +156,7 @@ describe.each([
   });
 
   test.each(listing.map((method) => [nameOf(method), method] as const))(
-    "of %s does not leave",
+    "of %s is not sent",
     async (_, method) => {
       const client = createClient(method.parent, transport) as Record<
         string,
@@ -172,7 +172,7 @@ describe.each([
   );
 });
 
-describe("a worker whose agent has more work waiting than an answer holds", () => {
+describe("a worker of an agent with more waiting tasks than an answer holds", () => {
   let platform: TestPlatform;
   beforeAll(async () => {
     platform = await startPlatform();
@@ -180,7 +180,7 @@ describe("a worker whose agent has more work waiting than an answer holds", () =
   }, 60_000);
   afterAll(() => platform.stop());
 
-  test("is given what fits; the rest stays queued without a lease, for the next call", async () => {
+  test("gets the tasks that fit; the rest stays queued without a lease, for the next call", async () => {
     const { tasks, workers } = platform.clients;
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) {
@@ -235,7 +235,7 @@ describe("a worker whose agent has more work waiting than an answer holds", () =
         return { found: capabilities.length, nextPageToken };
       },
     ],
-  ])("%s of large elements goes on by page token until all were read", async (name, read) => {
+  ])("%s of large elements continues by page token until all are read", async (name, read) => {
     const manifest = (id: string, letter: string) => ({ id, systemPrompt: letter.repeat(MIB) });
     const register = (id: string, letter: string) =>
       platform.clients.agents.registerAgent({

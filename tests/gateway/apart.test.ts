@@ -4,7 +4,7 @@ import { nativeEngine as engine } from "@depute/dct/native";
 import { expect, test, vi } from "vitest";
 import { call, error, introduce, result, startApart } from "./platform.ts";
 
-test("the gateway apart from the services does the same, and says when they are gone", async () => {
+test("a separate gateway gives the same answers, and reports unavailable services", async () => {
   const platform = await startApart();
   const healthBecomes = (status: number) =>
     vi.waitFor(async () => expect((await fetch(`${platform.url}/health`)).status).toBe(status), {

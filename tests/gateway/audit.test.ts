@@ -100,7 +100,7 @@ describe.each([
     expect(decided).toMatchObject({ kind: "call", caller: key.principal.id });
   });
 
-  test("has nothing that counts as a credential, and no payload", async () => {
+  test("contains no credential, and no payload", async () => {
     const key = generateKeypair(engine);
     const path = "/depute.registry.v1.AgentService/RegisterAgent";
     const proof = createProof(engine, key, { htm: "POST", htu: `${platform.url}${path}` });
@@ -132,7 +132,7 @@ describe.each([
       expect(log.includes(secret), secret).toBe(false);
   });
 
-  test("has the denied read of a caller that may not read it", async () => {
+  test("contains the denied read of a caller without the permission", async () => {
     const path = "/depute.tokens.v1.AuditService/ListAuditRecords";
     expect((await post(path, {}, as("globex", "request-read"))).status).toBe(403);
     expect(await recorded({ requestId: "request-read" })).toMatchObject({
@@ -141,7 +141,7 @@ describe.each([
     });
   });
 
-  test("has refused credentials, without them", async () => {
+  test("contains refused credentials as an event, without their text", async () => {
     const secret = "not-a-known-secret";
     const headers = { authorization: `Bearer ${secret}`, "depute-request-id": "request-refused" };
     expect((await post("/depute.registry.v1.AgentService/ListAgents", {}, headers)).status).toBe(401);
@@ -153,7 +153,7 @@ describe.each([
     expect(JSON.stringify(record)).not.toContain(secret);
   });
 
-  test("has no allowed reads", async () => {
+  test("contains no allowed reads", async () => {
     await post("/depute.registry.v1.AgentService/ListAgents", {}, as("globex", "request-list"));
     await post(
       "/depute.registry.v1.AgentService/DeregisterAgent",

@@ -29,7 +29,7 @@ const REFUSED = {
   ],
 };
 
-test("a refusal within a batch is spelled out in JSON", async () => {
+test("a refusal within a batch has its details in JSON", async () => {
   const answer = await fetch(`${platform.url}/depute.tasks.v1.TaskService/BatchCreateTasks`, {
     method: "POST",
     headers: { "content-type": "application/json" },

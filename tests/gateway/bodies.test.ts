@@ -193,14 +193,14 @@ describe("a refused body", () => {
     "/nowhere",
   ];
 
-  test.each(PATHS)("over HTTP/1.1 closes its connection: %s", async (path) => {
+  test.each(PATHS)("closes its connection over HTTP/1.1: %s", async (path) => {
     const headers = { "content-type": "application/json" };
     const answer = await ask("HTTP/1.1", { method: "POST", path, headers, body: BEGUN, endless: true });
     expect(answer.headers.connection).toBe("close");
     await answer.closed;
   });
 
-  test.each(PATHS)("over HTTP/2 closes its stream without an error: %s", async (path) => {
+  test.each(PATHS)("closes its stream over HTTP/2 without an error: %s", async (path) => {
     const headers = { "content-type": "application/json" };
     const answer = await ask("HTTP/2", { method: "POST", path, headers, body: BEGUN, endless: true });
     expect(answer.status).toBeGreaterThanOrEqual(400);
@@ -208,14 +208,17 @@ describe("a refused body", () => {
     expect((await ask("HTTP/2", { method: "GET", path: "/health" })).status).toBe(200);
   });
 
-  test.each(VERSIONS)("over %s leaves its client the answer, however much it sends", async (version) => {
-    const body = Buffer.alloc(3_000_000, " ");
-    const headers = { "content-type": "application/json" };
-    const answer = await ask(version, { method: "POST", path: "/mcp", headers, body });
-    expect(answer.status).toBe(413);
-  });
+  test.each(VERSIONS)(
+    "reaches its client as an answer over %s, however much the client sends",
+    async (version) => {
+      const body = Buffer.alloc(3_000_000, " ");
+      const headers = { "content-type": "application/json" };
+      const answer = await ask(version, { method: "POST", path: "/mcp", headers, body });
+      expect(answer.status).toBe(413);
+    },
+  );
 
-  test("that is packed is another media type", async () => {
+  test("has another media type if it is compressed", async () => {
     const headers = { "content-type": "application/json", "content-encoding": "gzip" };
     const answer = await ask("HTTP/1.1", { method: "POST", path: "/cap/messages", headers, body: BEGUN });
     expect([answer.status, reasonIn("/cap/messages", answer)]).toEqual([415, "INVALID_REQUEST"]);

@@ -59,7 +59,7 @@ describe("the page", () => {
 describe("a file of the page", () => {
   const script = async () => /src="([^"]+\.js)"/.exec((await ask("/console")).bytes.toString())?.[1] ?? "";
 
-  test("is kept for ever, because its name has its hash", async () => {
+  test("is cached for ever, because its name has its hash", async () => {
     const { status, headers } = await ask(await script());
     expect([status, headers["content-type"]]).toEqual([200, "text/javascript; charset=utf-8"]);
     expect(headers["cache-control"]).toBe("public, max-age=31536000, immutable");
@@ -84,11 +84,11 @@ describe("a file of the page", () => {
     "/console/assets/..%2findex.html",
     "/console/assets/%2e%2e/index.html",
     "/console/other",
-  ])("%s is no file", async (path) => {
+  ])("%s is not a file", async (path) => {
     expect((await ask(path)).status).toBe(404);
   });
 
-  test("is only read", async () => {
+  test("can only be read", async () => {
     const { status, headers } = await ask(await script(), {}, "DELETE");
     expect([status, headers.allow]).toEqual([405, "GET, HEAD"]);
   });

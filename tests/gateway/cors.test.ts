@@ -79,7 +79,7 @@ describe.each(VERSIONS)("over %s", (version) => {
     expect([status, headers["access-control-allow-origin"]]).toEqual([403, undefined]);
   });
 
-  test("a client that is no page gets no permission, and caches keep its answer apart", async () => {
+  test("a client other than a page gets no permission, and caches keep its answer apart", async () => {
     const { status, headers } = await ask(version, { method: "GET", path: "/cap/error-codes" });
     expect([status, headers["access-control-allow-origin"]]).toEqual([200, undefined]);
     expect(words(headers.vary)).toEqual(["origin"]);

@@ -74,7 +74,7 @@ describe.each(["JSON-RPC", "gRPC"] as const)("a completion by the delegatee over
     expect(await scene.state(delegated, params)).toEqual(before);
   });
 
-  test("that says that the work failed ends both as failed", async () => {
+  test("of a failure ends both as failed", async () => {
     const delegated = await scene.handedOver();
     const params = scene.attested(delegated, { result: { success: false, output: undefined } });
     expect(await by(params)).toBe(FAILED);
@@ -109,7 +109,7 @@ describe("a completion", () => {
     expect(await scene.state(delegated, params)).toEqual(UNTOUCHED);
   });
 
-  test("by the delegatee of a chain that was narrowed elsewhere ends its last delegation alone", async () => {
+  test("by the delegatee of a chain that was attenuated elsewhere ends only the last delegation", async () => {
     const delegated = await scene.handedOver(scene.below);
     const params = scene.attested(delegated, { by: scene.below });
     expect(await complete(params)).toBe(COMPLETED);
@@ -119,7 +119,7 @@ describe("a completion", () => {
     expect(delegations.map(({ status }) => status)).toEqual([ACTIVE, COMPLETED]);
   });
 
-  test("with the hash of its output alone brings the output beside it", async () => {
+  test("with only the hash of its output has the output beside it", async () => {
     const delegated = await scene.handedOver();
     const output = { count: 3 };
     const outputHash = Buffer.from(engine.blake2b256(Buffer.from(JSON.stringify(output)))).toString(
@@ -134,7 +134,7 @@ describe("a completion", () => {
     expect(await complete({ ...params, output })).toBe(COMPLETED);
   });
 
-  test("of one delegation by many at once counts once", async () => {
+  test("of one delegation in many concurrent calls counts once", async () => {
     const delegated = await scene.handedOver();
     const params = scene.attested(delegated);
     const answers = await Promise.all(Array.from({ length: 8 }, () => complete(params)));
@@ -147,7 +147,7 @@ describe("a completion", () => {
     expect(kinds).toEqual(["created", "completed"]);
   });
 
-  test("by contradicting attestations at once has one winner", async () => {
+  test("by contradicting concurrent attestations has one winner", async () => {
     const delegated = await scene.handedOver();
     const claims = Array.from({ length: 6 }, (_, n) =>
       scene.attested(
@@ -165,7 +165,7 @@ describe("a completion", () => {
     }
   });
 
-  test("takes the task away from the worker that holds it", async () => {
+  test("removes the task from the worker that holds it", async () => {
     const delegated = await scene.handedOver();
     const { workers } = scene.platform.clients;
     const { assignments } = await workers.takeAssignments({ agentId: "worker", worker: "w", capacity: 100 });
@@ -179,10 +179,10 @@ describe("a completion", () => {
   });
 });
 
-describe("refused, with nothing stored, is", () => {
+describe("refused without a change is", () => {
   const DENIED = { code: -32001, message: "DCT verification failed" };
 
-  test("a stranger's attestation, as if there were no such delegation", async () => {
+  test("a stranger's attestation, as if the delegation did not exist", async () => {
     const delegated = await scene.handedOver();
     const params = scene.attested(delegated, { by: scene.stranger });
     const answer = await refused(params);
@@ -202,7 +202,7 @@ describe("refused, with nothing stored, is", () => {
     expect(await scene.state(delegated, params)).toEqual(UNTOUCHED);
   });
 
-  test("a delegation that never was", async () => {
+  test("an unknown delegation", async () => {
     const { contract } = await scene.handedOver();
     const params = scene.attested({ contract, dct: "", delegationId: "del_fedcba987654", blocks: [] });
     expect(await refused(params)).toMatchObject({ ...DENIED, data: { type: "invalid_signature" } });
@@ -260,11 +260,11 @@ describe("refused, with nothing stored, is", () => {
   });
 
   test.each([
-    ["an output that is not what was agreed", { result: { output: { nothing: 1 } } }, /output/],
+    ["an output outside the contract", { result: { output: { nothing: 1 } } }, /output/],
     ["a cost above the budget", { result: { costMicrocents: 1001 } }, /cost/],
     ["no output at all", { result: { output: undefined } }, /output/],
     ["a failure that cost too much", { result: { success: false, costMicrocents: 1001 } }, /cost/],
-  ])("%s, which the delegatee may correct", async (_, claim, details) => {
+  ])("%s, which the delegatee can correct", async (_, claim, details) => {
     const delegated = await scene.handedOver();
     const params = scene.attested(delegated, claim);
     expect(await refused(params)).toMatchObject({
@@ -274,7 +274,7 @@ describe("refused, with nothing stored, is", () => {
     expect(await complete(scene.attested(delegated))).toBe(COMPLETED);
   });
 
-  test("a statement about delegated work, in place of a completion", async () => {
+  test("a statement about delegated work instead of a completion", async () => {
     const delegated = await scene.handedOver();
     const params = scene.attested(delegated, { about: { type: "delegation_verification" } });
     expect(await refused(params)).toMatchObject({
@@ -284,7 +284,7 @@ describe("refused, with nothing stored, is", () => {
     expect(await scene.state(delegated, params)).toEqual(UNTOUCHED);
   });
 
-  test("an attestation of another delegation than it is sent for, or that its principal did not sign", async () => {
+  test("an attestation of another delegation, or one that its principal did not sign", async () => {
     const delegated = await scene.handedOver();
     const params = scene.attested(delegated);
     expect(await refused({ ...params, delegationId: "del_123456789abc" })).toMatchObject({
@@ -299,7 +299,7 @@ describe("refused, with nothing stored, is", () => {
     expect(await scene.state(delegated, params)).toEqual(UNTOUCHED);
   });
 
-  test("an id that is another attestation's", async () => {
+  test("an id of another attestation", async () => {
     const first = await scene.handedOver();
     const takenAttestation = scene.attested(first);
     await complete(takenAttestation);
@@ -322,7 +322,7 @@ describe("refused, with nothing stored, is", () => {
     expect((await scene.state(delegated, params)).isStored).toBe(false);
   });
 
-  test("an attestation by a key that was revoked as a whole", async () => {
+  test("an attestation by a revoked key", async () => {
     const delegated = await scene.handedOver(scene.below);
     await scene.platform.clients.revocations.revokeKeyAsRoot({ key: scene.below.principal.id });
     const params = scene.attested(delegated, { by: scene.below });
@@ -330,7 +330,7 @@ describe("refused, with nothing stored, is", () => {
     expect((await scene.state(delegated, params)).isStored).toBe(false);
   });
 
-  test("a delegation whose time is over", async () => {
+  test("an expired delegation", async () => {
     const delegated = await scene.withoutTask();
     scene.advance(3_601_000);
     const params = scene.attested(delegated);

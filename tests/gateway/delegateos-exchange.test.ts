@@ -134,10 +134,15 @@ const delegate = (params: Delegation) =>
 describe("an accepted delegation", () => {
   test.each([
     ["the agent's price, and its target time", () => delegation(seller), 30_000, 3 * CENT],
-    ["the least of its open prices in USD, and its own hint of time", () => delegation(cheap), 120, 2 * CENT],
-    ["nothing of an agent that says nothing", () => delegation(worker), undefined, undefined],
     [
-      "nothing where one of the requirements has no price",
+      "the lowest of its open prices in USD, and its own estimate of time",
+      () => delegation(cheap),
+      120,
+      2 * CENT,
+    ],
+    ["nothing for an agent without a price", () => delegation(worker), undefined, undefined],
+    [
+      "nothing if one of the requirements has no price",
       () => delegation(vague, { required: [RIGHT, "llm:embed"] }),
       undefined,
       undefined,
@@ -150,7 +155,7 @@ describe("an accepted delegation", () => {
     });
   });
 
-  test("is none where the price is more than the contract allows", async () => {
+  test("is turned down if the price exceeds the contract's budget", async () => {
     const params = await delegation(seller, { maxBudgetMicrocents: 3 * CENT - 1 });
     expect(await delegate(params)).toEqual({
       ...{ accepted: false, reason: "budget_exceeded" },
@@ -170,7 +175,7 @@ function message<Schema extends Parameters<typeof decodeValid>[0]>(schema: Schem
 describe("over gRPC the same exchange", () => {
   const rpc = () => platform.clients.delegateos;
 
-  test("hands work over, as JSON-RPC does", async () => {
+  test("delegates like JSON-RPC", async () => {
     const params = await delegation(seller);
     const { result: first } = await rpc().delegate({
       parameters: message(DelegateParamsSchema, paramsOf(params)),
@@ -185,13 +190,13 @@ describe("over gRPC the same exchange", () => {
     expect(tasks.filter(({ externalId }) => externalId === params.delegationId)).toHaveLength(1);
   });
 
-  test("turns down with a reason, which is no error", async () => {
+  test("declines with a reason, which is not an error", async () => {
     const params = { ...(await delegation(worker)), dct: "e30" };
     const answer = await rpc().delegate({ parameters: message(DelegateParamsSchema, paramsOf(params)) });
     expect(answer.result).toMatchObject({ accepted: false, reason: "malformed_token" });
   });
 
-  test("refuses ids that are not the token's, by their place", async () => {
+  test("refuses ids that are not the token's, with their place", async () => {
     const params = { ...(await delegation(worker)), delegationId: "del_123456789abc" };
     const delegateCall = rpc().delegate({ parameters: message(DelegateParamsSchema, paramsOf(params)) });
     expect(await refusal(delegateCall)).toMatchObject({ reason: "INVALID_REQUEST" });
@@ -223,7 +228,7 @@ describe("over gRPC the same exchange", () => {
     expect(completed.result).toMatchObject({ delegationId, status: DelegationStatus.COMPLETED });
   });
 
-  test("revokes, waits where the right cannot be seen, and refuses a stranger", async () => {
+  test("revokes, stores an entry without a proven right as waiting, and refuses a stranger", async () => {
     const { dct, revocationId } = await delegation(worker);
     const revoke = async (by: Keypair, id: string, more: object = {}) => {
       const revocation = createRevocation(engine, id, "chain", by);
@@ -241,7 +246,7 @@ describe("over gRPC the same exchange", () => {
 });
 
 describe("batches (JSON-RPC 2.0 section 6)", () => {
-  test("of all three methods answer the calls, each with its own id, and carry out the notifications", async () => {
+  test("of all three methods answer the calls, each with its own id, and process the notifications", async () => {
     const [one, two] = [await delegation(worker), await delegation(worker)];
     const revocation = createRevocation(engine, one.revocationId, "block", worker);
     const batch = [
@@ -261,7 +266,7 @@ describe("batches (JSON-RPC 2.0 section 6)", () => {
     expect(await delegate(one)).toMatchObject({ accepted: false, reason: "revoked" });
   });
 
-  test("delegateos/delegate without an id is carried out as well", async () => {
+  test("process delegateos/delegate without an id as well", async () => {
     const params = await delegation(worker);
     const notified = { jsonrpc: "2.0", method: "delegateos/delegate", params: paramsOf(params) };
     const answer = await platform.post("/delegateos", notified);

@@ -115,7 +115,7 @@ async function stored() {
 }
 
 describe("delegateos/delegate", () => {
-  test("makes a task of the contract for the token's holder", async () => {
+  test("creates a task under the contract for the token's holder", async () => {
     const params = await delegation(worker, { deadlineMs: 7_200_000 });
     expect(await delegate(params)).toEqual({ accepted: true, delegationId: params.delegationId });
     const { contracts, tasks } = platform.clients;
@@ -136,7 +136,7 @@ describe("delegateos/delegate", () => {
     expect(Number(task?.limits?.total?.seconds)).toBeLessThanOrEqual(7201);
   });
 
-  test("again is the same delegation; with another contract the id is taken", async () => {
+  test("with a repeated request returns the same delegation; with another contract the id is in use", async () => {
     const params = await delegation();
     const before = await stored();
     const answers = [await delegate(params), await delegate(params)];
@@ -144,7 +144,7 @@ describe("delegateos/delegate", () => {
     expect(await stored()).toEqual({ ...before, tasks: before.tasks + 1, contracts: before.contracts + 1 });
   });
 
-  test("gives the worker the token", async () => {
+  test("passes the token to the worker", async () => {
     const params = await delegation(declared);
     expect(await delegate(params)).toEqual({
       accepted: true,
@@ -166,7 +166,7 @@ describe("delegateos/delegate", () => {
     leaving.abort();
   });
 
-  test("of a narrowed token, by its last link and the one above", async () => {
+  test("with an attenuated token uses its last block and the one above", async () => {
     const contract = contractOf();
     const { token, delegationId: parentDelegationId } = await grant(contract.id, delegator);
     const { attenuation, digest } = await platform.clients.tokens.prepareAttenuation({
@@ -196,7 +196,7 @@ describe("delegateos/delegate", () => {
   const forged = "A".repeat(86);
   test.each<[string, () => Promise<Json>, string, string | undefined]>([
     [
-      "a token that is none",
+      "a malformed token",
       async () => ({ ...(await delegation()), dct: "e30" }),
       "malformed_token",
       undefined,
@@ -214,7 +214,7 @@ describe("delegateos/delegate", () => {
       undefined,
     ],
     [
-      "an agent that does not do what the contract requires",
+      "an agent without the required capability",
       async () => {
         const params = await delegation(declared, { required: ["llm:generate"] });
         const { token, delegationId } = await platform.clients.tokens.mintToken({
@@ -229,7 +229,7 @@ describe("delegateos/delegate", () => {
       "capability_mismatch",
       "Agent does not support llm:generate",
     ],
-    ["nobody who has the key", () => delegation(stranger), "agent_not_found", undefined],
+    ["a key without an agent", () => delegation(stranger), "agent_not_found", undefined],
     [
       "a contract that its issuer did not sign",
       async () => {
@@ -257,7 +257,7 @@ describe("delegateos/delegate", () => {
       "deadline_exceeded",
       undefined,
     ],
-  ])("turns down %s, and stores nothing", async (_, make, reason, details) => {
+  ])("declines %s, and stores nothing", async (_, make, reason, details) => {
     const params = await make();
     const before = await stored();
     const answer = await delegate(params);
@@ -265,7 +265,7 @@ describe("delegateos/delegate", () => {
     expect(await stored()).toEqual(before);
   });
 
-  test("a token that was taken back is turned down", async () => {
+  test("declines a revoked token", async () => {
     const contract = contractOf();
     const { dct, delegationId, revocationId } = await grant(contract.id, worker);
     await platform.clients.revocations.revokeMintedToken({ revocationId, scope: 2 });
@@ -279,7 +279,7 @@ describe("delegateos/delegate", () => {
     expect(await delegate(params)).toMatchObject({ accepted: false, reason: "revoked" });
   });
 
-  test("is held to the caller's own token", async () => {
+  test("is checked with the caller's own token", async () => {
     const params = await delegation();
     const { dct: token } = await grant(params.contract.id, delegator);
     const before = await stored();
@@ -301,7 +301,7 @@ describe("delegateos/delegate", () => {
 });
 
 describe("delegateos/revoke", () => {
-  test("takes back a block whose right can be seen, in its place of the list", async () => {
+  test("revokes a block with a provable right, at its position in the list", async () => {
     const { dct, revocationId } = await grant(contractOf().id, delegator);
     const revocation = createRevocation(engine, revocationId, "chain", delegator);
     const { revocations } = platform.clients;
@@ -323,7 +323,7 @@ describe("delegateos/revoke", () => {
     });
   });
 
-  test("waits where the right cannot be seen", async () => {
+  test("stores an entry as waiting if the right cannot be proven", async () => {
     const revocation = createRevocation(engine, "A".repeat(43), "block", stranger);
     expect(await result(post("delegateos/revoke", { revocation }))).toEqual({
       revocationId: "A".repeat(43),
@@ -331,7 +331,7 @@ describe("delegateos/revoke", () => {
     });
   });
 
-  test("by a stranger is refused", async () => {
+  test("is refused to a stranger", async () => {
     const { dct, revocationId } = await grant(contractOf().id, delegator);
     const before = await stored();
     const revocation = createRevocation(engine, revocationId, "chain", stranger);
@@ -380,7 +380,7 @@ describe("GET /delegateos/revocations", () => {
     expect(all.sequences).toEqual(all.entries.map((_: unknown, index: number) => index + 1));
   });
 
-  test("beyond the newest is empty, and goes on from there", async () => {
+  test("is empty beyond the newest entry, and continues from there", async () => {
     expect(await json(fetch(`${platform.url}/delegateos/revocations?since=999`))).toEqual({
       entries: [],
       nextSequence: 999,
@@ -407,7 +407,7 @@ describe("bad input", () => {
     ["another wire's method", call("nekte.discover", { level: 0 }), -32601, undefined],
     ["no parameters", call("delegateos/delegate"), -32602, "/dct"],
     ["no contract", call("delegateos/delegate", { ...NO_CONTRACT }), -32602, "/contract"],
-    ["a contract that is a text", call("delegateos/delegate", { contract: "x" }), -32602, "/contract"],
+    ["a contract that is a string", call("delegateos/delegate", { contract: "x" }), -32602, "/contract"],
     [
       "no attestation",
       call("delegateos/complete", { delegationId: "del_123456789abc" }),
@@ -471,7 +471,7 @@ describe("bad input", () => {
     });
   });
 
-  test("another content type, a body that is too long", async () => {
+  test("another content type, and a body that is too long", async () => {
     const plain = await platform.post("/delegateos", call("delegateos/revoke", {}), {
       "content-type": "text/plain",
     });

@@ -200,7 +200,7 @@ test.each([
 );
 
 test(
-  "a witness refuses strangers, forged heads and heads that go back; auditors read",
+  "a witness refuses strangers, forged heads and older heads; auditors can read",
   async () => {
     const witness = await witnessAt("refusing", true);
     await witness.start();

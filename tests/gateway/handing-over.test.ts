@@ -71,7 +71,7 @@ describe("an agent that is invisible to the delegator", () => {
     expect(await handOver(friend, "hidden", (await mint(friend, DELEGATE)).token)).toBe("");
   });
 
-  test("is not revealed by the token of a viewer in another caller's hands", async () => {
+  test("is not revealed by the token of a viewer that another caller presents", async () => {
     const { token } = await mint(friend, DELEGATE);
     for (const agentId of ["hidden", "nobody"]) {
       expect(await handOver(stranger, agentId, token)).toBe("TOKEN_DENIED");
@@ -86,7 +86,7 @@ test("an agent with a manifest delegates to its allowed agents", async () => {
   expect(await handOver(boss, "other", (await mint(boss, DELEGATE)).token)).toBe("CALLER_NOT_ALLOWED");
 });
 
-test("the delegation of a task ends with it", async () => {
+test("the delegation of a task ends with the task", async () => {
   const delegator = generateKeypair(engine);
   const contract = signObject(
     engine,

@@ -30,7 +30,7 @@ async function post(path: string, body: string, type = "application/json") {
   return { status: headers[":status"], type: headers["content-type"], text };
 }
 
-test("clear-text HTTP/2 has the same answers", async () => {
+test("clear-text HTTP/2 gives the same answers", async () => {
   const foundAnswer = await post("/nekte", JSON.stringify(call("nekte.discover", { level: 0 })));
   expect(foundAnswer).toMatchObject({ status: 200, type: "application/json" });
   expect(JSON.parse(foundAnswer.text)).toMatchObject({ result: { agent: "depute", caps: [] } });
@@ -38,7 +38,7 @@ test("clear-text HTTP/2 has the same answers", async () => {
   expect((await post("/nekte", `"${"x".repeat(4_194_304)}"`)).status).toBe(413);
 });
 
-test("and the same streams, however large", async () => {
+test("clear-text HTTP/2 gives the same streams, however large", async () => {
   const budget = { max_tokens: 1_000_000, detail_level: "full" };
   const params = { task: { id: "t", desc: "x", timeout_ms: 10_000, budget } };
   const answer = await post("/nekte/worker", JSON.stringify(call("nekte.delegate", params)));

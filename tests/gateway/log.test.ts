@@ -72,7 +72,7 @@ function isSigned({ signature, ...head }: Json): boolean {
   return verify(null, Buffer.from(text), key, bytes(signature));
 }
 
-test("a head is signed, and is that of the leaves", async () => {
+test("a head is signed, and covers the leaves", async () => {
   const response = await get("/log/head");
   expect(response.headers.get("cache-control")).toBe("no-cache");
   const head = (await response.json()) as Json;
@@ -83,7 +83,7 @@ test("a head is signed, and is that of the leaves", async () => {
   expect(bytes(head.rootHash)).toEqual(treeHash(entries.map(({ leaf }: Json) => bytes(leaf))));
 });
 
-test("a leaf is made of the document's digest, its kind and its time", async () => {
+test("a leaf contains the document's digest, its kind and its time", async () => {
   const { entries } = await json(get("/log/entries?first=2&count=1"));
   const [{ index, digest, kind, time, leaf }] = entries;
   expect({ index, kind }).toEqual({ index: 2, kind: "attestation" });
@@ -93,7 +93,7 @@ test("a leaf is made of the document's digest, its kind and its time", async () 
 });
 
 test.each(Array.from({ length: LEAVES }, (_, i) => i))(
-  "leaf %i is proved to be in every later tree",
+  "leaf %i has a proof of inclusion in every later tree",
   async (index) => {
     const { entries } = await json(get("/log/entries"));
     const leaves = entries.map(({ leaf }: Json) => bytes(leaf));
@@ -106,7 +106,7 @@ test.each(Array.from({ length: LEAVES }, (_, i) => i))(
   },
 );
 
-test("a document or its id leads to its proof and head", async () => {
+test("a document or its id gives its proof and its head", async () => {
   const document = attestations[3];
   const digest = sha256(Buffer.from(canonicalize(document) as string)).toString("base64url");
   const proof = await json(get(`/log/proofs/inclusion?digest=${digest}`));
@@ -117,7 +117,7 @@ test("a document or its id leads to its proof and head", async () => {
   expect(byId.entry).toEqual(proof.entry);
 });
 
-test("every earlier tree is proved to be the beginning of every later one", async () => {
+test("every earlier tree has a proof of consistency with every later one", async () => {
   const { entries } = await json(get("/log/entries"));
   const leaves: Buffer[] = entries.map(({ leaf }: Json) => bytes(leaf));
   for (let second = 1; second <= LEAVES; second++) {
@@ -140,7 +140,7 @@ test.each([
   ["/log/proofs/inclusion?index=0&tree_size=0", false],
   ["/log/proofs/consistency?first=1&second=3", true],
   ["/log/proofs/consistency?first=1", false],
-])("%s may be kept forever: %s", async (path, forever) => {
+])("%s may be cached for ever: %s", async (path, forever) => {
   const response = await get(path);
   const { status, headers } = response;
   const cache = forever ? "public, max-age=31536000, immutable" : "no-cache";
@@ -178,11 +178,11 @@ test.each([
   expect(body.details[0].debug).toMatchObject({ reason });
 });
 
-test("nothing is posted to it", async () => {
+test("the log accepts no POST", async () => {
   expect((await get("/log/entries", { method: "POST" })).status).toBe(405);
 });
 
-test("every caller reads it, also where calls need credentials", async () => {
+test("every caller reads the log, also where calls need credentials", async () => {
   const closed = await startPlatform(["--auth", "required"]);
   try {
     const head = await json(fetch(`${closed.url}/log/head`));

@@ -54,7 +54,7 @@ const limitOf = (call: Promise<unknown>) =>
     (error) => /its quota of \d+ open tasks/.exec(ConnectError.from(error).message)?.[0] ?? String(error),
   );
 
-test("a stock gRPC client gets RESOURCE_EXHAUSTED with RetryInfo, and is served when a task has ended", async () => {
+test("a stock gRPC client gets RESOURCE_EXHAUSTED with RetryInfo, and is served when a task ends", async () => {
   const { task } = await create("grpc");
   const error = ConnectError.from(await create("grpc").catch((thrown: unknown) => thrown));
   expect(error.message).toContain("the principal has used its quota of 1 open tasks");
@@ -79,13 +79,13 @@ test("curl gets 429 with Retry-After", async () => {
   expect(await post()).toBe("429 1");
 });
 
-test("a replay returns the task that is there", async () => {
+test("a replay returns the existing task", async () => {
   const first = await create("replay", "again");
   expect(await limitOf(create("replay"))).not.toBe("");
   expect((await create("replay", "again")).task?.id).toBe(first.task?.id);
 });
 
-test("two organizations do not disturb each other", async () => {
+test("two organizations do not affect each other", async () => {
   await create("member-1");
   await create("member-2");
   expect(await limitOf(create("member-3"))).toBe("its quota of 2 open tasks");

@@ -34,7 +34,7 @@ test.each(PATHS)("a page of the platform's own is answered at %s", async (path, 
 });
 
 test.each(["/nekte/any/.well-known/nekte.json", "/v1/asp/sessions/any", "/cap/inbox/any", "/health"])(
-  "nor does it read %s",
+  "a page of another site does not read %s",
   async (path) => {
     const answer = await fetch(`${platform.url}${path}`, { headers: { origin: ELSEWHERE } });
     expect(answer.status).toBe(403);

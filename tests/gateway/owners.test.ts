@@ -96,7 +96,7 @@ describe("the organization of a credential owns", () => {
     expect(await taskOf(taskId)).toMatchObject({ organization: "acme" });
   });
 
-  test("a part of a task that an agent of another organization creates", async () => {
+  test("a child task that an agent of another organization creates", async () => {
     const partId = await created({ agentId: BUYER, description: "a part", parentTaskId: taskId }, globex);
     const { task } = await globex("tasks.v1.TaskService/GetTask", { taskId: partId });
     expect(task).toMatchObject({ parentTaskId: taskId, organization: "acme" });

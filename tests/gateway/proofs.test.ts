@@ -96,7 +96,7 @@ describe.each(DOORS)("a proof without a token over %s", (...door) => {
     if (claim === "htu") expect(text).toContain(htu);
   });
 
-  test("that was used is 401 for its jti, and a new one is not", async () => {
+  test("that is used twice is 401 for its jti, and a new one is not", async () => {
     const once = proof(method, addressOf(path));
     expect((await ask(door, once)).status).not.toBe(401);
     const again = await ask(door, once);

@@ -142,7 +142,7 @@ test("members of an organization share its quota", async () => {
   expect(texts.some((text) => text.includes("organization_read_calls_per_second"))).toBe(true);
 });
 
-test("the holder of a proof is counted by its key, and a forged proof counts for none", async () => {
+test("calls with a proof count for its key, and calls with a forged proof for none", async () => {
   const holder = generateKeypair(engine);
   const stranger = generateKeypair(engine);
   const proof = (key: typeof holder) =>

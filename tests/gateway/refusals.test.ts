@@ -169,7 +169,7 @@ describe.each(WIRES)("$name refuses in its own form", (wire) => {
 const NEEDING = WIRES.flatMap(({ name, secret }) => (secret === undefined ? [] : [[name, secret] as const]));
 
 test.each(NEEDING)(
-  "%s refuses a request without credentials, and says how to authenticate",
+  "%s refuses a request without credentials, and states how to authenticate",
   async (_, request) => {
     const answer = await overHttp1(closed.url)(request);
     expect([answer.status, answer.headers["www-authenticate"]]).toEqual([401, "DPoP, Bearer"]);
@@ -177,14 +177,14 @@ test.each(NEEDING)(
   },
 );
 
-test("MCP refuses a tool without credentials, and says how to authenticate", async () => {
+test("MCP refuses a tool without credentials, and states how to authenticate", async () => {
   const answer = await overHttp1(closed.url)({
     ...{ method: "POST", path: "/mcp", headers: MCP_HEADERS, body: tool },
   });
   expect([answer.status, answer.headers["www-authenticate"]]).toEqual([401, "DPoP, Bearer"]);
 });
 
-test("a known query parameter that a method refuses names itself", async () => {
+test("the refusal of a known query parameter names it", async () => {
   const answer = await ask({ method: "GET", path: "/delegateos/revocations?since=x" });
   expect([answer.status, answer.bytes.toString()]).toEqual([400, expect.stringContaining("since")]);
 });

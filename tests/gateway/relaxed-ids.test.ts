@@ -32,7 +32,7 @@ const mint = ({ clients }: TestPlatform) =>
 const post = (platform: TestPlatform, method: string, params: object) =>
   platform.post("/delegateos", call(method, params));
 
-describe("ids as published examples have them", () => {
+describe("ids of published examples", () => {
   test("are refused by default, with the field", async () => {
     const platform = await startPlatform();
     try {
@@ -44,7 +44,7 @@ describe("ids as published examples have them", () => {
     }
   });
 
-  test("are taken from the contract to the completion where the setting relaxes them", async () => {
+  test("are accepted from the contract to the completion if the setting relaxes them", async () => {
     const platform = await startPlatform(["--ids", "relaxed"]);
     try {
       await introduce(platform, "worker", [], worker.principal.id);

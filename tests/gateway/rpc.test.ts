@@ -93,7 +93,7 @@ describe("the services through the gateway, with @grpc/grpc-js", () => {
     });
   });
 
-  test("a client that leaves a stream is not waited for", async () => {
+  test("the gateway does not wait for a client that leaves its stream", async () => {
     const leaving = new AbortController();
     const draft = { capabilityId: "waits", input: value({}) };
     const stream = platform.clients.tasks.delegateTask(
@@ -112,12 +112,12 @@ describe("the services through the gateway, with @grpc/grpc-js", () => {
     await platform.clients.tasks.cancelTask({ taskId });
   });
 
-  test("a deadline is held", async () => {
+  test("a deadline is kept", async () => {
     const leaving = platform.clients.revocations.watchRevocations({}, { timeoutMs: 50 });
     expect((await refusal(leaving[Symbol.asyncIterator]().next())).code).toBe(Code.DeadlineExceeded);
   });
 
-  test("the same address speaks Connect, and plain JSON over HTTP/1.1", async () => {
+  test("the same address serves Connect, and plain JSON over HTTP/1.1", async () => {
     const { agents } = await connectTo(platform.url).agents.listAgents({});
     expect(agents.map(({ id }) => id)).toEqual(["worker"]);
     const response = await platform.post(`/${AgentService.typeName}/ListAgents`, {});
@@ -141,7 +141,7 @@ describe("the gateway's own services", () => {
   });
 
   test.each(["google.rpc.ErrorInfo", "google.rpc.BadRequest", "depute.errors.v1.ErrorReason"])(
-    "reflection knows %s, which the details of errors name",
+    "reflection returns %s, which the details of errors name",
     async (symbol) => {
       const client = createClient(ServerReflection, platform.transport);
       const requests = (async function* () {
@@ -162,10 +162,10 @@ describe("the gateway's own services", () => {
   });
 });
 
-describe("nekte.v1.Nekte as it was published", () => {
+describe("nekte.v1.Nekte in its published form", () => {
   const nekte = () => createClient(Nekte, platform.transport);
 
-  test("Discover fills the list of the level", async () => {
+  test("Discover fills only the list of the requested level", async () => {
     const [refs, summaries, schemas] = await Promise.all(
       [0, 1, 2].map((level) => nekte().discover({ level })),
     );
@@ -179,7 +179,7 @@ describe("nekte.v1.Nekte as it was published", () => {
     expect(schemas).toMatchObject({ refs: [], summaries: [], schemas: [{ id: "sentiment" }, {}] });
   });
 
-  test("Invoke gives the output; an outdated hash is answered in band", async () => {
+  test("Invoke returns the output; an outdated hash gets the current one in the answer", async () => {
     const answer = await nekte().invoke({ cap: "sentiment", input: bytes({ text: "x" }) });
     expect(JSON.parse(new TextDecoder().decode(answer.output))).toEqual({ got: { text: "x" } });
     expect(answer).toMatchObject({ resolvedLevel: "compact", meta: { tokensUsed: 5 } });
@@ -190,7 +190,7 @@ describe("nekte.v1.Nekte as it was published", () => {
     expect(outdated.error?.currentHash).toBe(outdated.error?.schema?.h);
   });
 
-  test("Delegate streams to the default agent; TaskStatus and TaskCancel know the task by the caller's id", async () => {
+  test("Delegate streams to the default agent; TaskStatus and TaskCancel find the task by the caller's id", async () => {
     const context = { data: bytes({ a: 1 }), permissions: {}, ttlS: 60 };
     const events: (string | undefined)[] = [];
     for await (const { event } of nekte().delegate({
@@ -242,7 +242,7 @@ describe("nekte.v1.Nekte as it was published", () => {
     expect(await last).toMatchObject({ case: "cancelled", value: { reason: "enough" } });
   });
 
-  test("metadata names the agent whose server it is to be", async () => {
+  test("metadata select the agent", async () => {
     await introduce(platform, "other", [["sentiment"]]);
     platform.work("other", async () => ({ output: { by: "other" } }));
     const headers = { "nekte-agent": "other" };
@@ -270,7 +270,7 @@ describe("nekte.v1.Nekte as it was published", () => {
     await platform.clients.agents.deregisterAgent({ agentId: "other" });
   });
 
-  test("Context shares, reads and takes back", async () => {
+  test("Context shares, reads and revokes", async () => {
     const envelope = { id: "c1", data: bytes({ a: 1 }), permissions: {}, ttlS: 60 };
     expect(await nekte().context({ envelope })).toMatchObject({ id: "c1", status: "stored" });
     const read = await nekte().context({ action: "request", envelope });
@@ -299,7 +299,7 @@ describe("nekte.v1.Nekte as it was published", () => {
     });
   });
 
-  test("a refusal has its status and the family's code", async () => {
+  test("a refusal has its status and the protocol's code", async () => {
     expect(await refusal(nekte().taskStatus({ taskId: "never" }))).toMatchObject({
       code: Code.NotFound,
       reason: "TASK_NOT_FOUND",

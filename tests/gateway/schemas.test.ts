@@ -160,20 +160,20 @@ const META = {
 describe.each(Object.entries(PLACES))("%s", (_, fits) => {
   test.each<[what: string, schema: unknown, value: unknown, isFit: boolean]>([
     ["each pattern counts for its own member", PATTERNS, { a: "a", b: "b" }, true],
-    ["no pattern counts for another's member", PATTERNS, { b: "a" }, false],
+    ["no pattern counts for another pattern's member", PATTERNS, { b: "a" }, false],
     ["each pattern of names counts for its own names", PATTERNS, { n_a: 1, s_a: "" }, true],
     ["no pattern of names counts for other names", PATTERNS, { s_a: 1 }, false],
     ["a schema of draft-07 fits its meta-schema", META, { old: { items: [{}] } }, true],
-    ["a malformed schema of draft-07 does not", META, { old: { type: "strin" } }, false],
+    ["a malformed schema of draft-07 does not fit it", META, { old: { type: "strin" } }, false],
     ["a schema of 2020-12 fits its meta-schema", META, { present: { not: { minLength: 1 } } }, true],
-    ["a malformed schema of 2020-12 does not", META, { present: { not: { minLength: "1" } } }, false],
+    ["a malformed schema of 2020-12 does not fit it", META, { present: { not: { minLength: "1" } } }, false],
     ["a vocabulary has its own meta-schema", META, { core: { $id: "#fragment" } }, false],
   ])("%s", async (_, schema, value, isFit) => {
     expect(await fits(schema, value)).toBe(isFit);
   });
 });
 
-test("an offer may take any JSON Schema, as the protocol's own schema of offers does", async () => {
+test("an offer may contain any JSON Schema, as the protocol's own schema of offers allows", async () => {
   const { body } = await market.send("/schemas/offer.schema.json");
   const { status } = await rpc(`${VERIFICATION}/CheckSchema`, { schema: body });
   expect(status).toBe(200);
@@ -228,7 +228,7 @@ describe.skipIf(!hasSuite && process.env.CI !== "true").each(["draft-07", "2020-
 );
 
 test.runIf(hasSuite)(
-  "samples of the JSON Schema Test Suite get its verdict for capabilities",
+  "samples of the JSON Schema Test Suite get the suite's verdict for capabilities",
   { timeout: 120_000 },
   async () => {
     for (const { file, description, schema, tests } of sample("2020-12", "plain", 30)) {

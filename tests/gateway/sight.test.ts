@@ -36,7 +36,7 @@ async function discovered(by: Keypair, filter?: Record<string, unknown>): Promis
 }
 
 describe("nekte.discover shows the agents that the caller may see", () => {
-  test("to a viewer that the hidden agent names", async () => {
+  test("to a viewer that the hidden agent lists", async () => {
     expect(await discovered(friend)).toEqual([
       "hidden/only-open-a",
       "only-open-b",
@@ -47,7 +47,7 @@ describe("nekte.discover shows the agents that the caller may see", () => {
     ]);
   });
 
-  test("to a stranger, without a hint in the form of names", async () => {
+  test("to a stranger, and no listed name hints at a hidden agent", async () => {
     const all = ["only-open-a", "only-open-b", "open-a/shared", "open-b/shared"];
     expect(await discovered(stranger)).toEqual(all);
     expect(await discovered(stranger, { category: "nlp" })).toEqual(all);

@@ -63,7 +63,7 @@ const CLIENTS: Record<string, (path: string, headers: Record<string, string>) =>
 
 describe.each(Object.entries(CLIENTS))("over %s", (_, ask) => {
   test.each(Object.entries(STREAMS))(
-    "the headers of %s come before its first event",
+    "the headers of %s are sent before its first event",
     async (path, prepare) => {
       const headers = { accept: "text/event-stream", ...(await prepare()) };
       expect(await ask(path, headers)).toEqual(["200", expect.stringMatching(/^text\/event-stream/)]);

@@ -69,7 +69,7 @@ describe.each([
   ["the fast path's server", () => platform],
   ["the adapter", () => adapter],
 ])("by %s", (_, at) => {
-  test("each of them refuses an unknown field by its name, in any protocol's JSON", async () => {
+  test("each of them refuses an unknown field, and names it, in JSON over any protocol", async () => {
     for (const method of METHODS.filter((each) => getOption(each, refuses_unknown_fields))) {
       if (method.methodKind !== "unary") continue;
       const { status, body } = await ask(at(), pathOf(method), '{"maxBudgetMicrocentz": 1}');
@@ -100,8 +100,8 @@ describe.each([
 
   test.each([
     ["in the request", '{"pageSize": 1, "pageSize": 2}', "pageSize"],
-    ["in a message within", '{"filter": {"a": 1, "\\u0061": 2}}', "a"],
-  ])("a member that stands twice %s is refused", async (_, text, name) => {
+    ["in a nested message", '{"filter": {"a": 1, "\\u0061": 2}}', "a"],
+  ])("a repeated member %s is refused", async (_, text, name) => {
     const { status, body } = await ask(at(), "/depute.registry.v1.AgentService/ListAgents", text);
     expect(status).toBe(400);
     expect(body.message).toContain(`"${name}" stands twice`);
@@ -168,7 +168,7 @@ test.each([
   ["/v1/asp/sessions", '{"version":"asp/0.1","version":"asp/0.1"}'],
   ["/cap/messages", '{"type":"a","type":"b"}'],
   ["/mcp", '{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}'],
-])("a member that stands twice is refused at %s", async (path, text) => {
+])("a repeated member is refused at %s", async (path, text) => {
   const answer = await platform.post(path, text, { accept: "application/json, text/event-stream" });
   expect(await answer.text()).toContain("stands twice");
 });

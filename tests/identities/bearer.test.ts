@@ -78,7 +78,7 @@ describe.each([
     expect(task).toMatchObject({ delegator: "ada@acme", organization: "acme" });
   });
 
-  test("of another subject shows another principal's view", async () => {
+  test("of another subject has the view of another principal", async () => {
     const refused = platform.clients.tasks.getTask({ taskId }, { headers: await bearer({ sub: "bob" }) });
     await expect(refused).rejects.toMatchObject({ code: Code.NotFound });
   });
@@ -115,7 +115,7 @@ describe.each([
     expect(await overNekte.json()).toMatchObject({ error: { data: { metadata: { fault } } } });
   });
 
-  test("beside a holder proof is refused, and so is one as API key", async () => {
+  test("beside a holder proof is refused, and so is a token as API key", async () => {
     const headers = await bearer();
     const path = "/depute.tasks.v1.TaskService/GetTask";
     expect((await platform.post(path, { taskId }, { ...headers, dpop: "x.y.z" })).status).toBe(401);
@@ -124,7 +124,7 @@ describe.each([
   });
 });
 
-test("an open platform refuses a wrong token too: it does not serve it as a caller without credentials", async () => {
+test("an open platform refuses a wrong token too, and does not serve it as a caller without credentials", async () => {
   const platform = await startPlatform(flags.slice(2));
   try {
     const list = async (headers: Record<string, string>) =>

@@ -80,7 +80,7 @@ describe.each([
     return { status: answer.status, ...((await answer.json()) as object) };
   }
 
-  it("gives the holder of the proven key a token within the identity's bounds", async () => {
+  it("gives the holder of the proven key a token within the identity's limits", async () => {
     const answer = await exchange();
     expect(answer).toMatchObject({
       ...{ status: 200, token_type: "DPoP", expires_in: 600 },
@@ -126,7 +126,7 @@ describe.each([
     depute.close();
   });
 
-  it("takes identity assertions, and tokens that are bound to the proven key", async () => {
+  it("accepts identity assertions, and tokens that are bound to the proven key", async () => {
     const assertion = await issuer.sign(
       { client_id: "agent", jti: crypto.randomUUID() },
       { typ: "oauth-id-jag+jwt" },
@@ -147,7 +147,7 @@ describe.each([
     });
   });
 
-  it("narrows what is requested, and refuses more than the identity may mint", async () => {
+  it("reduces a request to the identity's limits, and refuses one above them", async () => {
     const detail = (resource: string) =>
       JSON.stringify([{ type: "delegateos_capability", namespace: "docs", action: "read", resource }]);
     expect(await exchange({ authorization_details: detail("/team/plan") })).toMatchObject({
@@ -231,7 +231,7 @@ describe.each([
     expect(JSON.stringify(answer)).not.toContain(subject_token.split(".")[1] ?? "?");
   });
 
-  it("gives an identity with the role minter what it requests, without bounds", async () => {
+  it("gives an identity with the role minter the requested token, without limits", async () => {
     const authorization_details = JSON.stringify([
       { type: "delegateos_capability", ...READ, resource: "/**" },
     ]);
@@ -241,7 +241,7 @@ describe.each([
     expect(await request({})).toMatchObject({ status: 400, error: "invalid_request" });
   });
 
-  it("refuses an identity without the right to mint", async () => {
+  it("refuses an identity without the permission to mint", async () => {
     const subject_token = await issuer.sign({ sub: "bob" });
     expect(await exchange({ subject_token })).toMatchObject({ status: 400, error: "unauthorized_client" });
   });

@@ -124,7 +124,7 @@ describe.each([
     await expect.poll(organizations, { timeout: 10_000 }).toContain("globex");
   });
 
-  test("as auditor of an organization explains its tasks; to it the others do not exist", async () => {
+  test("as auditor of an organization explains its tasks, and finds no others", async () => {
     const { tasks, delegations } = platform.clients;
     const created = async (sub: string) => {
       const draft = { agentId: "clerk", description: "copy a page", input: value({}) };

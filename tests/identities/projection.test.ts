@@ -93,7 +93,7 @@ async function atResourceServer(token: string, audience = SHOP) {
 }
 
 describe("a projected token", () => {
-  it("names the person, all actors and the holder's key to a server that knows OAuth alone", async () => {
+  it("names the person, all actors and the holder's key to a server that supports OAuth alone", async () => {
     const root = await exchanged();
     const forAgent = await attenuated(root, ada, agent);
     const { text } = await attenuated(forAgent.text, agent, helper);
@@ -128,7 +128,7 @@ describe("a projected token", () => {
     });
   });
 
-  it("is no login at the platform itself", async () => {
+  it("is not a login at the platform itself", async () => {
     const { access_token: token } = await project(await exchanged(), ada);
     const answer = await platform.post(
       "/depute.tokens.v1.TokenService/GetIssuer",
@@ -141,7 +141,7 @@ describe("a projected token", () => {
   });
 });
 
-describe("the platform projects nothing", () => {
+describe("the platform refuses a projection", () => {
   it("for another key, or a proof for another token", async () => {
     const [root, other] = [await exchanged(), await exchanged({ requested_lifetime: "60" })];
     for (const answer of [await project(root, agent), await project(root, ada, {}, other)]) {
@@ -149,7 +149,7 @@ describe("the platform projects nothing", () => {
     }
   });
 
-  it("of a revoked token, nor of a changed one", async () => {
+  it("of a revoked or changed token", async () => {
     const { text, revocationId } = await attenuated(await exchanged(), ada, agent);
     const depute = connect(platform.url, { key: ada });
     await depute.revoke({ token: text, revocationId }, ada);

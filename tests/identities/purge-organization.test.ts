@@ -79,7 +79,7 @@ function tablesWith(database: string, words: string): string[] {
   return found;
 }
 
-test("an operator purges an organization: no store has its words, and those of others stay", async () => {
+test("a purge by an operator removes the words of one organization from all stores, and keeps others", async () => {
   const agent = (id: string, party: Party, organization: string) =>
     call(party, "registry.v1.AgentService/RegisterAgent", {
       requestId: requestId(),

@@ -449,7 +449,7 @@ test("every read is in the table", () => {
   ).toEqual(reads.map(nameOf).sort());
 });
 
-describe("a stranger with a real id gets what an unknown id gets", () => {
+describe("a stranger gets the same answer for a real id and an unknown id", () => {
   const cases = Object.entries(READINGS).flatMap(([name, readings]) =>
     readings.flatMap((reading) => ("of" in reading ? [[name, reading.of, reading] as const] : [])),
   );
@@ -469,7 +469,7 @@ describe("a stranger with a real id gets what an unknown id gets", () => {
   });
 });
 
-describe("a list shows a stranger nothing of acme", () => {
+describe("a list shows a stranger no record of acme", () => {
   const cases = Object.entries(READINGS).flatMap(([name, readings]) =>
     readings.flatMap((reading) => ("list" in reading ? [[name, reading.list] as const] : [])),
   );
@@ -486,7 +486,7 @@ test("an artifact shows a stranger its content, which the digest names, and not 
   expect(text).not.toContain(ORGANIZATION);
 });
 
-test("the metrics name no organization, principal and record", async () => {
+test("the metrics contain no organization, principal or record", async () => {
   const text = await (await fetch(`${platform.url}/metrics`)).text();
   expect(text).toContain("depute_rpc_requests_total");
   const needles = [WORD, ...Object.values(ids), ...Object.values(PRINCIPALS), "globex"];

@@ -48,7 +48,7 @@ async function client(server: string, revision: Revision, name: string | undefin
 const answered = (name: string) => ({ action: "accept", content: { name } });
 
 describe.each<Revision>(["2025-11-25", "2026-07-28"])(
-  "a process that clients share, client of %s",
+  "a process that clients share, with a client of %s",
   (revision) => {
     test("asks the client of the only running call", async () => {
       const [ada, bob] = [
@@ -60,7 +60,7 @@ describe.each<Revision>(["2025-11-25", "2026-07-28"])(
       for (const each of [ada, bob]) await each.end();
     });
 
-    test("does not ask a client that declares no capability, and does not show one", async () => {
+    test("does not ask a client without the capability, and does not declare one for it", async () => {
       const silent = await client("shared", revision, undefined, await allowed());
       expect(await silent.ask()).toMatchObject({ declared: {}, answer: "not asked" });
       await silent.end();
@@ -97,9 +97,9 @@ test("a question for a call whose client has left reaches no other client", asyn
 });
 
 describe.each<Revision>(["2025-11-25", "2026-07-28"])(
-  "a process for each session, client of %s",
+  "a process for each session, with a client of %s",
   (revision) => {
-    test("asks its own client alone, while other sessions have calls", async () => {
+    test("asks its own client alone, also while other sessions have calls", async () => {
       const [ada, bob] = [
         await client("session", revision, "Ada", await allowed()),
         await client("session", revision, "Bob", await allowed()),

@@ -137,7 +137,7 @@ describe.each(Object.entries(FRONTS))("over %s", (front, connected) => {
 });
 
 test.each<Name>(["legacy", "modern", "http"])(
-  "a caller that lists nothing uses what %s has, until it changes",
+  "a caller that lists nothing uses the current definition of %s until it changes",
   async (name) => {
     const client = await connect(
       platform.mcp(`sunlisted-${name}`),
@@ -160,7 +160,7 @@ test.each<Name>(["legacy", "modern", "http"])(
 
 describe.each<Revision>(["2026-07-28", "2025-11-25"])("a client of %s", (revision) => {
   test.each<Name>(["legacy-announces", "modern-announces"])(
-    "hears of a change that %s announces",
+    "is notified of a change that %s announces",
     async (name) => {
       const heardMessages: string[] = [];
       let hear = () => {};

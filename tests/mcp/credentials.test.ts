@@ -64,7 +64,7 @@ async function echo(flags: readonly string[]) {
   return { call, close: () => client.close() };
 }
 
-test("a proxy that the platform knows by a secret asks and pays for its clients", async () => {
+test("a proxy with a secret of the platform verifies and pays for its clients", async () => {
   const { call, close } = await echo(["--credential-file", credential("proxy", "proxy's")]);
   expect(textOf(await call())).toBe("Echo: hello");
   // A second call would exceed the token's budget.

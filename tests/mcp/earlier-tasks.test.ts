@@ -96,7 +96,7 @@ describe("the tasks of a server of 2025-11-25", () => {
     await client.close();
   });
 
-  test("tasks/result waits for the end, the session hears of it, and the id is the proxy's", async () => {
+  test("tasks/result waits for the end, the session is notified, and the id is the proxy's", async () => {
     const { client, tasks, begin, resultOf, announced } = await connect(await everyone());
     const task = await begin("required", { a: 1 });
     expect(task).toMatchObject({ status: "working", ttl: null });
@@ -125,7 +125,7 @@ describe("the tasks of a server of 2025-11-25", () => {
     await client.close();
   });
 
-  test("the session that began a task hears of its state", async () => {
+  test("the session that began a task is notified of its state", async () => {
     const holder = await everyone();
     const { client, begin, announced } = await connect(holder, "jobs", {});
     const other = await connect(await everyone(), "jobs", {});
@@ -136,7 +136,7 @@ describe("the tasks of a server of 2025-11-25", () => {
     await Promise.all([client.close(), other.client.close()]);
   });
 
-  test("progress goes on after the answer to the call", async () => {
+  test("progress continues after the answer to the call", async () => {
     const { client, begin } = await connect(await everyone());
     const told: Json[] = [];
     await begin("slow", {}, { onprogress: (progress: Json) => told.push(progress) });
@@ -158,7 +158,7 @@ describe("the tasks of a server of 2025-11-25", () => {
     await later.client.close();
   });
 
-  test("a list has the tasks of the caller alone, and another caller finds none of them", async () => {
+  test("a list contains the tasks of the caller alone, and another caller finds none of them", async () => {
     const [one, two] = [await connect(await everyone()), await connect(await everyone())];
     const [mine, theirs] = [await one.begin("slow"), await two.begin("slow")];
     const idsOf = async ({ tasks }: Json) =>
@@ -228,7 +228,7 @@ test("over stdio the official server's question names the task by the client's i
   rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
-describe("between the eras there are no tasks", () => {
+describe("between the eras, tasks are not translated", () => {
   test("a client of 2025-11-25 sees no tasks of a server of 2026-07-28, and its call runs at once", async () => {
     const { client, tasks } = await connect(await everyone(), "modern");
     expect(client.getServerCapabilities().tasks).toBeUndefined();

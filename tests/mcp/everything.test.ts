@@ -43,7 +43,7 @@ describe.each(REVISIONS)("the official client of revision %s over HTTP", (revisi
     await client.close();
   });
 
-  test("learns which argument does not fit the tool's schema, before the server sees it", async () => {
+  test("gets a refusal that names the argument outside the tool's schema, and the server gets no call", async () => {
     const holder = await grant(platform, [["compute", "execute", "everything/**"]]);
     const client = await connect(platform.mcp("everything"), revision, holderFetch(holder));
     expect(await client.callTool({ name: "get-sum", arguments: { a: "one", b: 2 } })).toMatchObject({

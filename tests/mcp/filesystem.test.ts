@@ -61,10 +61,10 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])(
       ["a folder beside it", () => at("secret/key.txt")],
       ["a folder whose name begins like it", () => at("docs-secret/key.txt")],
       ["the folder above", () => root],
-      ["dots that lead out", () => `${at("docs")}/../secret/key.txt`],
-      ["dots within", () => `${at("docs")}/./plan.txt`],
-      ["dots behind a blank that the server trims", () => `${at("docs")}/..\u00a0`],
-      ["dots before a quote that the server takes off", () => `${at("docs")}/.."`],
+      ["dots that leave the folder", () => `${at("docs")}/../secret/key.txt`],
+      ["dots within the folder", () => `${at("docs")}/./plan.txt`],
+      ["dots after a blank that the server trims", () => `${at("docs")}/..\u00a0`],
+      ["dots before a quote that the server removes", () => `${at("docs")}/.."`],
       ["escaped dots", () => `${at("docs")}/%2e%2e/secret/key.txt`],
       ["full-width dots", () => `${at("docs")}/\uff0e\uff0e/secret/key.txt`],
       ["a backslash", () => `${at("docs")}/..\\secret\\key.txt`],
@@ -73,7 +73,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])(
       ["the home folder", () => "~/docs/plan.txt"],
       ["a wildcard", () => `${at("docs")}/*`],
       ["every resource", () => "*"],
-      ["a link that leads out", () => at("docs/link/key.txt")],
+      ["a link that leaves the folder", () => at("docs/link/key.txt")],
       ["a NUL", () => `${at("docs/plan.txt")}\0`],
       ["no text", () => ({ path: at("docs") })],
       ["several at once", () => [at("docs/plan.txt"), at("secret/key.txt")]],
@@ -90,7 +90,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])(
       await client.close();
     });
 
-    test("writes, moves and reads several files nowhere", async () => {
+    test("cannot write, move or read several files in any folder", async () => {
       const client = await clientOf(await readingDocs(), revision);
       const calls = [
         ["write_file", { path: at("docs/new.txt"), content: "new" }],
@@ -107,7 +107,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])(
   },
 );
 
-test("a token that is revoked in mid session is refused at the next call", async () => {
+test("a token that is revoked during a session is refused at the next call", async () => {
   const holder = await readingDocs();
   const client = await clientOf(holder, "2025-11-25");
   const read = () => client.callTool({ name: "read_text_file", arguments: { path: at("docs/plan.txt") } });
@@ -119,7 +119,7 @@ test("a token that is revoked in mid session is refused at the next call", async
   await client.close();
 });
 
-test("a budget of ten calls lets exactly ten of 30 concurrent ones through", async () => {
+test("a budget of ten calls allows exactly ten of 30 concurrent ones", async () => {
   const holder = await grant(platform, [["docs", "read", at("docs/**")]], 1000);
   const client = await clientOf(holder, "2026-07-28", "paid");
   const read = () => client.callTool({ name: "read_text_file", arguments: { path: at("docs/plan.txt") } });

@@ -82,7 +82,7 @@ describe.each(CONFIGURATIONS.map((text, i) => [i + 1, text] as const))(
       await client.close();
     }, 60_000);
 
-    test("reaches the filesystem server, within the rights of the token", async () => {
+    test("reaches the filesystem server, within the capabilities of the token", async () => {
       const client = await connect(onThisMachine(text).files);
       const read = (path: string) =>
         client.callTool({ name: "read_text_file", arguments: { path: join(files.root, path) } });

@@ -121,7 +121,7 @@ const reading = () =>
   ]);
 
 describe.each<Revision>(["2026-07-28", "2025-11-25"])("a server over HTTP, client of %s", (revision) => {
-  test("is listed and called as the token grants", async () => {
+  test("is listed and called within the token's capabilities", async () => {
     const client = await clientOf(await reading(), "notes", revision);
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["read", "ask"]);
     expect(textOf(await client.callTool({ name: "read", arguments: {} }))).toBe("read null");
@@ -129,7 +129,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("a server over HTTP, clien
     await client.close();
   });
 
-  test("has its resources read as the token grants", async () => {
+  test("has its resources read within the token's capabilities", async () => {
     const client = await clientOf(await reading(), "notes", revision);
     expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(["note://a/1"]);
     const { contents } = await client.readResource({ uri: "note://a/1" });
@@ -148,7 +148,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("a server over HTTP, clien
   });
 });
 
-test("no token and no credentials of a client reach the server, and its own headers do", async () => {
+test("gets no token and no credentials of a client, and gets its configured headers", async () => {
   const holder = await reading();
   received.length = 0;
   const client = await clientOf(holder);
@@ -166,7 +166,7 @@ test("no token and no credentials of a client reach the server, and its own head
   }
 });
 
-test("a token on initialize counts for the session's lists, and each call wants a proof", async () => {
+test("a token on initialize is valid for the session's lists, and each call needs a proof", async () => {
   const holder = await reading();
   const url = platform.mcp("notes");
   const opening: typeof fetch = (input, init = {}) => {
@@ -205,7 +205,7 @@ test("a server's requests to the client pass only if configured", async () => {
   await Promise.all([refused.close(), passed.close()]);
 });
 
-test("sampling in a call's answer asks for its own right, and for that of the token of the call", async () => {
+test("sampling in a call's answer needs its own capability in the token of the call", async () => {
   const askedPaths: string[] = [];
   const clientFor = async (holder: Grant) => {
     const client = await connect(platform.mcp("sampling"), "2026-07-28", holderFetch(holder), {
@@ -246,7 +246,7 @@ test("sampling in a call's answer asks for its own right, and for that of the to
   await allowed.close();
 });
 
-test("a server that sends elsewhere is not followed there", async () => {
+test("a redirect of the server is not followed", async () => {
   const holder = await reading();
   const answer = await holderFetch(holder)(platform.mcp("away"), {
     method: "POST",
@@ -260,7 +260,7 @@ test("a server that sends elsewhere is not followed there", async () => {
   expect(redirected).toBe(0);
 });
 
-test("an agent with a CAP manifest is held to its mcp_bindings as well", async () => {
+test("is called for an agent with a CAP manifest only within its mcp_bindings", async () => {
   const holder = await reading();
   const call = async () => {
     const client = await clientOf(holder);
@@ -310,7 +310,7 @@ describe("the bounds of a key", () => {
   };
   const DENIED = "the agent's mcp_bindings do not allow the tool";
 
-  test("a narrower manifest holds for each call that begins a second after it was registered", async () => {
+  test("a narrower manifest applies to each call that begins a second after its registration", async () => {
     const holder = await reading();
     const key = holder.keypair.principal.id;
     await register("narrowed", key, ["read"]);
@@ -326,7 +326,7 @@ describe("the bounds of a key", () => {
     ["removal", (id) => platform.clients.agents.deregisterAgent({ agentId: id })],
     ["deprecation", (id) => platform.clients.agents.setAgentStatus({ agentId: id, status: 3 })],
     ["twenty agents without a manifest before it", async () => {}],
-  ])("does so after %s of the agent", async (name, change) => {
+  ])("apply also after %s of the agent", async (name, change) => {
     const holder = await reading();
     const id = `z-${name.length}`;
     await register(id, holder.keypair.principal.id, ["write"]);
@@ -340,7 +340,7 @@ describe("the bounds of a key", () => {
 
 test.each([
   ["a batch", [{ jsonrpc: "2.0", id: 1, method: "ping" }], {}, 400],
-  ["what is no JSON", "{", {}, 400],
+  ["malformed JSON", "{", {}, 400],
   [
     "a page of another site",
     { jsonrpc: "2.0", id: 1, method: "ping" },

@@ -104,7 +104,7 @@ test.each([
   ["64 MiB where 10 are the limit", "large", 64, 10],
   ["2 MiB where the setting says 1", "small", 2, 1],
 ])(
-  "an answer of %s is charged to its caller, and other callers go on with the same server",
+  "an answer of %s is charged to its caller, and other callers continue with the same server",
   async (_, name, mib, mebibytes) => {
     const [greedy, patient] = [await holder(), await holder()];
     const [one, other] = [await clientOf(greedy, name), await clientOf(patient, name)];
@@ -128,7 +128,7 @@ test.each([
   60_000,
 );
 
-test("calls that a server that ended has not been sent are released, and those that it was sent are charged", async () => {
+test("when a server ends, unsent calls are released, and sent calls are charged", async () => {
   const held = await holder();
   const client = await clientOf(held, "stalling");
   const [, serverPid] =

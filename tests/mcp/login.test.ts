@@ -145,7 +145,7 @@ describe("a server that needs a login", () => {
     expect(await answer.json()).toMatchObject({ error: { data: { metadata: { fault } } } });
   });
 
-  test("is not reached by a token in the headers in place of the login", async () => {
+  test("is not reached by a token in the headers instead of the login", async () => {
     expect((await initialize("open", { authorization: "DPoP abc", dpop: "x.y.z" })).status).toBe(401);
     const message = { id: 1, method: "tools/call", params: { name: "echo", arguments: { message: "x" } } };
     expect(JSON.stringify(await (await platform.post("/mcp/message/open", message)).json())).not.toContain(
@@ -193,7 +193,7 @@ describe("a server that needs a login", () => {
   }, 30_000);
 });
 
-test("a server that needs no login has no metadata, and its clients are not sent to an issuer", async () => {
+test("a server without a login has no metadata, and its clients are not sent to an issuer", async () => {
   const answer = await fetch(`${platform.url}/.well-known/oauth-protected-resource/mcp/tokens`);
   expect(answer.status).toBe(404);
   expect((await initialize("tokens")).status).toBe(200);

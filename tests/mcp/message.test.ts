@@ -48,14 +48,17 @@ describe("the address of the published DelegateOS client", () => {
     expect(called).toMatchObject({ id: "two", result: { content: [{ type: "text", text: "Echo: hello" }] } });
   });
 
-  test.each(["/mcp/message", "/mcp/message/tools"])("takes the token as dct at %s as well", async (path) => {
-    const list = { id: 1, method: "tools/list", params: {}, dct: holder.token };
-    expect(await answerOf(post(platform, path, list))).toMatchObject({
-      result: { tools: [{ name: "echo" }] },
-    });
-  });
+  test.each(["/mcp/message", "/mcp/message/tools"])(
+    "accepts the token as dct at %s as well",
+    async (path) => {
+      const list = { id: 1, method: "tools/list", params: {}, dct: holder.token };
+      expect(await answerOf(post(platform, path, list))).toMatchObject({
+        result: { tools: [{ name: "echo" }] },
+      });
+    },
+  );
 
-  test("denies other tools in the text's words", async () => {
+  test("denies other tools with the text's message", async () => {
     const other = await grant(platform, [["acme:tools", "use", "https://tools.example.evil.org/**"]]);
     const call = { id: 1, method: "tools/call", params: ECHO };
     const headers = { authorization: `Bearer ${other.token}` };
@@ -67,18 +70,18 @@ describe("the address of the published DelegateOS client", () => {
   });
 
   test.each<[string, unknown, Record<string, string>]>([
-    ["no object", [1], {}],
+    ["a value that is not an object", [1], {}],
     ["no id", { method: "tools/list", params: {} }, {}],
     ["no method", { id: 1, params: {} }, {}],
-    ["parameters that are none", { id: 1, method: "tools/list", params: 7 }, {}],
-    ["a member that nobody knows", { id: 1, method: "tools/list", dtc: "x" }, {}],
+    ["malformed parameters", { id: 1, method: "tools/list", params: 7 }, {}],
+    ["an unknown member", { id: 1, method: "tools/list", dtc: "x" }, {}],
     ["two tokens", { id: 1, method: "tools/list", dct: "AAAA" }, { authorization: "Bearer BBBB" }],
   ])("refuses %s", async (_, body, headers) => {
     const answer = await answerOf(post(platform, "/mcp/message", body, headers));
     expect(answer.error.code).toBe(-32600);
   });
 
-  test("names the servers where it is asked for another", async () => {
+  test("lists the servers in the refusal of another server's name", async () => {
     const list = { id: 1, method: "tools/list", params: {} };
     const { error } = await answerOf(post(platform, "/mcp/message/files", list));
     expect(error).toMatchObject({
@@ -103,7 +106,7 @@ describe("the address of the published DelegateOS client", () => {
   });
 });
 
-test("where holders prove to be holders, a proof beside the token counts, and none is denied", async () => {
+test("a proof beside the token is required if holders must prove possession", async () => {
   const platform = await startPlatform({ tools: UPSTREAM, more: UPSTREAM });
   try {
     await introduce(platform, "anybody");

@@ -53,7 +53,7 @@ describe.each(["2025-06-18", "2026-07-28"])("Depute's own tools, revision %s", (
   test.each<[string, () => Record<string, string>, string]>([
     ["another method", () => ({ dpop: proof({ htm: "GET" }) }), "htm"],
     ["another address", () => ({ dpop: proof({ htu: "http://elsewhere.example/mcp" }) }), "htu"],
-    ["no form of a proof", () => ({ dpop: "no.proof.at-all" }), "form"],
+    ["a malformed proof", () => ({ dpop: "no.proof.at-all" }), "form"],
   ])("a proof with %s is 401 with a challenge, and names the member at fault", async (_, headers, claim) => {
     for (const [name, args] of [
       ["discover", {}],
@@ -80,7 +80,7 @@ describe.each(["2025-06-18", "2026-07-28"])("Depute's own tools, revision %s", (
     expect(again).toMatchObject({ status: 401, body: expect.stringContaining('"claim":"jti"') });
   });
 
-  test("any other refusal is a result that a model reads", async () => {
+  test("any other refusal is a result that a model can read", async () => {
     const { status, body } = await use(revision, {}, "watch", { task: "none" });
     expect([status, body]).toEqual([200, expect.stringContaining('"isError":true')]);
   });

@@ -138,7 +138,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
     });
   });
 
-  test("narrows a token, whose key it never sees", async () => {
+  test("attenuates a token without its private key", async () => {
     const model = await client();
     const holder = await grant(platform, [["docs", "read", "/project/**"]]);
     const worker = generateKeypair(engine).principal.id;
@@ -175,7 +175,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
       { token: "x", delegatee: "y", capabilities: [{ ...RIGHT, limit: 1 }] },
       ["/capabilities/0"],
     ],
-  ])("refuses arguments that the tool does not have: %s %j", async (name, args, paths) => {
+  ])("refuses unknown arguments of a tool: %s %j", async (name, args, paths) => {
     const before = await platform.clients.tasks.listTasks({});
     const result: Json = await (await client()).callTool({ name, arguments: args });
     expect(result).toMatchObject({ isError: true, structuredContent: { reason: "INVALID_REQUEST" } });
@@ -190,7 +190,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
     ["verify", { attestation: "att_000000000000" }, "ATTESTATION_NOT_FOUND"],
     ["verify", {}, "INVALID_REQUEST"],
     ["attenuate", { token: "x", delegatee: "y" }, "TOKEN_MALFORMED"],
-  ])("tells a model what is wrong: %s %j", async (name, args, reason) => {
+  ])("reports an error to the model: %s %j", async (name, args, reason) => {
     const result = await (await client()).callTool({ name, arguments: args });
     expect(result).toMatchObject({ isError: true, structuredContent: { reason } });
   });

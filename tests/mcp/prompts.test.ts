@@ -76,7 +76,7 @@ describe.each(Object.entries(WAYS))("%s", (_, connected) => {
     argument: { name: "department", value: "S" },
   });
 
-  test("prompts are listed, got and completed as far as the token grants them", async () => {
+  test("prompts are listed, read and completed within the token's capabilities", async () => {
     const client = await connected(await grant(platform, rights));
     const { prompts } = await client.listPrompts();
     expect(prompts.map(({ name }) => name).sort()).toEqual(["args-prompt", "completable-prompt"]);
@@ -101,7 +101,7 @@ describe.each(Object.entries(WAYS))("%s", (_, connected) => {
     await client.close();
   }, 30_000);
 
-  test("without a right nothing is shown, got or completed", async () => {
+  test("without a capability no prompt is shown, read or completed", async () => {
     const client = await connected(await grant(platform, [["docs", "read", "**"]]));
     expect((await client.listPrompts()).prompts).toEqual([]);
     for (const call of [
@@ -138,7 +138,7 @@ test.each([
   30_000,
 );
 
-test("a server that many clients share can ask none of them in the old way", async () => {
+test("a server that many clients share cannot send legacy requests to any of them", async () => {
   const holder = await grant(platform, [...SAMPLER, ["llm", "generate", "client"]]);
   const client = await connect(platform.mcp("stdio"), "2025-11-25", holderFetch(holder), {
     capabilities: { sampling: {} },

@@ -139,7 +139,7 @@ describe("Depute itself over stdio", () => {
     expect(message).toMatchObject({ id, result: { structuredContent: { capabilities: [] } } });
   });
 
-  test("says that a line is no message, and that the platform does not run", async () => {
+  test("reports a malformed line, and a platform that does not run", async () => {
     const none = start([], "http://127.0.0.1:9");
     none.child.stdin.write("no json\n");
     expect(await none.next()).toMatchObject({ id: null, error: { code: -32700 } });
@@ -161,10 +161,10 @@ describe("Depute itself over stdio", () => {
   });
 });
 
-describe("a server behind the proxy over stdio", () => {
+describe("a proxied server over stdio", () => {
   const call = (name: string, args: Json = {}) => ({ name, arguments: args });
 
-  test("needs the credentials, which a context may name", async () => {
+  test("needs the credentials, which a context can name", async () => {
     const bare = start(["fixture"]);
     expect((await bare.answer("tools/call", call("test_simple_text"))).error.code).toBe(-32001);
     const config = join(folder, "own.json");
@@ -176,7 +176,7 @@ describe("a server behind the proxy over stdio", () => {
     expect(result.content[0].text).toBe("This is a simple text response for testing.");
   });
 
-  test("gets the headers that repeat arguments, also of a tool that the client has not listed", async () => {
+  test("gets the headers that repeat arguments, also for a tool that the client has not listed", async () => {
     const { answer } = start(["fixture", ...files]);
     const { result } = await answer("tools/call", call("test_x_mcp_header", { region: "Zürich" }));
     expect(result.content[0].text).toBe("region Zürich");

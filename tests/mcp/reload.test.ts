@@ -91,7 +91,7 @@ test("a changed file applies as a whole while calls run", async () => {
   await Promise.all([kept, changed, removed, after, added].map((client) => client.close()));
 });
 
-test("an unknown server is answered with the addresses of the present ones", async () => {
+test("the answer for an unknown server contains the addresses of the current ones", async () => {
   const answer = await post("removed");
   expect(answer.status).toBe(404);
   expect(JSON.stringify(await answer.json())).toContain("/mcp, /mcp/kept, /mcp/changed, /mcp/added");

@@ -102,7 +102,7 @@ const begin = async (holder: Grant, name = "slow", args: Json = {}): Promise<str
 const lastTask = () => [...server.tasks.keys()].at(-1) ?? "";
 
 describe("the tasks of a server of 2026-07-28", () => {
-  test("are shown as a capability, and a client that declares them gets one with an id of the proxy", async () => {
+  test("are declared as a capability, and a client that declares them gets one with an id of the proxy", async () => {
     const holder = await grant(platform, ALL);
     const { result } = await send(holder, "server/discover", {});
     expect(result.capabilities.extensions).toEqual({ [EXTENSION]: {} });
@@ -127,7 +127,7 @@ describe("the tasks of a server of 2026-07-28", () => {
     expect(JSON.stringify(done)).not.toContain(lastTask());
   });
 
-  test("a client that declares none gets the result of the call, and may not ask for tasks", async () => {
+  test("are not created for a client that does not declare them, which gets the result of the call", async () => {
     const holder = await grant(platform, ALL);
     const taskId = await begin(holder);
     const plain = (await call(holder, "slow", {}, { capabilities: {} })).result;
@@ -146,7 +146,7 @@ describe("the tasks of a server of 2026-07-28", () => {
     expect(JSON.stringify(error)).not.toContain(lastTask());
   });
 
-  test("tasks/update answers the server's question, and tasks/cancel cancels", async () => {
+  test("receive the client's answer by tasks/update, and end by tasks/cancel", async () => {
     const holder = await grant(platform, ALL);
     const taskId = await begin(holder, "ask", { a: 1 });
     const asked = (await send(holder, "tasks/get", { taskId })).result;
@@ -162,7 +162,7 @@ describe("the tasks of a server of 2026-07-28", () => {
     expect((await send(holder, "tasks/get", { taskId: other })).result.status).toBe("cancelled");
   });
 
-  test("a question that the client did not declare does not reach it", async () => {
+  test("do not send a question that the client did not declare", async () => {
     const holder = await grant(platform, ALL);
     const taskId = await begin(holder, "ask");
     const capabilities = { extensions: { [EXTENSION]: {} } };

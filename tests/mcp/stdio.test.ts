@@ -66,7 +66,7 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])(
   },
 );
 
-test("without a token nothing is listed or called, and one may come with each request", async () => {
+test("without a token no list and no call succeeds, and a token may be in each request", async () => {
   const { client, connected } = await connect({ server: EVERYTHING, upstream: { maps: ["everything"] } });
   await connected();
   expect((await client.listTools()).tools).toEqual([]);
@@ -118,7 +118,7 @@ describe("sampling, which a server asks of its client", () => {
   }, 30_000);
 });
 
-test("a map is drafted from a server's list, and fits its tools", async () => {
+test("a map is drafted from a server's list, and covers its tools", async () => {
   const { command, args } = filesystem(root);
   const { stdout } = await promisify(execFile)(process.execPath, [MAIN, "mcp-map", "--", command, ...args]);
   const draft = JSON.parse(stdout);

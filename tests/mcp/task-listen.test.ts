@@ -145,7 +145,7 @@ describe("Depute's own tasks", () => {
     stream.close();
   });
 
-  test("show a question to a client that answers forms, and not to another", async () => {
+  test("show a question to a client that supports forms, and not to another", async () => {
     const [asking, silent] = [
       anonymous(),
       { ...anonymous(), capabilities: { extensions: { [EXTENSION]: {} } } },
@@ -172,7 +172,7 @@ describe("Depute's own tasks", () => {
     expect(await acknowledged(stranger)).toEqual({});
   });
 
-  test("a stream may show lists beside tasks; a server with no lists to announce shows tasks alone", async () => {
+  test("a stream may show lists beside tasks; a server without lists to announce shows tasks alone", async () => {
     const sender = anonymous();
     const taskId = await delegate(sender, "asker");
     const stream = await listen(sender, [taskId], { toolsListChanged: true });

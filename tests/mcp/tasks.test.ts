@@ -163,7 +163,7 @@ describe("the extension of revision 2026-07-28", () => {
     expect(done.result.structuredContent.output).toEqual({ chosen: ["a", "yes"] });
   });
 
-  test("details that are a form are the form of the elicitation; a declined question has no answer", async () => {
+  test("details that form a schema become the form of the elicitation; a declined question has no answer", async () => {
     const answered = async (response: Json) => {
       const taskId = await created("former");
       const { inputRequests } = await until(taskId, "input_required");
@@ -176,7 +176,7 @@ describe("the extension of revision 2026-07-28", () => {
     expect(await answered({ action: "decline" })).toBeNull();
   });
 
-  test("a client that answers no forms sees the question in words", async () => {
+  test("a client without forms gets the question as text", async () => {
     const asked = await until(await created("former", SILENT), "input_required", SILENT);
     expect(asked).toMatchObject({ statusMessage: "input required: where?" });
     expect(asked.inputRequests).toBeUndefined();
@@ -211,7 +211,7 @@ describe("the extension of revision 2026-07-28", () => {
     },
   );
 
-  test("another caller's task looks like no task, and wrong credentials are challenged", async () => {
+  test("another caller's task looks like an unknown task, and wrong credentials are challenged", async () => {
     const holder = () => {
       const keypair = generateKeypair(engine);
       const proof = (htu = `${platform.url}/mcp`) => createProof(engine, keypair, { htm: "POST", htu });

@@ -48,7 +48,7 @@ test.each([
     { reason: "DEPENDENCY_UNAVAILABLE", detail: expect.stringMatching(/^malformed/), budget: charged },
   ],
 ])(
-  "a server that does %s: its caller gets an error, the call is charged, and the next one is answered (M9)",
+  "a server with the fault %s: its caller gets an error, the call is charged, and the next one is answered (M9)",
   async (name, data) => {
     const holder = await grant(platform, [["compute", "execute", "odd"]], 1000);
     const client = await connect(platform.mcp("odd"), "2026-07-28", holderFetch(holder));
@@ -61,14 +61,14 @@ test.each([
   },
 );
 
-test("a server that ends where it is asked for its revisions is started again, as an old one", async () => {
+test("a server that ends at the question for its revisions is restarted as a legacy one", async () => {
   const holder = await grant(platform, [["compute", "execute", "odd"]], 1000);
   const client = await connect(platform.mcp("unknown"), "2026-07-28", holderFetch(holder));
   expect(textOf(await client.callTool({ name: "answer", arguments: {} }))).toBe("there");
   await client.close();
 });
 
-test("a server that cannot be started costs nothing", async () => {
+test("a server that cannot be started costs no budget", async () => {
   const holder = await grant(platform, [["compute", "execute", "odd"]], 1000);
   const answer = await holderFetch(holder)(platform.mcp("nowhere"), {
     method: "POST",
@@ -89,7 +89,7 @@ test("a server that cannot be started costs nothing", async () => {
   expect(remainingMicrocents).toBe(1000n);
 });
 
-test("a server that crashes again is started later, and health shows it", async () => {
+test("a server that crashes again is restarted later, and health shows it", async () => {
   const holder = await grant(platform, [["compute", "execute", "odd"]], 1000);
   const client = await connect(platform.mcp("crashing"), "2026-07-28", holderFetch(holder));
   const call = (name: string) => client.callTool({ name, arguments: {} });

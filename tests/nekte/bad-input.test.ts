@@ -19,7 +19,7 @@ describe("bad input", () => {
     ["a level that does not exist", call("nekte.discover", { level: 3 }), -32602, "/level"],
     ["no input", call("nekte.invoke", { cap: "sentiment" }), -32602, "/in"],
     [
-      "an input that does not fit",
+      "an input outside the schema",
       call("nekte.invoke", { cap: "sentiment", in: { text: 1 } }),
       -32602,
       "/in/text",
@@ -28,7 +28,7 @@ describe("bad input", () => {
     ["an unknown capability", call("nekte.invoke", { cap: "nothing", in: {} }), -32002, undefined],
     ["an unknown agent's capability", call("nekte.invoke", { cap: "nobody/x", in: {} }), -32053, undefined],
     [
-      "a budget of nothing",
+      "a budget of zero",
       call("nekte.invoke", { cap: "long", in: {}, budget: { max_tokens: 0, detail_level: "full" } }),
       -32602,
       "/budget/max_tokens",
@@ -36,7 +36,7 @@ describe("bad input", () => {
     ["no task", call("nekte.delegate", { context: delegation.context }), -32602, "/task"],
     ["no time", call("nekte.delegate", { task: { id: "t", desc: "x" } }), -32602, "/task/timeout_ms"],
     [
-      "a time of nothing",
+      "a timeout of zero",
       call("nekte.delegate", { task: { id: "t", desc: "x", timeout_ms: 0 } }),
       -32602,
       "/task/timeout_ms",
@@ -70,7 +70,7 @@ describe("bad input", () => {
     expect(await countTasks()).toBe(before);
   });
 
-  test("delegating in a batch is refused, and begins nothing", async () => {
+  test("a delegation in a batch is refused, and creates nothing", async () => {
     const before = await countTasks();
     const batch = [call("nekte.delegate", work(), 1), call("nekte.discover", { level: 0 }, 2)];
     expect(await json(scene.platform.post("/nekte/nlp-worker", batch))).toMatchObject([
@@ -93,7 +93,7 @@ describe("bad input", () => {
     expect(response.status).toBe(expectedStatus);
   });
 
-  test("a body that is too long, said before or seen while it comes", async () => {
+  test("a body that is too long is refused, by its stated and by its received length", async () => {
     const body = JSON.stringify(call("nekte.invoke", { cap: "long", in: { text: "x".repeat(4_194_304) } }));
     expect(await error(scene.platform.post("/nekte", body), 413)).toMatchObject({ code: -32056 });
     const chunks = new ReadableStream({

@@ -46,7 +46,7 @@ const SMALL = { max_tokens: 20, detail_level: "compact" };
 const TINY = { max_tokens: 2, detail_level: "minimal" };
 
 describe("partial results", () => {
-  test("keep to the budget and the level of detail, over HTTP and gRPC", async () => {
+  test("stay within the budget and the level of detail, over HTTP and gRPC", async () => {
     const events = await delegate(task("report", SMALL));
     expect(events.map(({ event }) => event)).toEqual(["partial", "error"]);
     // The worker marks the partial result as full, but the caller asked for compact.
@@ -57,14 +57,14 @@ describe("partial results", () => {
     expect(answered[0].partial.resolved_level).toBe("compact");
   });
 
-  test("are all there where the budget has room", async () => {
+  test("are all sent if the budget has room", async () => {
     const events = await delegate(task("report", COMPACT));
     expect(events.map(({ event }) => event)).toEqual(["partial", "partial", "complete"]);
   });
 });
 
 describe("tokens used", () => {
-  test("are the worker's count where it gives one, else the estimate", async () => {
+  test("are the worker's count if it states one, else the estimate", async () => {
     expect((await delegate(task("count", COMPACT))).at(-1)?.data.meta.tokens_used).toBe(99);
     expect((await delegate(task("x", COMPACT))).at(-1)?.data.meta.tokens_used).toBe(103);
     expect((await invoke({ cap: "counted" })).result.meta.tokens_used).toBe(812);
@@ -72,7 +72,7 @@ describe("tokens used", () => {
 });
 
 describe("a result that exceeded the budget", () => {
-  test("of an invocation is had with a larger one under the id of the error, without another run", async () => {
+  test("of an invocation is returned by a larger budget under the id of the error, without another run", async () => {
     const before = runs;
     const { error } = await invoke({ cap: "long", budget: TINY });
     expect(error).toMatchObject({ code: -32003, data: { needed: 103, allowed: 2 } });
@@ -82,7 +82,7 @@ describe("a result that exceeded the budget", () => {
     expect(runs).toBe(before + 1);
   });
 
-  test("of a delegation is had with a larger one under the task's id, without another run", async () => {
+  test("of a delegation is returned by a larger budget under the task's id, without another run", async () => {
     const before = runs;
     const small = task("x", TINY);
     expect((await delegate(small)).at(-1)?.data).toMatchObject({ task_id: small.id, code: -32003 });

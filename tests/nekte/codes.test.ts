@@ -157,7 +157,7 @@ describe("each of NEKTE's codes, over JSON-RPC and gRPC", () => {
     expect([refused.code, info?.metadata.nekte_code]).toEqual([status, String(code)]);
   });
 
-  test("of work that has begun are events, on both", async () => {
+  test("after the start of the task are events, on both", async () => {
     const late = call("nekte.delegate", work("late", { desc: "wait", timeout_ms: 300 }));
     const text = await (await platform.post("/nekte/worker", late)).text();
     expect(text).toMatch(/event: error\ndata: \{"task_id":"late","code":-32006,/);
@@ -169,7 +169,7 @@ describe("each of NEKTE's codes, over JSON-RPC and gRPC", () => {
 });
 
 describe("the envelope", () => {
-  test("holds several calls, answers each by its id, and notifications not at all", async () => {
+  test("contains several calls, each is answered by its id, and notifications are not", async () => {
     const answer = await json(
       platform.post("/nekte/worker", [
         call("nekte.discover", { level: 0 }, "a"),
@@ -190,7 +190,7 @@ describe("the envelope", () => {
     expect([silent.status, await silent.text()]).toEqual([204, ""]);
   });
 
-  test("is given up when its body does not come", async () => {
+  test("ends if its body does not arrive", async () => {
     const { hostname, port } = new URL(platform.url);
     const slow = request({
       hostname,
@@ -212,7 +212,7 @@ describe("the envelope", () => {
     slow.destroy();
   });
 
-  test("has a neighbour that says whether the platform is well", async () => {
+  test("has a health address beside it", async () => {
     expect((await fetch(`${platform.url}/health`)).status).toBe(200);
   });
 });

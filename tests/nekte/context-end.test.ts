@@ -7,7 +7,7 @@ import { eventsIn, post } from "./plain-http.ts";
 const cleanUp = new CleanUp();
 afterEach(() => cleanUp.run());
 
-test("work whose context died with the platform ends, and no worker gets it", {
+test("a task whose context was lost with the platform ends, and no worker gets it", {
   timeout: 120_000,
 }, async () => {
   const [port = 0] = await freePorts(1);

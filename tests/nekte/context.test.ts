@@ -15,7 +15,7 @@ describe("nekte.context", () => {
   const contextCall = (action: string, id: string, more: object = {}) =>
     nekte("nekte.context", { action, envelope: { id, ...more } });
 
-  test.each([true, false])("is shared, read and taken back (persist: %s)", async (persist) => {
+  test.each([true, false])("shares, reads and revokes a context (persist: %s)", async (persist) => {
     const permissions = { ...CONTEXT.permissions, persist };
     const { id, ...rest } = await result(share({ permissions }));
     expect(rest).toEqual({ status: "stored" });
@@ -28,7 +28,7 @@ describe("nekte.context", () => {
     });
   });
 
-  test("has the caller's own id, also one that looks like the server's", async () => {
+  test("keeps the caller's own id, also one that looks like the server's", async () => {
     for (const id of ["own", crypto.randomUUID()]) {
       expect(await result(share({ id }))).toEqual({ id, status: "stored" });
       expect(await result(share({ id }))).toEqual({ id, status: "stored" });
@@ -40,7 +40,7 @@ describe("nekte.context", () => {
     }
   });
 
-  test("is for the capabilities of its scope", async () => {
+  test("is valid for the capabilities of its scope", async () => {
     const { id } = await result(share({ scope: ["sentiment", "summarize"] }));
     expect(await result(contextCall("request", id, { scope: ["sentiment"] }))).toMatchObject({ data: DATA });
     for (const more of [{}, { scope: ["shared"] }]) {
@@ -48,14 +48,14 @@ describe("nekte.context", () => {
     }
   });
 
-  test.each(["request", "revoke"])("%s of what is not there says so", async (action) => {
+  test.each(["request", "revoke"])("%s of an unknown context is refused", async (action) => {
     for (const id of ["never", crypto.randomUUID()]) {
       expect(await result(contextCall(action, id))).toEqual({ id, status: "not_found" });
     }
     expect(await error(nekte("nekte.context", { action, envelope: {} }))).toMatchObject({ code: -32602 });
   });
 
-  test("is the caller's, and the addressed agent's", async () => {
+  test("belongs to the caller and the addressed agent", async () => {
     const holder = () => ({ engine, keypair: generateKeypair(engine), publicUrl: scene.platform.url });
     const [alice, eve, bob] = [holder(), holder(), holder()];
     await introduce(scene.platform, "reader", [], bob.keypair.principal.id);

@@ -35,7 +35,7 @@ describe("nekte.delegate", () => {
     });
   });
 
-  test("losing the stream does not stop the task; Last-Event-ID brings the rest", async () => {
+  test("continues the task after a lost stream; Last-Event-ID returns the rest", async () => {
     const params = work("wait");
     const { id } = params.task;
     const leaving = new AbortController();
@@ -65,7 +65,7 @@ describe("nekte.delegate", () => {
     expect(await frames(beyond)).toEqual([]);
   });
 
-  test("the same id with another body is refused, before any stream", async () => {
+  test("refuses the same id with another body before a stream begins", async () => {
     const params = work();
     await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
     const other = { ...params, task: { ...params.task, desc: "something else" } };
@@ -80,7 +80,7 @@ describe("nekte.delegate", () => {
     ["any type", { accept: "*/*" }],
     ["any text", { accept: "application/json;q=0.9, text/*" }],
     ["event streams", { accept: "application/json, text/event-stream;q=0.9" }],
-  ])("answers who takes %s with events, refusals too", async (_, headers) => {
+  ])("answers a client that accepts %s with events, also for refusals", async (_, headers) => {
     const url = `${scene.platform.url}/nekte/nlp-worker`;
     const params = work();
     const { id } = params.task;
@@ -99,7 +99,7 @@ describe("nekte.delegate", () => {
   });
 
   test.each(["application/json", "text/event-stream;q=0, application/json"])(
-    "answers who takes JSON alone in JSON, once the task has ended (%s)",
+    "answers a client that accepts only JSON in JSON, after the task has ended (%s)",
     async (accept) => {
       const url = `${scene.platform.url}/nekte/nlp-worker`;
       const ask = async (params: object) =>
@@ -118,14 +118,14 @@ describe("nekte.delegate", () => {
     },
   );
 
-  test("out of time ends with the family's code", async () => {
+  test("ends with the protocol's code at its timeout", async () => {
     const stream = await frames(
       await nekte("nekte.delegate", work("wait", { timeout_ms: 300 }), "/nekte/nlp-worker"),
     );
     expect(stream.at(-1)).toMatch(/event: error\ndata: \{"task_id":"task-\d+","code":-32006,/);
   });
 
-  test("as a notification runs without a watcher", async () => {
+  test("runs without a watcher as a notification", async () => {
     const params = work();
     const response = await scene.platform.post("/nekte/nlp-worker", notification("nekte.delegate", params));
     expect(response.status).toBe(204);
@@ -136,7 +136,7 @@ describe("nekte.delegate", () => {
     expect(await status(params.task.id)).toMatchObject({ status: "completed" });
   });
 
-  test("a context with a scope is for capabilities, and free work is none", async () => {
+  test("refuses a context with a scope unless it names a capability", async () => {
     const params = work();
     const scoped = { ...params, context: { ...params.context, scope: ["sentiment"] } };
     const before = await countTasks();
@@ -147,7 +147,7 @@ describe("nekte.delegate", () => {
     expect(await countTasks()).toBe(before);
   });
 
-  test.each([true, false])("a context's data is the input (persist: %s)", async (persist) => {
+  test.each([true, false])("passes a context's data as the input (persist: %s)", async (persist) => {
     const params = work();
     const permissions = { ...CONTEXT.permissions, persist };
     const context = { ...params.context, permissions };
@@ -159,7 +159,7 @@ describe("nekte.delegate", () => {
     expect(task?.input).toEqual(value({ reviews: 3 }));
   });
 
-  test("a context that may not be persisted never reaches the disk", async () => {
+  test("keeps a context that may not be persisted off the disk", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "depute-context-"));
     const other = await startPlatform(["--data-dir", dataDir]);
     try {
@@ -180,7 +180,7 @@ describe("nekte.delegate", () => {
     }
   });
 
-  test("resumes after its context is gone", async () => {
+  test("resumes after its context has ended", async () => {
     const params = work("wait");
     const { id } = params.task;
     const context = { ...params.context, id: `context of ${id}`, ttl_s: 1 };
@@ -202,7 +202,7 @@ describe("nekte.delegate", () => {
     ]);
   });
 
-  test("with a context id resumes after the context was revoked", async () => {
+  test("resumes with a context id after the context was revoked", async () => {
     const shared = { ...CONTEXT, id: "taken-back", data: { shared: true } };
     await result(nekte("nekte.context", { envelope: shared }));
     const context = { ...CONTEXT, id: shared.id, data: null, compression: "reference" };
@@ -220,7 +220,7 @@ describe("nekte.delegate", () => {
     expect(await refused(none, undefined, lastSeen)).toMatchObject({ code: -32004 });
   });
 
-  test("names a context that was shared before", async () => {
+  test("can name a context that was shared before", async () => {
     const shared = { data: { shared: true }, ...CONTEXT, id: "mine" };
     await result(nekte("nekte.context", { envelope: shared }));
     for (const data of [null, {}]) {
@@ -236,7 +236,7 @@ describe("nekte.delegate", () => {
     });
   });
 
-  test("at /nekte needs an agent of the settings", async () => {
+  test("needs a default agent in the settings at /nekte", async () => {
     const refusal = await refused(work(), "/nekte");
     expect(refusal).toMatchObject({ code: -32053, data: { reason: "AGENT_NOT_FOUND" } });
     expect(refusal.data.detail).toContain("DEPUTE_NEKTE_DEFAULT_AGENT");

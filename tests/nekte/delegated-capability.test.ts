@@ -100,12 +100,12 @@ const work = (context?: object, more: object = {}) => ({
 });
 
 describe("a delegation that names its capability", () => {
-  test.each(["/nekte/worker", "/nekte"])("does that, on the context's data (%s)", async (path) => {
+  test.each(["/nekte/worker", "/nekte"])("runs that capability on the context's data (%s)", async (path) => {
     const end = await ask("nekte.delegate", work({}, { cap: "sentiment" }), path);
     expect(end?.data.out.compact).toEqual({ by: "sentiment", input: { text: "so so" } });
   });
 
-  test("has a context whose scope holds it, brought along or named", async () => {
+  test("has a context whose scope contains the capability, inline or by id", async () => {
     const scoped = { id: "scoped", scope: ["sentiment"] };
     const brought = await ask("nekte.delegate", work(scoped, { cap: "sentiment" }));
     expect(brought?.data.out.compact.by).toBe("sentiment");
@@ -121,7 +121,7 @@ describe("a delegation that names its capability", () => {
     }
   });
 
-  test("is held to the input's schema and to the version, and refused where there is no such capability", async () => {
+  test("is checked by the input's schema and the version, and refused for an unknown capability", async () => {
     const wrong = await ask("nekte.delegate", work({ data: { text: 1 } }, { cap: "sentiment" }));
     expect(wrong?.data).toMatchObject({ code: -32602 });
     const outdated = await ask("nekte.delegate", work({}, { cap: "sentiment", h: "00000000" }));
@@ -130,7 +130,7 @@ describe("a delegation that names its capability", () => {
   });
 });
 
-describe("a context made of another", () => {
+describe("a derived context", () => {
   const share = (envelope: object, headers = {}) =>
     ask(
       "nekte.context",
@@ -139,7 +139,7 @@ describe("a context made of another", () => {
       headers,
     );
 
-  test("names its sources by ids of either kind, and is revoked with them", async () => {
+  test("names its sources by both kinds of ids, and is revoked with them", async () => {
     await share({ id: "source" });
     expect((await share({ id: "made", ttl_s: 30, derived_from: ["source"] })).result.status).toBe("stored");
     const end = await ask("nekte.delegate", work({ id: "brought", ttl_s: 20, derived_from: ["made"] }));
@@ -150,7 +150,7 @@ describe("a context made of another", () => {
     for (const id of ["made", "brought"]) expect((await request(id)).error.code).toBe(-32004);
   });
 
-  test("is refused where a source does not allow it, or is not there", async () => {
+  test("is refused if a source does not allow it, or is unknown", async () => {
     await share({ id: "closed", permissions: { ...permissions, derive: false } });
     expect((await share({ id: "a", ttl_s: 30, derived_from: ["closed"] })).error.code).toBe(-32005);
     const brought = work({ id: "b", ttl_s: 30, derived_from: ["closed"] });

@@ -8,7 +8,7 @@ const { countTasks, nekte } = scene;
 describe("nekte.discover", () => {
   const HEX = expect.stringMatching(/^[0-9a-f]{8}$/);
 
-  test("at level 0 has id, cat and h only; an id that several agents offer names its agent", async () => {
+  test("at level 0 returns id, cat and h only; an id that several agents offer names its agent", async () => {
     expect(await result(nekte("nekte.discover", { level: 0 }))).toEqual({
       agent: "depute",
       v: "0.2.0",
@@ -73,12 +73,12 @@ describe("nekte.invoke", () => {
     });
   });
 
-  test("takes the hash that was discovered, and any longer prefix's first eight digits", async () => {
+  test("accepts the discovered hash, and the first eight digits of any longer prefix", async () => {
     const [{ h }] = (await result(nekte("nekte.discover", { level: 0, filter: { id: "sentiment" } }))).caps;
     await result(nekte("nekte.invoke", { cap: "sentiment", h, in: { text: "x" } }));
   });
 
-  test("with an outdated hash brings the present one and the schema", async () => {
+  test("with an outdated hash returns the current one and the schema", async () => {
     const [schema] = (await result(nekte("nekte.discover", { level: 2, filter: { id: "sentiment" } }))).caps;
     const before = await countTasks();
     expect(
@@ -91,7 +91,7 @@ describe("nekte.invoke", () => {
     expect(await countTasks()).toBe(before);
   });
 
-  test("of one of several agents names it", async () => {
+  test("of an id that several agents offer needs the agent", async () => {
     expect((await result(nekte("nekte.invoke", { cap: "other/shared", in: {} }))).out).toEqual({ other: {} });
     expect((await result(nekte("nekte.invoke", { cap: "shared", in: {} }, "/nekte/other"))).out).toEqual({
       other: {},
@@ -114,7 +114,7 @@ describe("nekte.invoke", () => {
     expect(answer.out).toEqual(length === undefined ? "x".repeat(40) : { text: "x".repeat(length) });
   });
 
-  test("says how much is needed when nothing fits", async () => {
+  test("states the needed tokens if nothing fits", async () => {
     const budget = { max_tokens: 9, detail_level: "full" };
     expect(await error(nekte("nekte.invoke", { cap: "long", in: {}, budget }))).toMatchObject({
       code: -32003,
@@ -123,7 +123,7 @@ describe("nekte.invoke", () => {
     });
   });
 
-  test("that fails says the worker's reason", async () => {
+  test("that fails returns the worker's reason", async () => {
     expect(await error(nekte("nekte.invoke", { cap: "fails", in: {} }))).toEqual({
       code: -32007,
       message: "TASK_FAILED",

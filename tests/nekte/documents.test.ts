@@ -9,7 +9,7 @@ const scene = new Scene();
 const { nekte } = scene;
 
 describe("the published documents", () => {
-  test("a card for all agents, and for each one", async () => {
+  test("include a card for all agents, and one for each agent", async () => {
     const card = await json(fetch(`${scene.platform.url}/.well-known/nekte.json`));
     expect(card).toMatchObject({
       nekte: "0.2.0",
@@ -46,7 +46,7 @@ describe("the published documents", () => {
     await json(fetch(`${scene.platform.url}/nekte/nobody/health`), 404);
   });
 
-  test("a card's instructions hold the agent's own words and how to call nekte.discover", async () => {
+  test("a card's instructions contain the agent's own text and how to call nekte.discover", async () => {
     const { agents } = scene.platform.clients;
     const description = "Answers questions about tides.";
     await agents.registerAgent({ requestId: "tides", agent: { id: "tides", description } });
@@ -84,7 +84,7 @@ describe("the published documents", () => {
     ["budget", "detail_level"],
     ["errors", "-32009"],
     ["tasks", "nekte.task.resume"],
-  ])("a part of it, on %s", async (topic, word) => {
+  ])("one part of the guide, on %s", async (topic, word) => {
     const { guide } = await result(nekte("nekte.introspect", { topic }));
     expect(guide).toContain(word);
     const servedGuide = await (await fetch(`${scene.platform.url}/api/protocol-guide`)).text();
@@ -95,7 +95,7 @@ describe("the published documents", () => {
 
 /** These documents depend on the platform's settings. */
 describe("settings", () => {
-  test("a default agent, times as numbers, credentials that are required", async () => {
+  test("set a default agent, times as numbers, and required credentials", async () => {
     const other = await startPlatform(["--nekte-default-agent", "helper", "--nekte-epoch-ms"]);
     try {
       await introduce(other, "helper");

@@ -20,7 +20,7 @@ const { register, eventsOf } = scene;
 
 const ONCE = { maxAttempts: 1 };
 
-describe("an endpoint that does not behave", () => {
+describe("a faulty endpoint", () => {
   let server: TextServer | undefined;
   const agent = new TextAgent();
   afterEach(async () => {
@@ -46,28 +46,28 @@ describe("an endpoint that does not behave", () => {
 
   test.each<[string, Answer, string]>([
     ["a page", reply(200, { "content-type": "text/html" }, "<p>hello"), "ENDPOINT_MALFORMED"],
-    ["no JSON", reply(200, JSON_TYPE, "{"), "ENDPOINT_MALFORMED"],
-    ["JSON that is no answer", reply(200, JSON_TYPE, "[]"), "ENDPOINT_MALFORMED"],
+    ["malformed JSON", reply(200, JSON_TYPE, "{"), "ENDPOINT_MALFORMED"],
+    ["JSON that is not an answer", reply(200, JSON_TYPE, "[]"), "ENDPOINT_MALFORMED"],
     ["an error without a code", reply(200, JSON_TYPE, '{"error":"no"}'), "ENDPOINT_MALFORMED"],
-    ["an answer that is no stream", reply(200, JSON_TYPE, '{"result":{}}'), "ENDPOINT_MALFORMED"],
+    ["an answer that is not a stream", reply(200, JSON_TYPE, '{"result":{}}'), "ENDPOINT_MALFORMED"],
     ["a refusal", reply(200, JSON_TYPE, '{"error":{"code":-32602,"message":"no"}}'), "ENDPOINT_REFUSED"],
-    ["an event that is no JSON", reply(200, SSE_TYPE, "event: complete\ndata: {\n\n"), "ENDPOINT_MALFORMED"],
+    ["an event that is not JSON", reply(200, SSE_TYPE, "event: complete\ndata: {\n\n"), "ENDPOINT_MALFORMED"],
     ["an event of a list", reply(200, SSE_TYPE, "event: complete\ndata: []\n\n"), "ENDPOINT_MALFORMED"],
     ["a result without levels", reply(200, SSE_TYPE, "event: complete\ndata: {}\n\n"), "ENDPOINT_MALFORMED"],
-    ["no such page", reply(404, JSON_TYPE, "{}"), "ENDPOINT_REFUSED"],
-    ["who are you", reply(401, JSON_TYPE, "{}"), "ENDPOINT_REFUSED"],
-    ["somewhere else", reply(302, { location: "http://127.0.0.1:1/" }, ""), "ENDPOINT_REFUSED"],
+    ["status 404", reply(404, JSON_TYPE, "{}"), "ENDPOINT_REFUSED"],
+    ["status 401", reply(401, JSON_TYPE, "{}"), "ENDPOINT_REFUSED"],
+    ["a redirect", reply(302, { location: "http://127.0.0.1:1/" }, ""), "ENDPOINT_REFUSED"],
     ["a line without an end", reply(200, SSE_TYPE, `data: ${"x".repeat(5_000_000)}`), "LIMIT_EXCEEDED"],
     [
       "a result too large for a task",
       reply(200, SSE_TYPE, `event: complete\ndata: {"out":{"full":"${"x".repeat(1_100_000)}"}}\n\n`),
       "LIMIT_EXCEEDED",
     ],
-  ])("%s: the task fails, and says why", async (_name, answer, reason) => {
+  ])("%s: the task fails, and states the cause", async (_name, answer, reason) => {
     expect(await at(answer)).toMatchObject({ case: "failed", value: { reason } });
   });
 
-  test("one that refuses and never ends its answer is waited for no longer", async () => {
+  test("a refusal without an end fails the task at once", async () => {
     const hungUp = Promise.withResolvers<void>();
     const answer: Answer = (_, response) => {
       response.once("close", () => hungUp.resolve());
@@ -78,7 +78,7 @@ describe("an endpoint that does not behave", () => {
     await hungUp.promise;
   });
 
-  test("one that answers at once, as NEKTE's library does without a handler, is understood", async () => {
+  test("an immediate answer, as NEKTE's library gives without a handler, is accepted", async () => {
     const eventKinds =
       (result: object): Answer =>
       (_, response, body) => {
@@ -101,13 +101,13 @@ describe("an endpoint that does not behave", () => {
     });
   });
 
-  test("one whose ids cannot be kept is taken for one that has none", async () => {
+  test("an event id that cannot be stored counts as absent", async () => {
     const events = `id: ${"9".repeat(300)}\nevent: progress\ndata: {"processed":1}\n\n`;
     const end = 'id: \u00e9\nevent: complete\ndata: {"out":{"full":1}}\n\n';
     expect(await at(reply(200, SSE_TYPE, events + end))).toMatchObject({ case: "completed" });
   });
 
-  test("one that is just starting is waited for", async () => {
+  test("an endpoint that is starting is waited for", async () => {
     let calls = 0;
     const answer: Answer = (_, response) => {
       if (++calls > 1) return false;
@@ -117,7 +117,7 @@ describe("an endpoint that does not behave", () => {
     expect(await at(answer)).toMatchObject({ case: "completed" });
   });
 
-  test("one that is not there is given up after a while", async () => {
+  test("an unreachable endpoint is abandoned after a while", async () => {
     const agentId = await register("http://127.0.0.1:1/");
     const end = lastOf(await eventsOf({ agentId, description: "x", retry: ONCE }));
     expect(end).toMatchObject({ case: "failed", value: { reason: "ENDPOINT_UNREACHABLE" } });
@@ -127,7 +127,7 @@ describe("an endpoint that does not behave", () => {
     });
   }, 30_000);
 
-  test("one that never ends is bounded by the task's time", async () => {
+  test("an endless task is bounded by the task's time limit", async () => {
     const answer: Answer = (_, response) => {
       response.writeHead(200, SSE_TYPE);
       const more = setInterval(() => response.write(": still here\n\n"), 5);
@@ -140,7 +140,7 @@ describe("an endpoint that does not behave", () => {
     });
   });
 
-  test("one at another host than the settings name is not called", async () => {
+  test("an endpoint at a host outside the settings is not called", async () => {
     for (const endpoint of [
       "http://localhost:9/",
       "http://10.0.0.1/",
@@ -155,7 +155,7 @@ describe("an endpoint that does not behave", () => {
     }
   });
 
-  test("one that has the version by a longer hash is invoked by that one; another version is not", async () => {
+  test("a longer hash of the same version is used for the invocation; another version is not", async () => {
     server = await serveHttp(agent);
     const agentId = await register(server.endpoint);
     const { clients } = scene.platform;
@@ -180,7 +180,7 @@ describe("an endpoint that does not behave", () => {
     expect(lastOf(await invoked())).toMatchObject({ case: "failed", value: { reason: "VERSION_MISMATCH" } });
   });
 
-  test("one with configured credentials receives them", async () => {
+  test("an endpoint with configured credentials receives them", async () => {
     server = await serveHttp(agent, knownPort);
     const seenIds: (string | undefined)[] = [];
     server.intercept = ({ headers }) => {

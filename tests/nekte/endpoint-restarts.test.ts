@@ -16,7 +16,7 @@ import { serveHttp, TextAgent } from "./text-server.ts";
 const scene = new EndpointScene();
 
 describe("the platform", () => {
-  test("takes up what goes on at endpoints after it was away", async () => {
+  test("resumes tasks at endpoints after a restart", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "depute-endpoints-"));
     const agent = new TextAgent({ numbered: true });
     const server = await serveHttp(agent);
@@ -60,7 +60,7 @@ describe("the platform", () => {
     }
   });
 
-  test("takes them up after it was killed, too, under the same lease", async () => {
+  test("resumes tasks at endpoints after a kill, under the same lease", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "depute-endpoints-"));
     const agent = new TextAgent({ numbered: true });
     const server = await serveHttp(agent);
@@ -146,7 +146,7 @@ describe("the platform", () => {
     }
   });
 
-  test("calls no agent at its own address: the work waits for a worker", async () => {
+  test("calls no agent at its own address: the task waits for a worker", async () => {
     const { port } = new URL(scene.platform.url);
     const addresses = [
       `${scene.platform.url}/nekte/x`,

@@ -18,7 +18,7 @@ const { register, eventsOf } = scene;
 describe.each([
   ["http", serveHttp],
   ["grpc", serveGrpc],
-] as const)("an agent that speaks NEKTE as its text has it, over %s", (_, serve) => {
+] as const)("an agent with a NEKTE endpoint in the published form, over %s", (_, serve) => {
   let agent: TextAgent;
   let server: TextServer;
   let agentId: string;
@@ -32,7 +32,7 @@ describe.each([
   beforeEach(() => begin());
   afterAll(() => server.stop());
 
-  test("receives the work in NEKTE's form, and its events are relayed", async () => {
+  test("receives the task in NEKTE's form, and its events are relayed", async () => {
     agent.script = (_params, tell) => {
       tell.raw("status_change", { task_id: _params.task.id, from: "accepted", to: "running" });
       tell.progress(50, 500, "Processing batch 1");
@@ -68,7 +68,7 @@ describe.each([
     [-32007, "TASK_FAILED"],
     [-32003, "BUDGET_EXCEEDED"],
     [-1, "ENDPOINT_REFUSED"],
-  ])("that ends with the code %i makes the task fail as %s, and is not asked again", async (code, reason) => {
+  ])("that ends with the code %i makes the task fail as %s, without a retry", async (code, reason) => {
     agent.script = (_params, tell) => tell.fail(code, "no lexicon");
     const events = await eventsOf({ agentId, description: "x" });
     expect(lastOf(events)).toMatchObject({ case: "failed", value: { reason, message: "no lexicon" } });
@@ -76,7 +76,7 @@ describe.each([
     expect(agent.callsOf("nekte.task.cancel")).toEqual([]);
   });
 
-  test("whose own fault it is is asked again, under another id", async () => {
+  test("that reports an internal fault gets the task again, under another id", async () => {
     let tries = 0;
     agent.script = (_params, tell) =>
       ++tries === 1 ? tell.fail(-32603, "oops") : tell.complete({ full: 1 });
@@ -86,7 +86,7 @@ describe.each([
     expect(ids).toEqual([events[0]?.taskId, `${events[0]?.taskId}.2`]);
   });
 
-  test("that cancels the work fails the task", async () => {
+  test("that cancels the task makes it fail", async () => {
     agent.script = ({ task }, tell) => {
       tell.raw("cancelled", { task_id: task.id, reason: "going home", previous_status: "running" });
     };
@@ -94,7 +94,7 @@ describe.each([
     expect(lastOf(events)).toMatchObject({ value: { reason: "CANCELLED", message: "going home" } });
   });
 
-  test("suspends the work, and reports its resumption on the same stream", async () => {
+  test("can suspend the task, and reports its resumption on the same stream", async () => {
     agent.script = async (_params, tell) => {
       await tell.suspend(true);
       tell.progress(2, 2);
@@ -154,7 +154,7 @@ describe.each([
     expect([...agent.tasks.values()].map(({ status }) => status)).toEqual(["cancelled"]);
   });
 
-  test("whose stream breaks off is asked for the rest, where it numbers its events", async () => {
+  test("whose stream breaks is asked for the remaining events if it numbers them", async () => {
     await begin({ numbered: true });
     agent.script = async (_params, tell) => {
       tell.progress(1, 3);
@@ -170,7 +170,7 @@ describe.each([
     expect(agent.callsOf("nekte.delegate")).toHaveLength(2);
   });
 
-  test("whose stream breaks off is asked how it stands, where it does not number them", async () => {
+  test("whose stream breaks is asked for its status if it does not number its events", async () => {
     let tries = 0;
     agent.script = async (_params, tell) => {
       tell.progress(1, 1);
@@ -216,7 +216,7 @@ describe.each([
     expect(kinds(events)).toHaveLength(4);
   });
 
-  test("is given no more at once than the platform's setting allows", async () => {
+  test("holds at most the number of tasks in the platform's setting", async () => {
     let atOnce = 0;
     let most = 0;
     agent.script = async (_params, tell) => {
@@ -252,7 +252,7 @@ describe.each([
       ]);
     });
 
-    test("is invoked with the version as the endpoint writes it, where that has more digits", async () => {
+    test("is invoked with the version in the endpoint's own form if that has more digits", async () => {
       const theirs = `${hash}0123456789abcdef`.slice(0, 16);
       agent.invoke = ({ h }) => {
         if (h !== theirs) throw new Refused(-32001, "VERSION_MISMATCH", { current_hash: theirs });
@@ -262,7 +262,7 @@ describe.each([
       expect(agent.callsOf("nekte.invoke").map(({ h }) => h)).toEqual([hash, theirs]);
     });
 
-    test("that does not fit the schema is refused, and is not invoked again", async () => {
+    test("with an output outside the schema is refused, without a retry", async () => {
       agent.invoke = () => ({ out: "mixed" });
       expect(lastOf(await invoked())).toMatchObject({ value: { reason: "OUTPUT_SCHEMA_VIOLATION" } });
       expect(agent.callsOf("nekte.invoke")).toHaveLength(1);

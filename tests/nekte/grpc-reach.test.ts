@@ -36,7 +36,7 @@ async function reached(url: string, authority?: string, headers: Record<string, 
   return (await client.call("Discover", { level: 0 }, headers)).agent;
 }
 
-describe("an agent is reached over gRPC", () => {
+describe("an agent is addressed over gRPC", () => {
   test.each([
     ["localhost", "first.localhost"],
     ["a port in the authority", "first.localhost:50051"],
@@ -59,12 +59,12 @@ describe("an agent is reached over gRPC", () => {
     expect(other.status).toBe(404);
   });
 
-  test("by metadata before the virtual host", async () => {
+  test("by metadata, with priority over the virtual host", async () => {
     expect(await reached(platform.url, "first.localhost", { "nekte-agent": "second" })).toBe("second");
   });
 
   test.each(["localhost", "elsewhere.example", "first.elsewhere.example"])(
-    "all agents are meant by %s",
+    "all agents are addressed by %s",
     async (authority) => {
       expect(await reached(platform.url, authority)).toBe("depute");
     },
@@ -82,7 +82,7 @@ describe("gaps of the published proto", () => {
     });
   });
 
-  test("zeros that a client writes are absent members", async () => {
+  test("zero values of a client count as absent members", async () => {
     const headers = { "nekte-agent": "first" };
     const zeros = { max_tokens: 0, detail_level: "" };
     const filter = { category: "", query: "", id: "", top_k: 0, threshold: 0 };
@@ -130,7 +130,7 @@ describe("a refusal carries NEKTE's code", () => {
     ["on the platform's authority", () => grpc],
     ["on a virtual host", () => new PublishedGrpc(platform.url, "first.localhost")],
     ["on a port of its own", () => new PublishedGrpc(`http://127.0.0.1:${ownPort}`)],
-  ])("of a method that NEKTE does not have, %s", async (_, clientOf) => {
+  ])("of an unknown method of NEKTE, %s", async (_, clientOf) => {
     const client = clientOf();
     open.push(client);
     expect(await client.unknown("/nekte.v1.Nekte/Introspect").catch(codes)).toEqual([12, "-32601"]);

@@ -34,7 +34,7 @@ const until = async (holds: () => boolean) => {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
-test("an invocation returns its task id, which finds its status", async () => {
+test("an invocation returns its task id, by which its status is read", async () => {
   const { result } = await ask("nekte.invoke", { cap: "echo", in: { a: 1 } });
   const { task_id } = result.meta;
   expect((await ask("nekte.task.status", { task_id })).result).toMatchObject({
@@ -48,7 +48,7 @@ test("an invocation returns its task id, which finds its status", async () => {
   expect(refused.error).toMatchObject({ code: -32602, data: { reason: "TASK_ID_TAKEN" } });
 });
 
-test("a caller that hangs up cancels its invocation, over HTTP", async () => {
+test("a caller that disconnects cancels its invocation, over HTTP", async () => {
   const asked = request(`${platform.url}/nekte/worker`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -63,7 +63,7 @@ test("a caller that hangs up cancels its invocation, over HTTP", async () => {
   });
 });
 
-test("a caller that hangs up cancels its invocation, over gRPC", async () => {
+test("a caller that disconnects cancels its invocation, over gRPC", async () => {
   const before = begun.length;
   const leaving = new AbortController();
   const answer = grpc

@@ -42,7 +42,7 @@ test("unknown members are ignored at every level", async () => {
   expect(events.at(-1)?.data).toMatchObject({ out: { compact: { got: { n: 1 } } } });
 });
 
-test("a time to live may have a fraction, and lasts exactly that long", async () => {
+test("a time to live can have a fraction, and lasts exactly that long", async () => {
   const permissions = { forward: false, persist: true, derive: true };
   const envelope = { id: "brief", data: 1, permissions, ttl_s: 0.25 };
   expect((await ask("nekte.context", { envelope })).result).toEqual({ id: "brief", status: "stored" });
@@ -66,7 +66,7 @@ test.each([
   ["/nekte/worker", { level: 0, filter: { query: "no such words" } }, "1.2.0"],
   ["/nekte/plain", { level: 2 }, "1"],
   ["/nekte", { level: 0, filter: { id: "none" } }, "0.2.0"],
-])("`v` is there at %s for %j", async (path, params, v) => {
+])("`v` is present at %s for %j", async (path, params, v) => {
   expect((await ask("nekte.discover", params, path)).result.v).toBe(v);
   const agent = path.slice("/nekte/".length);
   const headers: Record<string, string> = agent === "" ? {} : { "nekte-agent": agent };

@@ -55,7 +55,7 @@ describe.each(["/nekte", "/nekte/worker", "/nekte/worker/"])(
   (path) => {
     const client = () => new TypeScriptClient(`${platform.url}${path}`);
 
-    test("knows the agent by its card, and remembers hashes from then on", async () => {
+    test("finds the agent by its card, and caches hashes from then on", async () => {
       const one = client();
       const card = await one.agentCard();
       expect(card).toMatchObject({
@@ -74,7 +74,7 @@ describe.each(["/nekte", "/nekte/worker", "/nekte/worker/"])(
       });
     });
 
-    test("whose hash is outdated learns the present one on the way, and gets its result", async () => {
+    test("with an outdated hash gets the current one, and then its result", async () => {
       const one = client();
       await one.agentCard();
       one.remember("sentiment", "00000000");
@@ -129,7 +129,7 @@ describe.each(["/nekte", "/nekte/worker", "/nekte/worker/"])(
       ).toHaveProperty("hash");
     });
 
-    test("cancels from within the stream", async () => {
+    test("cancels during the stream", async () => {
       const one = client();
       const work = task("wait");
       const seenEvents: ReadEvent[] = [];
@@ -171,7 +171,7 @@ describe.each(["/nekte", "/nekte/worker", "/nekte/worker/"])(
         -32003,
       ],
       ["nekte.nothing", {}, -32601],
-    ])("sees the code of what is refused: %s %j", async (method, params, code) => {
+    ])("gets the code of a refusal: %s %j", async (method, params, code) => {
       const refused = await client()
         .call(method, params)
         .catch((thrown: NekteError) => thrown);
@@ -204,7 +204,7 @@ describe("the published Python client, with times as numbers", () => {
     expect(names(events)).toEqual(["progress", "partial", "complete"]);
   });
 
-  test("asks how a task stands, and cancels with a null for a reason", async () => {
+  test("reads a task's status, and cancels with null as the reason", async () => {
     const work = { ...task("wait"), budget: { max_tokens: 500, detail_level: "compact" } };
     const read = client().delegate(work);
     const running = async () =>
@@ -234,7 +234,7 @@ describe("a stock client of the published proto, over gRPC", () => {
   const call = (method: string, request: object) =>
     (client() as Calls)[method]?.(request) as Promise<Untyped>;
 
-  test("discovers, invokes, and gets a newer version in band", async () => {
+  test("discovers, invokes, and gets a newer version in the answer", async () => {
     const discovered = await call("discover", { level: 2, filter: { id: "sentiment" } });
     expect(discovered.agent).toBe("depute");
     expect(parse(discovered.schemas[0].inputSchema)).toMatchObject({ required: ["text"] });
@@ -248,7 +248,7 @@ describe("a stock client of the published proto, over gRPC", () => {
     expect(outdated.error).toMatchObject({ code: -32001, message: "VERSION_MISMATCH", currentHash: h });
   });
 
-  test("delegates, and can parse every level of the result", async () => {
+  test("delegates, and parses every level of the result", async () => {
     const request = {
       task: {
         id: `published-${++taskCount}`,
@@ -286,7 +286,7 @@ describe("a stock client of the published proto, over gRPC", () => {
     ["taskCancel", { taskId: "never", reason: "x" }, 5],
     ["taskResume", { taskId: "never" }, 5],
     ["invoke", { cap: "nothing", input: bytes({}) }, 5],
-  ])("sees the status of what is refused: %s %j", async (method, request, code) => {
+  ])("gets the status of a refusal: %s %j", async (method, request, code) => {
     const refused = await call(method, request).catch((thrown) => ConnectError.from(thrown));
     expect(refused).toMatchObject({ code });
   });

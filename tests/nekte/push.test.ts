@@ -74,7 +74,7 @@ describe.each([
   const agentId = `remote-${protocol}`;
   beforeAll(() => agentAt(agentId, address()));
 
-  test("does work without a capability, and its events are relayed", async () => {
+  test("runs tasks without a capability, and its events are relayed", async () => {
     const input = value({ reviews: 3 });
     const events = await eventsOf({ agentId, description: "x", input, budget: FULL });
     expect(kinds(events)).toEqual(["created", "accepted", "started", "progress", "partial", "completed"]);
@@ -86,7 +86,7 @@ describe.each([
     });
   });
 
-  test("gets what may not be persisted, with its permissions", async () => {
+  test("gets a context that may not be persisted, with its permissions", async () => {
     const permissions = { forward: false, persist: false, derive: true };
     const contexts = ["a", "b"].map((data) => ({ data: json(data), permissions, ttlS: 60 }));
     const events = await eventsOf({ agentId, description: "x", contexts, budget: FULL });
@@ -124,7 +124,7 @@ describe.each([
     expect((await farTask(task?.id ?? "")).failure?.message).toContain("changed my mind");
   });
 
-  test("suspends its work, and goes on with it when it is resumed here", async () => {
+  test("suspends its task, and continues when it is resumed here", async () => {
     const externalId = `suspended-${protocol}`;
     const read = eventsOf({ agentId, description: "suspend", externalId, budget: FULL });
     await until(async () => (await nearStatus(externalId)) === TaskStatus.SUSPENDED);
@@ -157,7 +157,7 @@ describe.each([
   });
 });
 
-test("work whose context may not persist outlives the platform that handed it over", async () => {
+test("a task with a context in memory alone survives a restart of the delegating platform", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-push-"));
   const flags = ["--tasks-outbound-hosts", "127.0.0.1", "--data-dir", dataDir];
   const begin = async () => {

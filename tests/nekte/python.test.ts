@@ -69,7 +69,7 @@ describe.runIf(hasPython)("a client in Python, of its standard library alone", (
     expect(events.at(-1)?.data).toMatchObject({ task_id: "whole", out: { compact: { got: { n: 1 } } } });
   });
 
-  test("takes the stream up after the last id that it saw", async () => {
+  test("resumes the stream after the last id that it received", async () => {
     await all(work("again"));
     const rest = await all(work("again"), "Last-Event-ID=5");
     expect(rest.slice(1).map(({ event }) => event)).toEqual(["complete"]);
@@ -89,7 +89,7 @@ describe.runIf(hasPython)("a client in Python, of its standard library alone", (
   test.each<[string, string[]]>([
     ["without Accept", []],
     ["with Accept: */*", ["Accept=*/*"]],
-  ])("reads its refusal as an event, %s", async (_, headers) => {
+  ])("reads a refusal as an event, %s", async (_, headers) => {
     const [head, ...events] = await all({ task: { id: "no-time", desc: "x" } }, ...headers);
     expect(head).toEqual({ status: 200, type: "text/event-stream" });
     expect(events).toEqual([

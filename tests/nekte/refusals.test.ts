@@ -57,26 +57,32 @@ beforeAll(async () => {
   await result(nekte("nekte.context", { action: "revoke", envelope: { id: "gone" } }));
 });
 
-describe("JSON-RPC, server-sent events and gRPC refuse a delegation alike", () => {
+describe("JSON-RPC, server-sent events and gRPC refuse a delegation equally", () => {
   test.each<[string, () => Delegation, string, number, Code]>([
     [
-      "an id that names other work",
+      "an id of another task",
       () => ({ ...takenId, task: { ...takenId.task, desc: "other" } }),
       "nlp-worker",
       -32602,
       Code.AlreadyExists,
     ],
-    ["a context that was taken back", () => reference("gone"), "nlp-worker", -32004, Code.FailedPrecondition],
-    ["a context that never was", () => reference("never"), "nlp-worker", -32053, Code.NotFound],
+    ["a revoked context", () => reference("gone"), "nlp-worker", -32004, Code.FailedPrecondition],
+    ["an unknown context", () => reference("never"), "nlp-worker", -32053, Code.NotFound],
     [
-      "a context for something else",
+      "a context for another capability",
       () => ({ ...work(), context: { data: 1, ...CONTEXT, scope: ["sentiment"] } }),
       "nlp-worker",
       -32005,
       Code.PermissionDenied,
     ],
-    ["an agent that does not exist", () => work(), "nobody", -32053, Code.NotFound],
-    ["more words than are read", () => work("x".repeat(4097)), "nlp-worker", -32602, Code.InvalidArgument],
+    ["an unknown agent", () => work(), "nobody", -32053, Code.NotFound],
+    [
+      "a description beyond the limit",
+      () => work("x".repeat(4097)),
+      "nlp-worker",
+      -32602,
+      Code.InvalidArgument,
+    ],
     [
       "a context that is too large",
       () => ({ ...work(), context: { data: "x".repeat(1_048_600), ...CONTEXT } }),
@@ -84,7 +90,7 @@ describe("JSON-RPC, server-sent events and gRPC refuse a delegation alike", () =
       -32602,
       Code.InvalidArgument,
     ],
-    ["no time", () => work("x", { timeout_ms: 0 }), "nlp-worker", -32602, Code.InvalidArgument],
+    ["a timeout of zero", () => work("x", { timeout_ms: 0 }), "nlp-worker", -32602, Code.InvalidArgument],
   ])("%s", async (_, delegation, agent, code, status) => {
     const before = await countTasks();
     const params = delegation();
@@ -125,7 +131,7 @@ describe("another caller's task is not found", () => {
   });
 });
 
-test("a message beyond the size limit is refused on gRPC, too, and its connection stays open", async () => {
+test("a message beyond the size limit is refused over gRPC, too, and its connection stays open", async () => {
   const input = new Uint8Array(4_194_304);
   const [status] = await refusal(rpc().invoke({ cap: "sentiment", input }, { headers: NLP }));
   expect(status).toBe(Code.ResourceExhausted);

@@ -32,7 +32,7 @@ async function ask(path: string, method: string, params: object, headers: Record
   return result ?? error.code;
 }
 
-test("one caller uses an id at two agents, and each call is about the addressed one's task", async () => {
+test("one caller can use an id at two agents, and each call is about the addressed agent's task", async () => {
   for (const agent of ["first", "second"]) {
     const end = await ask(`/nekte/${agent}`, "nekte.delegate", DELEGATION);
     expect(end).toMatchObject({ task_id: "task-001", out: { compact: { by: agent } } });
@@ -49,7 +49,7 @@ test("one caller uses an id at two agents, and each call is about the addressed 
   });
 });
 
-test("another caller's task of the same id neither collides nor shows", async () => {
+test("another caller's task of the same id neither collides nor is visible", async () => {
   const path = "/nekte/second";
   const [alice, bob, eve] = [1, 2, 3].map(() => ({
     engine,
@@ -70,7 +70,7 @@ test("another caller's task of the same id neither collides nor shows", async ()
   }
 });
 
-test("an id without a task at the addressed agent is not found, for any tasks of other agents", async () => {
+test("an id without a task at the addressed agent is not found, whatever tasks other agents have", async () => {
   await ask("/nekte/first", "nekte.delegate", { task: { ...DELEGATION.task, id: "only-first" } });
   expect(await ask("/nekte/second", "nekte.task.status", { task_id: "only-first" })).toBe(-32009);
   expect(await ask("/nekte", "nekte.task.status", { task_id: "only-first" })).toMatchObject({

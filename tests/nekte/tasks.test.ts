@@ -37,7 +37,7 @@ describe("nekte.task", () => {
     expect(refused).toMatchObject({ code: -32010, message: "TASK_NOT_CANCELLABLE" });
   });
 
-  test("has its status, with times as the text writes them", async () => {
+  test("has its status, with times in the text's format", async () => {
     const params = work();
     await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -84,7 +84,7 @@ describe("nekte.task", () => {
   });
 
   test.each(["nekte.task.status", "nekte.task.cancel", "nekte.task.resume"])(
-    "%s of nobody's task",
+    "%s of an unknown task is refused",
     async (method) => {
       expect(await error(nekte(method, { task_id: "never" }))).toMatchObject({
         code: -32009,
@@ -117,7 +117,7 @@ describe("a holder proof", () => {
     expect(task).toMatchObject({ externalId: id, delegator: alice.keypair.principal.id });
   });
 
-  test("is enough for an inline context that may not be persisted", async () => {
+  test("is sufficient for an inline context that may not be persisted", async () => {
     const alice = holder();
     const params = work();
     const eventKinds = await frames(await post(alice, "nekte.delegate", params));
@@ -126,7 +126,7 @@ describe("a holder proof", () => {
     expect((await frames(await post(alice, "nekte.delegate", params))).at(-1)).toBe(eventKinds.at(-1));
   });
 
-  test("is enough for what looks things up besides: a discovery, an outdated hash", async () => {
+  test("is sufficient for a discovery and an outdated hash", async () => {
     const alice = holder();
     const statusFound = await result(
       post(alice, "nekte.discover", { level: 0, filter: { id: "shared" } }, "/nekte"),
@@ -137,9 +137,9 @@ describe("a holder proof", () => {
   });
 
   test.each([
-    ["shown twice", (headers: Record<string, string>) => headers, "replayed_proof"],
+    ["that is used twice", (headers: Record<string, string>) => headers, "replayed_proof"],
     ["for another address", () => holderHeaders(holder(), "/nekte"), "invalid_proof"],
-    ["that is none", () => ({ dpop: "e30.e30.e30" }), "invalid_proof"],
+    ["that is malformed", () => ({ dpop: "e30.e30.e30" }), "invalid_proof"],
   ])("%s is denied", async (_, change, denial) => {
     const alice = holder();
     const path = "/nekte/nlp-worker";

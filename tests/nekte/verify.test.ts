@@ -18,7 +18,7 @@ describe("nekte.verify", () => {
     await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
   });
 
-  test("recomputes the hash and compares it, of every form that the worker gave", async () => {
+  test("recomputes the hash and compares it, for every form of the worker's result", async () => {
     const outputHash = sha256('{"got":{"reviews":3}}');
     for (const result_hash of [
       outputHash,
@@ -41,7 +41,7 @@ describe("nekte.verify", () => {
     });
   });
 
-  test("says which check failed", async () => {
+  test("names the failed check", async () => {
     const checks = ["source"];
     expect(await error(verify(id, { result_hash: "abc123def456", checks }))).toEqual({
       code: -32008,
@@ -58,7 +58,7 @@ describe("nekte.verify", () => {
     });
   });
 
-  test("without a hash to compare claims nothing", async () => {
+  test("without a hash to compare confirms nothing", async () => {
     const hash = { task_id: id, hash: HASH };
     expect(await result(verify(id, { verification_type: "deterministic" }))).toEqual(hash);
     expect(await result(verify(id, { checks: ["hash"] }))).toEqual(hash);
@@ -80,10 +80,10 @@ describe("nekte.verify", () => {
   });
 
   test.each([
-    ["nothing to check", {}, -32602],
+    ["no check", {}, -32602],
     ["another check", { checks: ["taste"] }, -32602],
     ["another type", { verification_type: "guess" }, -32602],
-    ["a hash that is none", { result_hash: "abc" }, -32602],
+    ["a malformed hash", { result_hash: "abc" }, -32602],
   ])("%s is refused", async (_, params, code) => {
     expect((await error(verify(id, params))).code).toBe(code);
   });

@@ -27,14 +27,14 @@ function digests(root: string, pattern: string): Record<string, string> {
 
 const sha256 = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
 
-test("the contracts are unaltered, and only google and buf have files beside them", () => {
+test("the contracts are unchanged, and only google and buf have files beside them", () => {
   const contracts = Object.entries(digests(protos, "**/*.*")).filter(
     ([file]) => !/^(google|buf)\//.test(file),
   );
   expect(Object.fromEntries(contracts)).toEqual(digests("proto", "**/*.proto"));
 });
 
-test("every file of google is that of its package, byte for byte", () => {
+test("every file of google equals that of its package, byte for byte", () => {
   const files = digests(protos, "google/**/*.proto");
   expect(Object.keys(files)).toContain("google/protobuf/descriptor.proto");
   const official = publishedFiles({ ...GOOGLE, files: Object.keys(files) });
@@ -43,7 +43,7 @@ test("every file of google is that of its package, byte for byte", () => {
   }
 });
 
-test("the validation rules are the official file, byte for byte", () => {
+test("the validation rules equal the official file, byte for byte", () => {
   expect(digests(protos, "buf/**/*.proto")).toEqual({ "buf/validate/validate.proto": OFFICIAL_RULES_SHA256 });
 });
 

@@ -165,7 +165,7 @@ globalThis.isProven = ok;
 `;
 
 test(
-  "a bundler makes a script for browsers, which needs nothing of Node.js",
+  "a bundler creates a script for browsers that needs nothing of Node.js",
   async () => {
     write(join(project, "browser.js"), IN_BROWSER);
     const warnings: string[] = [];

@@ -184,7 +184,7 @@ describe.skipIf(postgres === undefined)("replicas of the registry", () => {
     expect(await replicas[0]?.changes(1)).toEqual([expect.stringMatching(/^1 \S+ one$/)]);
   }, 60_000);
 
-  test("go on when one of them is killed, and when one is stopped in the midst of its writes", async () => {
+  test("continue when one of them is killed, and when one is stopped during its writes", async () => {
     const [killed, stopped, left] = (await startReplicas(3)) as [Replica, Replica, Replica];
     const pending = Array.from({ length: 200 }, (_, n) =>
       (n % 2 ? killed : stopped).register(`lost-${n}`).then(

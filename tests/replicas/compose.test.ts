@@ -51,7 +51,7 @@ test("no two containers share a volume or a port of the host", () => {
   expect(ports).toEqual(["8080", "8090"]);
 });
 
-test.each(Object.keys(services))("%s may do no more than it needs, and shows its health", (name) => {
+test.each(Object.keys(services))("%s has only the permissions that it needs, and a health check", (name) => {
   const container = services[name] as Container;
   expect(container).toMatchObject({
     read_only: true,
@@ -64,7 +64,7 @@ test.each(Object.keys(services))("%s may do no more than it needs, and shows its
   expect(container.healthcheck?.test.length).toBeGreaterThan(1);
 });
 
-test("each health check asks the port of its process", () => {
+test("each health check uses the port of its process", () => {
   const PORTS = { registry: 8081, tasks: 8082, tokens: 8083, verifier: 8084, gateway: 8080 };
   for (const [process, port] of Object.entries(PORTS))
     for (const [, { healthcheck }] of containersOf(process))
@@ -80,7 +80,7 @@ test("the versions of all images are pinned", () => {
   for (const image of pinned) expect(image).toMatch(/:\d+\.\d+(\.\d+)?-\w+/);
 });
 
-test("the image runs compiled code as a user without rights, with the Node.js of its base", () => {
+test("the image runs compiled code as a user without privileges, with the Node.js of its base", () => {
   const dockerfile = readFileSync(new URL("../../Dockerfile", import.meta.url), "utf8");
   const last = dockerfile.slice(dockerfile.lastIndexOf("FROM "));
   expect(last).toContain("\nUSER node\n");

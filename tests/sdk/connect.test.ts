@@ -101,7 +101,7 @@ describe("a delegated task", () => {
     expect(reasonOf(error)).toBe((error as TaskError).reason);
   });
 
-  test("is suspended, resumed from its checkpoint, and asks", async () => {
+  test("is suspended, resumed from its checkpoint, and asks a question", async () => {
     const depute = await employ(async (_, { saved, checkpoint, interrupting, ask }) => {
       if (saved === undefined) {
         await checkpoint({ step: 1 });
@@ -132,7 +132,7 @@ describe("a delegated task", () => {
 });
 
 describe("over a bad connection", () => {
-  test("events go on after the last one read, none missing and none twice", async () => {
+  test("events continue after the last received one, with none missing and none repeated", async () => {
     const detour = await detourTo(platform.url);
     open.push(detour);
     const goOn = Promise.withResolvers<void>();
@@ -155,7 +155,7 @@ describe("over a bad connection", () => {
     expect((await task.result()).output).toBe("done");
   });
 
-  test("a call whose answer was lost is repeated under its request id, and counts once", async () => {
+  test("a call with a lost answer is repeated under its request id, and counts once", async () => {
     const ids: string[] = [];
     const loses: Interceptor = (next) => async (request) => {
       const answer = await next(request);
@@ -173,7 +173,7 @@ describe("over a bad connection", () => {
     expect(tasks.map(({ id }) => id)).toEqual([task.id]);
   });
 
-  test("an outage that is too long is reported", async () => {
+  test("an outage beyond the limit is reported", async () => {
     const depute = client({ maxOutageMs: 0 }, "http://127.0.0.1:1");
     const error = await depute.delegate({ agentId, description: "x" }).catch((error: unknown) => error);
     expect(ConnectError.from(error).code).toBe(Code.Unavailable);
@@ -220,7 +220,7 @@ describe.each([
     return token;
   }
 
-  test("a token allows what it grants, and a token narrowed offline allows less", async () => {
+  test("a token allows its capabilities, and an offline attenuation allows less", async () => {
     await employ(async (input) => ({ output: input }));
     const token = await granted();
     const proofs: (string | null)[] = [];
@@ -257,7 +257,7 @@ describe.each([
   });
 });
 
-test("an agent outlives its lease while its worker runs", async () => {
+test("an agent's lease is renewed while its worker runs", async () => {
   const depute = client();
   await depute.register({ id: agentId, leaseMs: 1_000 });
   const leaseEnd = async () => {

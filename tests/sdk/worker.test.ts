@@ -70,7 +70,7 @@ const double: Work = async (input) => {
   return { output: { n: 2 * n } };
 };
 
-test("short work comes begun, and ends together with others", async () => {
+test("short tasks arrive running, and are completed together with others", async () => {
   const ids = await Promise.all(Array.from({ length: 40 }, (_, n) => ask(n)));
   const calls = startCounted(double, 40);
   const tasks = await Promise.all(ids.map(ended));
@@ -82,7 +82,7 @@ test("short work comes begun, and ends together with others", async () => {
   expect(calls.BatchCompleteAssignments).toBeLessThan(40);
 });
 
-test("a result that is refused leaves those alone that came with it", async () => {
+test("a refused result does not affect the others of its batch", async () => {
   const long = "x".repeat(2001);
   const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => ask(n)));
   startCounted(async (input, context) => {
@@ -96,7 +96,7 @@ test("a result that is refused leaves those alone that came with it", async () =
   expect(statuses).toEqual(expected);
 });
 
-test("work that came begun and is given back waits again, unharmed, for the next worker", async () => {
+test("a running task that is released waits again, unchanged, for the next worker", async () => {
   const working = Promise.withResolvers<void>();
   startCounted((_, { signal }) => {
     working.resolve();
@@ -111,7 +111,7 @@ test("work that came begun and is given back waits again, unharmed, for the next
   expect(await ended(id)).toMatchObject({ status: TaskStatus.COMPLETED, attempt: 1 });
 });
 
-test("cancelled work learns it at once, even before its first heartbeat", async () => {
+test("a cancelled task is reported to its worker at once, even before the first heartbeat", async () => {
   const stopped = Promise.withResolvers<unknown>();
   const working = Promise.withResolvers<void>();
   startCounted((_, { signal }) => {
@@ -130,7 +130,7 @@ test("cancelled work learns it at once, even before its first heartbeat", async 
   expect(await stopped.promise).toMatchObject({ message: "the task was cancelled; stop the work" });
 });
 
-test("a worker that stops amid a burst of work leaves none of it hanging", async () => {
+test("a worker that stops during a burst of tasks leaves none of them open", async () => {
   startCounted(double, 100);
   const ids: string[] = [];
   let stopped: Promise<void> | undefined;

@@ -49,7 +49,7 @@ async function statusOf(taskId: string) {
   return task?.status;
 }
 
-test("a silent worker loses its lease, and another worker takes the task over", async () => {
+test("a silent worker loses its lease, and another worker gets the task", async () => {
   await register("worker");
   const taskId = await create({ limits: { heartbeat: seconds(10), total: seconds(600) } });
   const [first] = await take("first");

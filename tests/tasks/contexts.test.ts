@@ -73,7 +73,7 @@ describe.skipIf(postgres === undefined || hasRedis === undefined)("two replicas 
     redis = await startRedis(Number(new URL(redis.url).port));
   }
 
-  test("shared at one, read at both; revoked at one, gone at the other at once", async () => {
+  test("a context shared at one is readable at both; revoked at one, it ends at the other at once", async () => {
     for (const [one, other] of [
       [a, b],
       [b, a],
@@ -101,7 +101,7 @@ describe.skipIf(postgres === undefined || hasRedis === undefined)("two replicas 
     await revoke(b, id);
   });
 
-  test("it expires at its time, at both", async () => {
+  test("a context expires at its time, at both", async () => {
     const id = await share(a, { ttlS: 2 });
     expect(await read(b, id)).toEqual(SECRET);
     for (const replica of [a, b])
@@ -116,7 +116,7 @@ describe.skipIf(postgres === undefined || hasRedis === undefined)("two replicas 
     expect(await read(b, derived)).toBe("CONTEXT_EXPIRED");
   });
 
-  test("the bytes of both replicas together are bounded, and a revocation frees room", async () => {
+  test("the bytes of both replicas together are limited, and a revocation frees space", async () => {
     const large = { data: base64("x".repeat(900)) };
     const [first, second] = [await share(a, large), await share(b, large)];
     for (const replica of [a, b]) {
@@ -133,7 +133,7 @@ describe.skipIf(postgres === undefined || hasRedis === undefined)("two replicas 
     await revoke(a, second as string);
   });
 
-  test("a task's own context, created at one, reaches a worker at the other, and the database never has it", async () => {
+  test("a task's own context, created at one, reaches a worker at the other, and is never in the database", async () => {
     const draft = {
       inputFromContext: true,
       contexts: [{ data: base64(SECRET), ttlS: 60, permissions: PERMISSIONS }],
@@ -167,7 +167,7 @@ describe.skipIf(postgres === undefined || hasRedis === undefined)("two replicas 
     }
   }, 60_000);
 
-  test("while Redis is away calls are refused as unavailable, a revocation succeeds, other tasks go on", async () => {
+  test("while Redis is unavailable calls are refused, a revocation succeeds, and other tasks continue", async () => {
     const [kept, revoked] = [await share(a), await share(b)];
     const waiting = await create(a, agentId, { contextIds: [kept] });
     await restartRedis(async () => {
@@ -201,7 +201,7 @@ describe.skipIf(postgres === undefined || hasRedis === undefined)("two replicas 
 });
 
 describe.skipIf(postgres === undefined)("two replicas without Redis", () => {
-  test("refuse such a context, and say what helps", async () => {
+  test("refuse such a context, and name the remedy", async () => {
     const stage = await Stage.open(postgres?.url ?? "", 2);
     try {
       const envelope = { data: base64(SECRET), ttlS: 60, permissions: PERMISSIONS };

@@ -30,7 +30,7 @@ describe.skipIf(postgres === undefined)("two replicas of the tasks service", () 
   }, 240_000);
   afterAll(() => stage?.close());
 
-  test("grant the places of a principal once, and a task that ends at one frees its place at the other", async () => {
+  test("share the places of a principal, and a task that ends at one frees its place at the other", async () => {
     const agentId = await stage.agent();
     const create = (n: number): Promise<Json> =>
       stage.at(n).call(`${TASKS}/CreateTask`, { requestId: crypto.randomUUID(), draft: { agentId } }, ada);

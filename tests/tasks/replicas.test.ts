@@ -55,7 +55,7 @@ describe.skipIf(postgres === undefined).each(BUSES)("three replicas of the tasks
     }
   }
 
-  test("created at one, worked on at another, watched at a third; each shows an acknowledged write", async () => {
+  test("handle one task: created at one, run at another, watched at a third, with every acknowledged write visible", async () => {
     const agentId = await stage.agent();
     for (let n = 0; n < 12; n++) {
       const [a, b, c] = [stage.at(n), stage.at(n + 1), stage.at(n + 2)];
@@ -88,7 +88,7 @@ describe.skipIf(postgres === undefined).each(BUSES)("three replicas of the tasks
     }
   }, 60_000);
 
-  test("a stream of one replica gets the work that another one creates, and more when a third frees room", async () => {
+  test("a stream of one replica gets a task that another one creates, and more when a third frees its capacity", async () => {
     const agentId = await stage.agent();
     const request = { agentId, worker: "stream", capacity: 1, begin: true };
     const streaming = stage.at(0).stream(`${WORKERS}/WatchAssignments`, request, 4);
@@ -165,7 +165,7 @@ describe.skipIf(postgres === undefined).each(BUSES)("three replicas of the tasks
     expect(await take(stage.at(0), agentId, "worker", { capacity: 12, wait: "1s" })).toEqual([]);
   }, 60_000);
 
-  test("a stopped replica holds up the others for a moment, and its late calls change no ended task", async () => {
+  test("a stopped replica delays the others for a moment, and its late calls change no ended task", async () => {
     const agentId = await stage.agent();
     const { id } = await create(stage.at(0), agentId);
     const [assignment] = await take(stage.at(0), agentId, "worker");
@@ -191,7 +191,7 @@ describe.skipIf(postgres === undefined).each(BUSES)("three replicas of the tasks
     }
   }, 60_000);
 
-  test("a killed replica loses no acknowledged task; the others go on within a second", async () => {
+  test("a killed replica loses no acknowledged task, and the others continue within a second", async () => {
     const agentId = await stage.agent();
     const acknowledged: string[] = [];
     let isOver = false;
@@ -245,7 +245,7 @@ describe.skipIf(postgres === undefined).each(BUSES)("three replicas of the tasks
     await expectWholeLogs(acknowledged.slice(0, 10));
   }, 120_000);
 
-  test("time limits that a killed replica knew apply at the others", async () => {
+  test("time limits at a killed replica apply at the others", async () => {
     const agentId = await stage.agent();
     const { id } = await create(stage.at(0), agentId, { limits: { queue: "2s" } });
     await stage.replace(0);

@@ -48,7 +48,7 @@ async function spend({ token }: Grant, reserve: bigint, charge: bigint): Promise
   await platform.clients.spend.commitSpend({ reservationId, amountMicrocents: charge });
 }
 
-test("show what the platform did", async () => {
+test("count the platform's operations", async () => {
   for (const agentId of ["known", "known:one", "unknown"]) await createTask(agentId);
   await platform.clients.tasks.cancelTask({ taskId: await createTask("unknown") });
   const holder = await grant(platform, [["docs", "read", "a"]]);

@@ -82,13 +82,13 @@ describe.each([
     );
   });
 
-  test("gives way to other credentials, which have to be valid", async () => {
+  test("is ignored beside other credentials, which have to be valid", async () => {
     const wrong = { authorization: "Bearer wrong" };
     const { status } = await overHttp1(platform.url, PATH, "{}", clients.mapped, wrong);
     expect(status).toBe(401);
   });
 
-  test("is not believed from a header of the client", async () => {
+  test("is not accepted from a header of the client", async () => {
     const forged = { "depute-client-certificate": MAPPED };
     expect((await overHttp1(platform.url, PATH, "{}", undefined, forged)).status).toBe(401);
     expect((await overHttp1(platform.url, "/nekte/absent", NEKTE, undefined, forged)).status).toBe(401);

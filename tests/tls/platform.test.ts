@@ -99,7 +99,7 @@ async function curl(...args: string[]): Promise<string> {
   return (await run("curl", ["-s", "-w", " %{http_version}", ...args])).stdout;
 }
 
-test("certificates are not overwritten", async () => {
+test("existing certificates are not overwritten", async () => {
   const { code, err } = await command("", {}, ["certs", "create", certificates]);
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("choose another folder") });
 });
@@ -110,7 +110,7 @@ describe("one process with TLS", () => {
     url = await start(["start", "--gateway-port", "0"], listenerEnv());
   }, 60_000);
 
-  test("says that its address is https", () => {
+  test("states that its address is https", () => {
     expect(url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
   });
 
@@ -130,7 +130,7 @@ describe("one process with TLS", () => {
     expect(await delegate(url, protocol, { ca: pem("ca.pem") })).toEqual({ heard: "hello" });
   });
 
-  test("serves the command line, which names the flag of the authority when it is missing", async () => {
+  test("serves the command line, which names the missing flag of the authority", async () => {
     const words = ["agents", "list", "-o", "id"];
     expect(await command(url, { DEPUTE_CA_FILE: file("ca.pem") }, words)).toMatchObject({ code: 0, err: "" });
     const refused = await command(url, {}, words);

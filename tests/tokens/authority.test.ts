@@ -37,7 +37,7 @@ async function signedContract(maxBudgetMicrocents: bigint, maxChainDepth: bigint
 }
 
 describe("a token for a part of the contract", () => {
-  it("counts when the verifier has recorded the part, and not before", async () => {
+  it("is valid only after the verifier has recorded the part", async () => {
     const { contracts, tokens } = platform.clients;
     const [wholeContract, part] = [await signedContract(1000n, 2n), await signedContract(100n, 1n)];
     await contracts.createContract({ contract: wholeContract });

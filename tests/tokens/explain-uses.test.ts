@@ -243,7 +243,7 @@ describe("a call of an MCP tool", () => {
     );
   });
 
-  test("through the proxy over stdio tells its id in the result", async () => {
+  test("through the proxy over stdio returns its id in the result", async () => {
     const holder = await tokenOf(keys(), READ);
     const start = { server: REPORTER, upstream: { map: MAP, revision: "modern" }, holder };
     const { client, connected } = await connectProxy({ platform, folder }, start);

@@ -15,7 +15,7 @@ afterEach(() => cleanUp.run());
 
 const holder = generateKeypair(engine);
 
-test("a proof that was used before the platform was killed is used", { timeout: 60_000 }, async () => {
+test("a used proof stays used after a kill of the platform", { timeout: 60_000 }, async () => {
   const [port = 0] = await freePorts(1);
   const settings = {
     DEPUTE_DATA_DIR: await dataFolder(cleanUp),
@@ -46,7 +46,7 @@ test("a proof that was used before the platform was killed is used", { timeout: 
   await call(prove());
 });
 
-test("an older copy of the store is refused, however soon after a revocation the platform was killed", {
+test("an older copy of the store is refused, however soon the platform is killed after a revocation", {
   timeout: 120_000,
 }, async () => {
   const folder = await dataFolder(cleanUp);

@@ -244,7 +244,7 @@ describe.skipIf(postgres === undefined)("replicas of the tokens service", async 
     expect(await atAll((replica) => verify(replica, minted))).toEqual(Array(3).fill("invalid_proof"));
   }, 60_000);
 
-  test("have a revocation in force while it waits, and log it once its right is proven", async () => {
+  test("apply a revocation while it waits, and log it once its right is proven", async () => {
     const key = generateKeypair(engine);
     const { token: jwt } = await mint(a, { delegatee: key.principal.id });
     const holder = new ForeignHolder();

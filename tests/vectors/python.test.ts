@@ -31,7 +31,7 @@ if (python === undefined) {
 }
 
 test.runIf(python !== undefined)(
-  "a program that follows the pages alone gives the answer of each case",
+  "a program from the pages alone gives the answer of each case",
   () => {
     const { status, stderr } = spawnSync(python ?? "", ["-B", CHECK], { encoding: "utf8" });
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });

@@ -45,7 +45,7 @@ test("each file has a generator, a page, and a line in the index", () => {
 });
 
 describe.each(Object.keys(FAMILIES))("%s", (name) => {
-  test("the committed file is what `npm run vectors` writes", () => {
+  test("the committed file equals the output of `npm run vectors`", () => {
     expect(read(name)).toBe(fileText((FAMILIES[name] as () => VectorFile)()));
   });
 

@@ -234,7 +234,7 @@ describe.skipIf(postgres === undefined)("replicas of the verifier that ask a mod
     expect(model.asked).toHaveLength(1);
   }, 60_000);
 
-  test("have one result after a replica was stopped beyond its claim", async () => {
+  test("have one result after a replica was stopped beyond its lease", async () => {
     const [stopped, left] = all as [Replica, Replica];
     const contractId = await agree(left);
     const late = Promise.withResolvers<number>();
@@ -251,7 +251,7 @@ describe.skipIf(postgres === undefined)("replicas of the verifier that ask a mod
     expect(model.asked).toHaveLength(2);
   }, 60_000);
 
-  test("take over from a replica that is killed while it asks", async () => {
+  test("continue for a replica that is killed during its question", async () => {
     const [left, , killed] = all as [Replica, Replica, Replica];
     const contractId = await agree(left);
     model.answer("hang", 0.8);

@@ -83,7 +83,7 @@ describe("a backup with sealed keys", () => {
     expect(printed.join("\n")).not.toContain("put the keys");
   });
 
-  test("has no key that can be read without its secret", () => {
+  test("contains no key in clear text", () => {
     for (const from of ["sealed", "for-recipient"]) {
       const names = readdirSync(at(from));
       expect(names).toContain("keys.sealed");
@@ -96,7 +96,7 @@ describe("a backup with sealed keys", () => {
     expect(existsSync(at("plain/keys.sealed"))).toBe(false);
   });
 
-  test("is opened by another program as its head says", () => {
+  test("is opened by another program by the parameters of its head", () => {
     const opened = openedBy(at("sealed/keys.sealed"), PASSPHRASE);
     expect(opened.map(({ name, content }) => [name, Buffer.from(content, "base64url").toString()])).toEqual([
       ["master.key", `${"m".repeat(43)}\n`],
@@ -104,7 +104,7 @@ describe("a backup with sealed keys", () => {
     ]);
   });
 
-  test("is restored without keys where no secret is named", async () => {
+  test("is restored without keys if no secret is given", async () => {
     expect(await restored(at("sealed"), at("without-keys"), [])).toBe(0);
     expect(readdirSync(at("without-keys"))).toEqual(["tokens.sqlite"]);
     expect(printed.join("\n")).toContain("it has no keys: master.key, root.key are sealed in");

@@ -26,7 +26,7 @@ const shown = (opened: readonly KeyContent[]) =>
 const byPassphrase = sealKeys(keys, { passphrase });
 const forRecipient = sealKeys(keys, { recipient });
 
-test("keys come back as they were", () => {
+test("opened keys equal the sealed ones", () => {
   expect(shown(openKeys(byPassphrase, { passphrase }))).toEqual(shown(keys));
   expect(shown(openKeys(forRecipient, { identity }))).toEqual(shown(keys));
 });
@@ -34,7 +34,7 @@ test("keys come back as they were", () => {
 test.each<[string, string, Sealer]>([
   ["a passphrase", byPassphrase, { passphrase }],
   ["a recipient", forRecipient, { recipient }],
-])("keys that %s seals look different each time, and show nothing", (_, first, sealer) => {
+])("keys that %s seals differ each time, and reveal nothing", (_, first, sealer) => {
   const sealed = (text: string) => JSON.parse(text).sealed;
   expect(sealed(first)).not.toBe(sealed(sealKeys(keys, sealer)));
   for (const { content } of keys)
@@ -116,7 +116,7 @@ describe("sealed keys stay closed", () => {
       "parameters of scrypt",
     ],
     [
-      "with a derivation that needs much memory",
+      "with a derivation beyond the memory limit",
       () => openKeys(withHead(byPassphrase, { N: 2 ** 30 }), { passphrase }),
       "parameters of scrypt",
     ],
@@ -140,7 +140,7 @@ describe("sealed keys stay closed", () => {
       () => openKeys(withHead(byPassphrase, { format: "v2" }), { passphrase }),
       "not a whole file",
     ],
-    ["without their end", () => openKeys(byPassphrase.slice(0, -20), { passphrase }), "not a whole file"],
+    ["truncated", () => openKeys(byPassphrase.slice(0, -20), { passphrase }), "not a whole file"],
     ["as an empty file", () => openKeys("", { passphrase }), "not a whole file"],
     ["as another document", () => openKeys("[]", { passphrase }), "not a whole file"],
   ])("%s", (_, open, reason) => {

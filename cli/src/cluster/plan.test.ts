@@ -21,7 +21,7 @@ describe("a cluster without replicas", () => {
     expect(urls.tasksUrl).toEqual(["http://127.0.0.1:8082"]);
   });
 
-  test("needs no database that processes share", () => {
+  test("needs no shared database", () => {
     for (const { settings } of processes)
       expect(settings).toMatchObject({ replicated: false, dataDir: "data" });
   });
@@ -44,7 +44,7 @@ describe("a cluster of three replicas", () => {
     expect(of("tokens").map(({ settings }) => settings.replicated)).toEqual([false]);
   });
 
-  test("gives each replica a port and a data folder of its own", () => {
+  test("gives each replica its own port and data folder", () => {
     expect(urls.registryUrl).toEqual([8081, 8091, 8101].map((port) => `http://127.0.0.1:${port}`));
     expect(of("registry").map(({ settings }) => settings.dataDir)).toEqual([
       "data",
@@ -61,7 +61,7 @@ describe("a cluster of three replicas", () => {
   });
 });
 
-test("a cluster whose processes would share a port is refused", () => {
+test("a cluster with one port for two processes is refused", () => {
   const settings = settingsOf("--registry-port", "9000", "--tasks-port", "9010");
   expect(() => planCluster(settings, 2, { ...MODULES, tasks: ALL })).toThrow(
     "registry-2 and tasks-1 would both listen on http://127.0.0.1:9010; choose ports further apart",

@@ -20,7 +20,7 @@ function supervise(start: () => Promise<Child>): Supervisor {
 const startProgram = (program = PROGRAM) =>
   startChild("program", process.execPath, ["--eval", program], process.env, "ready");
 
-test("a process that is killed starts again", async () => {
+test("a killed process starts again", async () => {
   const supervisor = supervise(() => startProgram());
   await supervisor.start();
   const first = supervisor.pid as number;
@@ -29,7 +29,7 @@ test("a process that is killed starts again", async () => {
   expect(supervisor.pid).not.toBe(first);
 }, 20_000);
 
-test("a process that does not start is tried until it does", async () => {
+test("a process that does not start is retried until it does", async () => {
   let starts = 0;
   const supervisor = supervise(() => startProgram(++starts === 2 ? "process.exit(3)" : PROGRAM));
   await supervisor.start();
@@ -43,7 +43,7 @@ test("the first start that fails is an error with the last lines of the process"
   await expect(supervisor.start()).rejects.toThrow("program ended (3) before it was up: no port");
 }, 20_000);
 
-test("a replaced process ends in order and starts at once", async () => {
+test("a replaced process stops in order and starts at once", async () => {
   const supervisor = supervise(() => startProgram());
   await supervisor.start();
   const first = supervisor.pid;

@@ -103,11 +103,11 @@ describe("a file of settings", () => {
     expect(problemsOf(text)[0]).toMatch(/^depute\.yaml:[12]: /);
   });
 
-  test("names all its problems", () => {
+  test("is refused with all its problems", () => {
     expect(problemsOf("hots: a\nport: 1\nfastPath: 1")).toHaveLength(3);
   });
 
-  test("contains secrets only if other users cannot read it, and no message quotes one", () => {
+  test("contains secrets only if other users cannot read it, and no message shows one", () => {
     const text = "internalSecret: hidden\npostgresUrl: hidden";
     expect(problemsOf(text, true)).toEqual([
       "depute.yaml:2: postgresUrl: write an address like http://host:8080",
@@ -141,7 +141,7 @@ describe("precedence", () => {
     return [sourceOf("host"), settings.host];
   };
 
-  test("flags win over variables, variables over the file, the file over defaults", async () => {
+  test("flags have priority over variables, variables over the file, the file over defaults", async () => {
     expect(await sourceAndValue([])).toEqual(["default", "127.0.0.1"]);
     vi.stubEnv("DEPUTE_CONFIG_FILE", fileOf("host: in-file"));
     expect(await sourceAndValue([])).toEqual(["file", "in-file"]);
@@ -238,7 +238,7 @@ describe("depute config show", () => {
   });
 });
 
-test("depute config check names variables that no setting has", () => {
+test("depute config check names variables without a setting", () => {
   const env = {
     DEPUTE_HOTS: "a",
     DEPUTE_HOST: "b",

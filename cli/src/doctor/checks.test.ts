@@ -156,7 +156,7 @@ describe("each check reads the settings that its line of docs/security.md names"
     }
   });
 
-  test("every setting that lists hosts to call is read", () => {
+  test("the check reads every setting that lists hosts to call", () => {
     const hosts = Object.keys(table).filter((name) => name.endsWith("Hosts") && name !== "allowedHosts");
     for (const name of hosts) {
       const settings = { ...GOOD.settings, [name]: ["private:inner.example"] };

@@ -24,7 +24,7 @@ const OBEYED = [
   "\ufeff",
 ];
 
-describe("texts of others", () => {
+describe("texts of other parties", () => {
   test.each([
     ["\u001b[2Jgone", "\\u001b[2Jgone"],
     ["a\rb", "a\\u000db"],
@@ -38,11 +38,11 @@ describe("texts of others", () => {
     expect(escapeControls(text)).toBe(printed);
   });
 
-  test("take one line in a cell", () => {
+  test("fit one line of a cell", () => {
     expect(oneLine("a\nb\tc\r\u001b")).toBe("a\\nb\\tc\\r\\u001b");
   });
 
-  test("lose no character in JSON and YAML, and reach the terminal escaped", async () => {
+  test("are complete in JSON and YAML, and escaped on a terminal", async () => {
     const text = fc.array(fc.oneof(fc.constantFrom(...OBEYED), fc.string()), { maxLength: 8 });
     await fc.assert(
       fc.asyncProperty(text, async (parts) => {
@@ -68,7 +68,7 @@ describe("width", () => {
     expect(widthOf(text)).toBe(columns);
   });
 
-  test("a cut text fits, whatever it contains", () => {
+  test("a cut text fits, whatever its content", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 1, max: 40 }), (text, columns) => {
         expect(widthOf(cut(text, columns))).toBeLessThanOrEqual(columns);
@@ -81,7 +81,7 @@ describe("a table", () => {
   const headings = ["ID", "STATUS", "DESCRIPTION"];
   const rows = [row("01a2", "running", "a long description of the work"), row("01a3", "done", "")];
 
-  test("is whole in a pipe", () => {
+  test("is complete in a pipe", () => {
     expect(layTable(headings, rows, plain).lines).toEqual([
       "ID    STATUS   DESCRIPTION",
       "01a2  running  a long description of the work",
@@ -97,7 +97,7 @@ describe("a table", () => {
     ]);
   });
 
-  test("becomes lines of one value where no column can be narrower", () => {
+  test("becomes lines of one value if no column can be narrower", () => {
     expect(layTable(headings, rows, { ...plain, columns: 14 }).lines).toEqual([
       "ID: 01a2",
       "STATUS: runni…",
@@ -108,7 +108,7 @@ describe("a table", () => {
     ]);
   });
 
-  test("never exceeds the terminal", () => {
+  test("never exceeds the width of the terminal", () => {
     const cell = fc.string({ unit: "grapheme", maxLength: 60 }).map((text) => oneLine(text));
     fc.assert(
       fc.property(

@@ -21,7 +21,7 @@ test("a revocation ends the block and all blocks below it, and no other", () => 
   expect(consequencesOf(root, all).map(({ id }) => id)).toEqual(["root", "a", "b", "a1"]);
 });
 
-test("a chain that names itself ends the search", () => {
+test("a chain that contains itself ends the search", () => {
   const loop = delegation("a", "a");
   expect(consequencesOf(loop, [loop])).toEqual([loop]);
 });

@@ -11,11 +11,11 @@ test.each([
   ["the same head", head(3n, 1), head(3n, 1), undefined],
   ["a smaller log", head(3n, 1), head(2n, 2), "the log has 2 leaves, and had 3"],
   ["another root", head(3n, 1), head(3n, 2), "the log has another root for the same 3 leaves"],
-])("%s: the sizes alone say whether it may extend the head before", (_, first, second, fault) => {
+])("%s: the sizes alone show whether it can extend the previous head", (_, first, second, fault) => {
   expect(faultBySize(first, second)).toBe(fault);
 });
 
-test("a fault stays after further heads that are consistent", () => {
+test("a fault stays after later consistent heads", () => {
   const bad = { proofs: 0, since: head(1n, 1), fault: "why" };
   const good = { proofs: 1, since: head(2n, 1), fault: undefined };
   expect(addedGrowth(addedGrowth(good, bad), good)).toEqual({ proofs: 2, since: good.since, fault: "why" });

@@ -12,7 +12,7 @@ test.each([
   expect(placeOf(hash)).toEqual(place);
 });
 
-test("every place has an address that leads back to it", () => {
+test("every place has an address that is read back as the same place", () => {
   const id = fc.string({ unit: "grapheme" }).filter((text) => text.isWellFormed());
   const query = fc.dictionary(fc.stringMatching(/^[a-z]{1,8}$/), fc.string({ minLength: 1 }));
   fc.assert(

@@ -23,7 +23,7 @@ test.each([
   expect(line?.isMutual).toBe(isMutual);
 });
 
-test("the transitions of a session are the messages after which its state differs", () => {
+test("the transitions of a session are the messages that change its state", () => {
   const step = (ordinal: number, state: SessionState) => ({ ordinal, state, sender: "agent://a.com/b" });
   const steps = [step(1, INVITED), step(2, INVITED), step(3, INTRODUCED), step(0, FAILED)];
   expect(sessionMoves(steps).map(({ from, state, ordinal }) => [from, state, ordinal])).toEqual([
@@ -33,6 +33,6 @@ test("the transitions of a session are the messages after which its state differ
   ]);
 });
 
-test("a page that begins in the middle of a session assumes no transition before it", () => {
+test("a page that begins in the middle of a session shows no transition before it", () => {
   expect(sessionMoves([{ ordinal: 40, state: CONVERSING, sender: "" }])).toEqual([]);
 });

@@ -17,7 +17,7 @@ function task(status: TaskStatus, agentId: string, createMs: number, endMs?: num
   });
 }
 
-test("counts, rates, latency, spend and reasons come from the tasks", () => {
+test("counts, rates, latency, spend and reasons are computed from the tasks", () => {
   const open = [
     task(TaskStatus.PENDING, "a", NOW),
     task(TaskStatus.PENDING, "a", NOW),

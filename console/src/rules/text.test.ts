@@ -17,7 +17,7 @@ describe("visibleText", () => {
   });
 });
 
-test("a long text is cut, never within a character", () => {
+test("a long text is cut between characters", () => {
   expect(shownPart("abcdef", 4)).toEqual({ text: "abcd", more: 2 });
   expect(shownPart("abc👋def", 4)).toEqual({ text: "abc", more: 5 });
   expect(shownPart("abc", 4)).toEqual({ text: "abc", more: 0 });

@@ -18,6 +18,6 @@ test.each([
   [1_000_000, "now"],
   [995_000, "5 s ago"],
   [1_180_000, "in 3 min"],
-])("a time is told in relation to the present", (time, text) => {
+])("a time is shown relative to the present", (time, text) => {
   expect(relativeText(time, 1_000_000)).toBe(text);
 });

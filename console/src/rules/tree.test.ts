@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { placedTree } from "./tree.ts";
 
-test("a parent stands left of its parts, in their middle", () => {
+test("a parent is left of its children, in their middle", () => {
   const nodes = [
     { id: "root", parentId: "" },
     { id: "a", parentId: "root" },
@@ -12,7 +12,7 @@ test("a parent stands left of its parts, in their middle", () => {
   expect(places).toEqual({ root: [0, 44], a: [260, 0], b: [260, 88], b1: [520, 88] });
 });
 
-test("a part whose parent is not visible is a root", () => {
+test("a task with an invisible parent is a root", () => {
   expect(placedTree([{ id: "a", parentId: "hidden" }]).map(({ x }) => x)).toEqual([0]);
 });
 

@@ -66,7 +66,7 @@ async function addresses(): Promise<Record<string, string>> {
   return Object.fromEntries(names.map((name, index) => [`DEPUTE_${name}_PORT`, String(ports[index])]));
 }
 
-describe.runIf(redis)("apart", () => {
+describe.runIf(redis)("in separate processes", () => {
   test("the main job, with five processes and Redis", { timeout: 90_000 }, async () => {
     await mainJob(await platform("cluster", await addresses()));
   });

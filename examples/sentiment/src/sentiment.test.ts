@@ -28,12 +28,12 @@ test("summarize counts every text once", () => {
 describe("collectTexts", () => {
   const texts = collectTexts(500);
 
-  test("finds as many distinct paragraphs as asked for, the same ones each time", () => {
+  test("finds the requested number of distinct paragraphs, and the same ones each time", () => {
     expect(new Set(texts).size).toBe(500);
     expect(collectTexts(500)).toEqual(texts);
   });
 
-  test("they are prose, neither code nor tables", () => {
+  test("finds prose, neither code nor tables", () => {
     for (const text of texts) {
       expect(text.length).toBeGreaterThanOrEqual(60);
       expect(text).not.toMatch(/^(```|\||<|#)/);

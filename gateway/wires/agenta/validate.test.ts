@@ -26,7 +26,7 @@ describe("Agenta's documents", () => {
 
   test.each([
     ["an unknown member", { surprise: 1 }, "", 'must NOT have additional properties: "surprise"'],
-    ["a time that is none", { valid_from: "tomorrow" }, "/valid_from", 'must match format "date-time"'],
+    ["a malformed time", { valid_from: "tomorrow" }, "/valid_from", 'must match format "date-time"'],
     [
       "another version",
       { protocol_version: "agenta.delegation.v1" },
@@ -40,7 +40,7 @@ describe("Agenta's documents", () => {
   });
 
   test.each([[null], [[]], ["offer"], [{}], [JSON.parse('{"__proto__":{}}')]])(
-    "%j is no document",
+    "%j is not a document",
     (document) => {
       expect(validate("offer", document).ok).toBe(false);
     },

@@ -89,7 +89,7 @@ test("closes a client that does not authenticate in time with 4001", async () =>
   expect([await closed, types()]).toEqual([4001, []]);
 });
 
-test("each connection writes one log line, at info when the server ended it because of the client", async () => {
+test("each connection has one log line, at info if the server ended it for a fault of the client", async () => {
   const common = {
     wire: "asp",
     method: "GET",
@@ -112,7 +112,7 @@ test("each connection writes one log line, at info when the server ended it beca
   expect(JSON.stringify(logged)).not.toContain(ID);
 });
 
-test("pings a silent client three times; one that answers stays", async () => {
+test("a silent client gets three pings; one that answers stays", async () => {
   const [silent, polite] = [await authenticatedClient(), await authenticatedClient()];
   for (let beat = 1; beat <= 3; beat++) {
     clock.advance(HEARTBEAT_MS);
@@ -128,7 +128,7 @@ test("pings a silent client three times; one that answers stays", async () => {
   expect(polite.socket.readyState).toBe(WebSocket.OPEN);
 });
 
-test("the session is read no faster than the client reads, and one that reads nothing is cut off", async () => {
+test("the session is read no faster than the client reads, and ends for a client that never reads", async () => {
   let ordinal = 0;
   watched = async function* () {
     yield begin;
@@ -160,7 +160,7 @@ test("the session is read no faster than the client reads, and one that reads no
   expect(await client.closed).toBe(1006);
 });
 
-test("a drain sends clients away, and takes no more of them", async () => {
+test("a drain disconnects clients, and accepts no more of them", async () => {
   const { closed } = await authenticatedClient();
   stopping.abort();
   expect(await closed).toBe(1001);

@@ -13,7 +13,7 @@ const fault = (input: Uint8Array) => {
   return parsed.ok ? "parsed" : parsed.error.message;
 };
 
-test("a value of JSON's types is read unchanged", () => {
+test("a value of JSON's types is unchanged", () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
       const json = JSON.parse(JSON.stringify(value)) as JsonValue;
@@ -25,7 +25,7 @@ test("a value of JSON's types is read unchanged", () => {
   );
 });
 
-test("no bytes do harm: they are a document of JSON's types, or refused", () => {
+test("any bytes are a document of JSON's types, or refused", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 64 }), (input) => {
       const parsed = parseMsgpack(input);
@@ -37,19 +37,19 @@ test("no bytes do harm: they are a document of JSON's types, or refused", () => 
 describe("refused", () => {
   test.each<[string, Uint8Array, string]>([
     ["nothing", bytes(), "breaks off"],
-    ["a text that breaks off", bytes(0xa5, "abc"), "breaks off"],
-    ["a number that breaks off", bytes(0xcb, 0, 0), "breaks off"],
+    ["a truncated text", bytes(0xa5, "abc"), "breaks off"],
+    ["a truncated number", bytes(0xcb, 0, 0), "breaks off"],
     ["a list of four billion elements", bytes(0xdd, 0xff, 0xff, 0xff, 0xff), "breaks off"],
     ["lists that announce more elements than follow", new Uint8Array(500_000).fill(0xdc), "breaks off"],
-    ["what follows the document", bytes(0xc0, 0xc0), "more follows"],
+    ["bytes after the document", bytes(0xc0, 0xc0), "more follows"],
     ["binary data", encode({ a: new Uint8Array() }), "binary data"],
     ["a timestamp", encode({ a: new Date(0) }), "extension type"],
-    ["a byte that means nothing", bytes(0xc1), "extension type"],
+    ["an undefined byte", bytes(0xc1), "extension type"],
     ["a name that is a number", bytes(0x81, 1, 1), "names of members are strings"],
-    ["a name twice", bytes(0x82, 0xa1, "a", 1, 0xa1, "a", 2), "a member comes twice"],
+    ["a repeated name", bytes(0x82, 0xa1, "a", 1, 0xa1, "a", 2), "a member comes twice"],
     ["__proto__", bytes(0x81, 0xa9, "__proto__", 0x80), "__proto__"],
     ["nesting one level too deep", new Uint8Array(MAX_DEPTH + 2).fill(0x91), "too deep"],
-    ["a number that is none", bytes(0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0), "too large"],
+    ["a number that is NaN", bytes(0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0), "too large"],
   ])("%s", (_name, input, message) => {
     expect(fault(input)).toContain(message);
   });

@@ -21,7 +21,7 @@ function reader() {
     answer({ headers: {}, parameters: {}, query: new URLSearchParams() } as Parameters<typeof answer>[0]);
 }
 
-test("a platform without the built files answers with the command that builds them", async () => {
+test("a platform without the built files answers with the command to build them", async () => {
   const refusal: unknown = await reader()().catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(HttpRefusal);
   expect(refusal).toMatchObject({

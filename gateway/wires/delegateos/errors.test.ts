@@ -15,7 +15,7 @@ describe("DelegateOS's errors", () => {
     }
   });
 
-  test("a denied token has the text's one code, with the denial's type and the requested capability", () => {
+  test("a denied token has the code of the text, with the denial's type and the requested capability", () => {
     const refusal = new DeputeError(ErrorReason.TOKEN_DENIED, "the token is denied", {
       metadata: { denial: "capability_not_granted", detail: "web" },
     });
@@ -36,7 +36,7 @@ describe("DelegateOS's errors", () => {
     });
   });
 
-  test("a denial of a type that is not known here still denies", () => {
+  test("a denial of an unknown type still denies", () => {
     const refusal = new DeputeError(ErrorReason.TOKEN_DENIED, "no", { metadata: { denial: "of_tomorrow" } });
     expect(toRpcError(DELEGATEOS_ERRORS, asDenial(refusal), "r").data).toEqual({ type: "internal_context" });
   });

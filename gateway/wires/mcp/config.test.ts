@@ -35,9 +35,9 @@ function open() {
   return { clock, applied, warn, file };
 }
 
-describe("a file that cannot be used refuses the start", () => {
+describe("an unusable file prevents the start", () => {
   test.each([
-    ["no JSON", "{", "JSON"],
+    ["malformed JSON", "{", "JSON"],
     ["a server without an address", '{"upstreams": {"a": {}}}', "/upstreams/a: stdio or http is wanted"],
     [
       "a server with the name of another address",
@@ -55,7 +55,7 @@ describe("a file that cannot be used refuses the start", () => {
   });
 });
 
-test("a changed file applies at the next look", () => {
+test("a changed file takes effect at the next check", () => {
   write({ a: server("x") });
   const { clock, applied } = open();
   clock.advance(LOOK_MS);
@@ -66,7 +66,7 @@ test("a changed file applies at the next look", () => {
   expect(applied).toEqual([["a"], ["a", "b"]]);
 });
 
-test("one fault refuses the whole file, and the log has it once", () => {
+test("one fault refuses the whole file, and is logged once", () => {
   write({ a: server("x") });
   const { clock, applied, warn } = open();
   write({ a: server("y"), b: { ...server("z"), requireToken: "no" } });
@@ -91,7 +91,7 @@ test("the servers stay while the file is missing", () => {
   expect(applied).toEqual([["a"], ["b"]]);
 });
 
-test("nothing is read after the end", () => {
+test("the file is not read after the close", () => {
   write({ a: server("x") });
   const { clock, applied, file } = open();
   file.close();

@@ -41,14 +41,14 @@ describe("resolveLevel", () => {
     });
   });
 
-  test("without a budget it is compact within 500 tokens", () => {
+  test("is compact within 500 tokens without a budget", () => {
     expect(resolveLevel(ALL, undefined).level).toBe("compact");
     const fits = output("x".repeat(2000), undefined, "m");
     expect(resolveLevel(fits, undefined).level).toBe("compact");
     expect(resolveLevel(output("x".repeat(2001), undefined, "m"), undefined).level).toBe("minimal");
   });
 
-  test("a level that the worker did not give is the next fuller one", () => {
+  test("replaces a missing level by the next longer one", () => {
     expect(resolveLevel(output(FULL), budget(10, "minimal"))).toEqual({
       level: "minimal",
       out: FULL,
@@ -63,7 +63,7 @@ describe("resolveLevel", () => {
     expect(fault.refusal.metadata).toEqual({ needed: "3", allowed: "2", unit: "tokens" });
   });
 
-  test("a result that it gives never exceeds the budget", () => {
+  test("property: never exceeds the budget", () => {
     const level = fc.constantFrom(...DETAIL_LEVELS);
     const givenBudget = fc.record({
       full: fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonValue>,
@@ -96,9 +96,9 @@ describe("resolveLevel", () => {
 describe("fittingLevels", () => {
   test.each([
     ["all of them", ALL, 10, "full", { minimal: MINIMAL, compact: COMPACT, full: FULL, tokens: 10 }],
-    ["without the one that does not fit", ALL, 9, "full", { minimal: MINIMAL, compact: COMPACT, tokens: 4 }],
-    ["up to the one asked for", ALL, 500, "compact", { minimal: MINIMAL, compact: COMPACT, tokens: 4 }],
-    ["the least", ALL, 500, "minimal", { minimal: MINIMAL, tokens: 1 }],
+    ["without one that does not fit", ALL, 9, "full", { minimal: MINIMAL, compact: COMPACT, tokens: 4 }],
+    ["up to the requested level", ALL, 500, "compact", { minimal: MINIMAL, compact: COMPACT, tokens: 4 }],
+    ["the shortest", ALL, 500, "minimal", { minimal: MINIMAL, tokens: 1 }],
     [
       "the worker's output represents its own level",
       output(COMPACT),
@@ -126,7 +126,7 @@ describe("fittingPartial", () => {
   test.each([
     ["fits unchanged", "compact", 10, "compact", "compact"],
     ["is returned at the lower requested level", "full", 10, "minimal", "minimal"],
-    ["keeps a level below the one asked for", "minimal", 10, "full", "minimal"],
+    ["keeps a level below the requested one", "minimal", 10, "full", "minimal"],
     ["of no known level is compact", "", 10, "full", "compact"],
     ["is left out if it does not fit", "minimal", 9, "minimal", undefined],
   ] as const)("%s", (_, givenBudget, tokens, requestedLevel, level) => {
@@ -134,7 +134,7 @@ describe("fittingPartial", () => {
     expect(fittingPartial(FULL, givenBudget, budget(tokens, requestedLevel))).toEqual(expected);
   });
 
-  test("without a budget has to fit 500 tokens", () => {
+  test("has 500 tokens without a budget", () => {
     expect(fittingPartial("x".repeat(2000), "full", undefined)?.level).toBe("compact");
     expect(fittingPartial("x".repeat(2001), "full", undefined)).toBeUndefined();
   });

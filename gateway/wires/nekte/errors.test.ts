@@ -29,12 +29,12 @@ describe("NEKTE's errors", () => {
     ["TASK_NOT_FOUND", -32009],
     ["TASK_NOT_CANCELLABLE", -32010],
     ["TASK_NOT_RESUMABLE", -32011],
-  ] as const)("%s is %i, as the family numbers it", (name, code) => {
+  ] as const)("%s is %i, as the protocol numbers it", (name, code) => {
     expect(NEKTE_ERRORS.get(ErrorReason[name])).toEqual({ code, message: name });
     expect(NEKTE[name]).toEqual({ code, message: name });
   });
 
-  test("on gRPC the metadata has the code", () => {
+  test("is in the metadata over gRPC", () => {
     expect(errorNote(ErrorReason.TASK_NOT_FOUND)).toEqual({ nekte_code: "-32009" });
     expect(errorNote(ErrorReason.INVALID_REQUEST)).toEqual({ nekte_code: "-32602" });
   });
@@ -62,9 +62,9 @@ describe("NEKTE's states", () => {
   test.each([
     ["new", "PENDING", 1n, false, "pending"],
     ["taken", "ACCEPTED", 2n, false, "accepted"],
-    ["taken and estimated", "ACCEPTED", 3n, true, "accepted"],
+    ["accepted with an estimate", "ACCEPTED", 3n, true, "accepted"],
     ["waiting again", "PENDING", 4n, false, "running"],
-    ["taken again", "ACCEPTED", 4n, false, "running"],
+    ["accepted again", "ACCEPTED", 4n, false, "running"],
     ["suspended", "SUSPENDED", 4n, false, "suspended"],
   ] as const)("a task that is %s is %s in event %i", (_, name, lastSequence, hasEstimate, state) => {
     const status = TaskStatus[name];
@@ -73,7 +73,7 @@ describe("NEKTE's states", () => {
     expect(stateBefore(status, create(TaskSchema, { ...task, lastSequence: lastSequence + 1n }))).toBe(state);
   });
 
-  test("a status from a later version is no state that a client could act on", () => {
+  test("a status from a later version is refused, not shown as another state", () => {
     expect(() => stateOf(99 as TaskStatus)).toThrow("no such task status");
   });
 });

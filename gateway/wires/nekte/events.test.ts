@@ -19,12 +19,12 @@ const OUTPUT = { full: value({ a: 1, b: 2 }), compact: value({ a: 1 }), minimal:
 
 const CASES: [name: string, event: Init, text: string | undefined][] = [
   [
-    "creation has no event",
+    "a creation has no event",
     { status: S.PENDING, payload: { case: "created", value: { delegator: "local", agentId: "a" } } },
     undefined,
   ],
   [
-    "a worker took it",
+    "an acceptance by a worker",
     {
       previousStatus: S.PENDING,
       status: S.ACCEPTED,
@@ -33,12 +33,12 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     undefined,
   ],
   [
-    "a worker began",
+    "a start",
     { previousStatus: S.ACCEPTED, status: S.RUNNING, payload: { case: "started", value: { attempt: 1 } } },
     undefined,
   ],
   [
-    "it waits for a worker again",
+    "a requeued task",
     {
       previousStatus: S.RUNNING,
       status: S.PENDING,
@@ -47,7 +47,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     undefined,
   ],
   [
-    "it waits for a worker again before it began",
+    "a requeued task before its start",
     {
       previousStatus: S.ACCEPTED,
       status: S.PENDING,
@@ -56,7 +56,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     undefined,
   ],
   [
-    "an overseer requests changes",
+    "a request for changes",
     {
       previousStatus: S.IN_REVIEW,
       status: S.PENDING,
@@ -92,7 +92,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     'event: progress\ndata: {"processed":50,"total":500,"message":"Processing batch 1"}\n',
   ],
   [
-    "progress without words",
+    "progress without a message",
     {
       previousStatus: S.RUNNING,
       status: S.RUNNING,
@@ -142,7 +142,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     'event: cancelled\ndata: {"task_id":"task-001","reason":"User requested","previous_status":"running"}\n',
   ],
   [
-    "failed, for every status text of the worker",
+    "a failure, for every status text of the worker",
     {
       previousStatus: S.RUNNING,
       status: S.FAILED,
@@ -151,7 +151,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     'event: error\ndata: {"task_id":"task-001","code":-32007,"message":"no lexicon"}\n',
   ],
   [
-    "failed because it did not pass its contract",
+    "a failure of the contract's verification",
     {
       previousStatus: S.RUNNING,
       status: S.FAILED,
@@ -170,7 +170,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
     'event: error\ndata: {"task_id":"task-001","code":-32007,"message":"BUSY"}\n',
   ],
   [
-    "out of time",
+    "an expired task",
     {
       previousStatus: S.RUNNING,
       status: S.EXPIRED,
@@ -200,16 +200,19 @@ describe("a task's events in NEKTE's form", () => {
   });
 
   test.each([
-    ["taken", S.PENDING, S.ACCEPTED, { case: "accepted", value: { worker: "w", attempt: 2 } }, undefined],
-    ["begun", S.ACCEPTED, S.RUNNING, { case: "started", value: { attempt: 2 } }, undefined],
+    ["accepted", S.PENDING, S.ACCEPTED, { case: "accepted", value: { worker: "w", attempt: 2 } }, undefined],
+    ["started", S.ACCEPTED, S.RUNNING, { case: "started", value: { attempt: 2 } }, undefined],
     ["cancelled", S.PENDING, S.CANCELLED, { case: "cancelled", value: { reason: "" } }, "running"],
-  ] as const)("once it waited again, it is running: %s", (_, previousStatus, status, payload, previous) => {
-    const event = create(TaskEventSchema, { sequence: 9n, previousStatus, status, payload });
-    const converted = toDelegateEvent(event, { ...VIEW, wasRequeued: true })?.event;
-    expect(converted?.case === "cancelled" ? converted.value.previousStatus : converted).toBe(previous);
-  });
+  ] as const)(
+    "a requeued task stays running for the client: %s",
+    (_, previousStatus, status, payload, previous) => {
+      const event = create(TaskEventSchema, { sequence: 9n, previousStatus, status, payload });
+      const converted = toDelegateEvent(event, { ...VIEW, wasRequeued: true })?.event;
+      expect(converted?.case === "cancelled" ? converted.value.previousStatus : converted).toBe(previous);
+    },
+  );
 
-  test("a resumed task may have another budget from then on", () => {
+  test("a resumed task can have another budget from then on", () => {
     const budget = create(TokenBudgetSchema, { maxTokens: 7, detailLevel: "minimal" });
     const resumed = (value: { budget?: typeof budget }) =>
       create(TaskEventSchema, { payload: { case: "resumed", value } });
@@ -218,7 +221,7 @@ describe("a task's events in NEKTE's form", () => {
     expect(viewAfter(resumed({}), view).budget).toEqual(view.budget);
   });
 
-  test("a fault of the stream has no place in the log, and no words of ours", () => {
+  test("an error of the stream has no position in the log, and no internal text", () => {
     const broken = toError(new TypeError("secret-of-the-house"), "task-001");
     expect(frame(toSse({ event: create(DelegateEventSchema, { event: broken }) }))).toBe(
       'event: error\ndata: {"task_id":"task-001","code":-32603,"message":"internal error"}\n\n',

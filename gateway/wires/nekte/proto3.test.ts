@@ -53,7 +53,7 @@ test.each([
     },
   ],
   [
-    "a check that is not asked for",
+    "a check that is not requested",
     VerifyRequestSchema,
     { taskId: "t", checks: ["hash"], resultHash: "", verificationType: "" },
     { taskId: "t", checks: ["hash"] },

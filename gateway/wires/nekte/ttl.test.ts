@@ -9,11 +9,11 @@ describe("a time to live", () => {
     ["a fraction", envelope(1.5), envelope(2, { ttl_ms: 1500 })],
     ["less than a millisecond", envelope(0.0001), envelope(1, { ttl_ms: 1 })],
     ["nothing", envelope(0), envelope(0)],
-    ["less than nothing", envelope(-0.5), envelope(-0.5)],
+    ["a negative number", envelope(-0.5), envelope(-0.5)],
     ["a text", envelope("60"), envelope("60")],
-    ["milliseconds that no document has", envelope(60, { ttl_ms: 1 }), envelope(60)],
-    ["no envelope", { envelope: null }, { envelope: null }],
-    ["no object", [1], [1]],
+    ["a member ttl_ms of the client", envelope(60, { ttl_ms: 1 }), envelope(60)],
+    ["a missing envelope", { envelope: null }, { envelope: null }],
+    ["a value that is not an object", [1], [1]],
   ])("of %s", (_, params, expected) => {
     expect(wholeSeconds(params, "envelope")).toEqual(expected);
   });

@@ -9,7 +9,7 @@ const { MINIMAL, STANDARD, FULL } = ConformanceLevel;
 const rated = (actor: Actor) => ({ ratings: [{ agentId: actor.agentId, stars: 5 }] });
 const delegation = { delegationId: "del", targetAgent: GAMMA.agentId, scope: "s", authority: "advisory" };
 
-test("with a party of the minimal level there is INFORM, QUERY and CLOSE, and the session begins as any other", () => {
+test("a party of the minimal level can use INFORM, QUERY and CLOSE, and the session begins as usual", () => {
   const [alpha, beta] = [ALPHA, at(BETA, MINIMAL)];
   const stage = new Stage([alpha, beta]);
   stage.introduce(alpha, beta);
@@ -37,7 +37,7 @@ test("with a party of the minimal level there is INFORM, QUERY and CLOSE, and th
   expect(verifyTranscript(transcript, { engine: stage.engine })).toMatchObject({ ok: true });
 });
 
-test("the standard level speaks all but ratings, which the full level has", () => {
+test("the standard level has all performatives except ratings, which need the full level", () => {
   const [alpha, beta] = [at(ALPHA, STANDARD), at(BETA, FULL)];
   const stage = new Stage([alpha, beta]);
   stage.converse(alpha, beta);

@@ -50,7 +50,7 @@ test("fulfilled obligations, and those not yet due, cause no dispute", () => {
   expect(disputeRows()).toEqual([]);
 });
 
-test("a contested result, escrow without delivery, and silence about a delivery each have their reason", () => {
+test("a contested result, undelivered escrow and an unanswered delivery each have a reason", () => {
   agree({ escrow });
   claim();
   stage.say(ALPHA, "REJECT", { referenceId: "cmt", code: "policy_violation" });
@@ -115,7 +115,7 @@ test("a late obligation is overdue, and a breach unless the other side confirms 
   expect(verdict.ok && verdict.session).toEqual(stage.session);
 });
 
-test("without stated obligations the accepter's deadline applies", () => {
+test("without stated obligations the deadline of the accepting party applies", () => {
   agree({ deadline: at(MINUTE) });
   stage.pass(MINUTE);
   expect(disputeRows()).toEqual([["timeout-breach", "A", "B", 2]]);

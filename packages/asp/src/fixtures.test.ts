@@ -43,7 +43,7 @@ const introduced: Session = {
   updateMs: T0,
 };
 
-test("the text's nine messages, as they are signed in the fixtures, lead through the text's states", () => {
+test("the text's nine signed messages lead through the text's states", () => {
   const { CONVERSING, AGREEING, EXECUTING } = SessionState;
   const play: [string, SessionState][] = [
     ["message-1-propose", CONVERSING],

@@ -37,11 +37,11 @@ const escrow = { amount: 10.5, currency: "EUR", releaseCondition: "done" };
 const escrowState = () => objectOf(stage.session, "cmt")?.escrow?.state;
 
 describe("the table", () => {
-  test("has a line for each of the thirteen performatives, and none twice", () => {
+  test("has one line for each of the thirteen performatives", () => {
     expect(new Set(TABLE.map(({ performative }) => performative)).size).toBe(13);
     expect(new Set(TABLE.map((line) => rowFor(line.performative, line.subject))).size).toBe(TABLE.length);
   });
-  test("has all nine states, and nothing leaves the terminal ones", () => {
+  test("has all nine states, and no transition from the terminal ones", () => {
     const entered = TABLE.flatMap(({ moves }) => [...moves.values()]).filter(
       (next) => typeof next === "number",
     );
@@ -53,7 +53,7 @@ describe("the table", () => {
 });
 
 describe("invitations", () => {
-  test("fix the format of the session's messages, where they name one, and it is one that is spoken", () => {
+  test("can fix the format of the session's messages to a supported one", () => {
     const propose = (messageFormat: string) => ({
       proposalId: "inv",
       type: "session-invitation",
@@ -71,7 +71,7 @@ describe("invitations", () => {
     expect(!result.ok && result.refusal.code).toBe("unsupported_format");
     expect(stage.offer(answer).ok).toBe(true);
   });
-  test("lapse after their time, and so do introductions that do not come", () => {
+  test("lapse at their timeout, and so do missing introductions", () => {
     stage.invite();
     expect(nextDeadlineMs(stage.session)).toBe(stage.nowMs + INVITATION_TIMEOUT_MS);
     expect(advance(stage.session, stage.nowMs + INVITATION_TIMEOUT_MS)).toMatchObject({ state: FAILED });
@@ -106,7 +106,7 @@ describe("invitations", () => {
     stage.say(ALPHA, "WITHDRAW", { referenceId: "prop_inv" });
     expect(stage.session).toMatchObject({ state: FAILED, end: "withdrawn" });
   });
-  test("an introduction is by one's own card and key", () => {
+  test("an introduction has the sender's own card and key", () => {
     stage.invite();
     expect(stage.refusal(ALPHA, "INFORM", identity(ALPHA))).toBe("wrong_state");
     stage.say(BETA, "ACCEPT", { referenceId: "prop_inv" });
@@ -114,7 +114,7 @@ describe("invitations", () => {
     expect(stage.refusal(ALPHA, "INFORM", identity({ ...ALPHA, key: BETA.key }))).toBe("unknown_agent");
     expect(stage.refusal(ALPHA, "INFORM", { informType: "identity", data: 7 })).toBe("malformed");
   });
-  test("a session lasts as long as its invitation says", () => {
+  test("a session lasts as long as its invitation states", () => {
     stage.invite(ALPHA, BETA, { maxDurationMs: 60_000 });
     expect(stage.session.expireMs).toBe(stage.nowMs + 60_000);
     stage = new Stage();
@@ -144,7 +144,7 @@ describe("proposals", () => {
     stage.pass(5);
     expect(advance(stage.session, stage.nowMs).objects.q?.status).toBe("expired");
   });
-  test("are countered in turn, for so many rounds", () => {
+  test("are countered in turn, up to a maximum of rounds", () => {
     let open = "prop_1";
     for (let round = 0; round < MAX_COUNTER_ROUNDS; round++) {
       const actor = round % 2 === 0 ? BETA : ALPHA;
@@ -167,13 +167,13 @@ describe("proposals", () => {
       "unknown_party",
     );
   });
-  test("and open at once only so many", () => {
+  test("are limited in number while they are open", () => {
     for (let count = 1; count < MAX_OPEN_OBJECTS; count++) stage.say(ALPHA, "PROPOSE", proposal(`p${count}`));
     expect(stage.refusal(ALPHA, "PROPOSE", proposal("more"))).toBe("at_capacity");
   });
 });
 
-test("a session is bounded in all that is said", () => {
+test("a session has a limit of total bytes", () => {
   stage.converse();
   const before = stage.session.byteCount;
   stage.say(ALPHA, "OBSERVE", {});
@@ -217,7 +217,7 @@ describe("commitments", () => {
     stage.pass(10);
     expect(advance(stage.session, stage.nowMs).state).toBe(CONVERSING);
   });
-  test("release the escrow when the other side's part is confirmed", () => {
+  test("release the escrow when the other side confirms the claimed obligation", () => {
     agree();
     expect(stage.refusal(ALPHA, "ACCEPT", { referenceId: "cmt" })).toBe("wrong_state");
     claimIt();
@@ -225,7 +225,7 @@ describe("commitments", () => {
     stage.say(ALPHA, "ACCEPT", { referenceId: "cmt" });
     expect([status("cmt"), escrowState()]).toEqual(["fulfilled", "released"]);
   });
-  test("is refunded when no obligation was claimed, or a claim was contested", () => {
+  test("refund the escrow when no obligation was claimed, or a claim was contested", () => {
     agree();
     closeBoth();
     expect(escrowState()).toBe("refunded");
@@ -237,7 +237,7 @@ describe("commitments", () => {
     closeBoth();
     expect(escrowState()).toBe("refunded");
   });
-  test("is forfeited by silence, and released by a CLOSE with outcome fulfilled", () => {
+  test("forfeit the escrow after silence, and release it after a CLOSE with outcome fulfilled", () => {
     agree();
     claimIt();
     stage.pass(IDLE_TIMEOUT_MS);
@@ -250,7 +250,7 @@ describe("commitments", () => {
     stage.say(ALPHA, "CLOSE", { outcome: "fulfilled" });
     expect(escrowState()).toBe("released");
   });
-  test("bind participants only", () => {
+  test("bind only participants", () => {
     const obligations = { third: { party: DELTA.agentId, action: "Pay." } };
     expect(stage.refusal(ALPHA, "COMMIT", commit({ obligations }))).toBe("unknown_party");
   });
@@ -263,7 +263,7 @@ describe("delegations", () => {
     stage.say(delegate, "ACCEPT", { referenceId: id });
   };
 
-  test("an advisory delegate advises", () => {
+  test("an advisory delegate can inform, and cannot decide", () => {
     stage.say(BETA, "DELEGATE", delegation("del", GAMMA, "advisory"));
     expect(stage.refusal(GAMMA, "INFORM", { informType: "fact" })).toBe("not_a_participant");
     expect(stage.refusal(DELTA, "ACCEPT", { referenceId: "del" })).toBe("not_a_participant");
@@ -287,7 +287,7 @@ describe("delegations", () => {
     expect(stage.session.state).toBe(CONVERSING);
     expect(stage.refusal(GAMMA, "OBSERVE", {})).toBe("not_a_participant");
   });
-  test("one with full authority decides for its side, and commits to nothing", () => {
+  test("a delegate with full authority decides for its side, and cannot commit", () => {
     bring(BETA, "del", GAMMA, "full");
     stage.say(BETA, "PROPOSE", proposal("of_beta"));
     expect(stage.refusal(GAMMA, "ACCEPT", { referenceId: "of_beta" })).toBe("authority_exceeded");
@@ -299,7 +299,7 @@ describe("delegations", () => {
     stage.say(ALPHA, "COMMIT", commit());
     expect(stage.refusal(GAMMA, "ACCEPT", { referenceId: "cmt" })).toBe("authority_exceeded");
   });
-  test("it delegates further within the depth limit; a leaving delegate removes those below it", () => {
+  test("a delegate delegates further within the depth limit; a leaving delegate removes those below it", () => {
     const more = actor("agent://depth.example/x/four", "org_four", 50);
     stage.actors.set(more.agentId, more);
     const chain = [BETA, GAMMA, DELTA, EPSILON, more];
@@ -314,7 +314,7 @@ describe("delegations", () => {
     bring(ALPHA, "again", GAMMA, "advisory");
     expect(partyOf(stage.session, GAMMA.agentId)).toMatchObject({ side: ALPHA.agentId, presence: "active" });
   });
-  test("an agent with the key of a participant does not come: one principal is one party", () => {
+  test("an agent with the key of a participant is refused: one principal is one party", () => {
     const twin = {
       ...actor("agent://acme.com/procurement/twin", "org_acme", 68),
       key: ALPHA.key,
@@ -329,7 +329,7 @@ describe("delegations", () => {
     expect(ownStage.refusal(BETA, "DELEGATE", delegation("del", twin, "full"))).toBe("same_principal");
     expect(ownStage.refusal(ALPHA, "DELEGATE", delegation("del", twin, "advisory"))).toBe("same_principal");
   });
-  test("refuses a participant, an unknown agent, and a delegate that declined", () => {
+  test("refuse a participant, an unknown agent, and a delegate that declined", () => {
     expect(stage.refusal(BETA, "DELEGATE", delegation("del", ALPHA, "full"))).toBe("already_participant");
     const nobody = actor("agent://no.example/x/y", "org_no", 1);
     expect(stage.refusal(BETA, "DELEGATE", delegation("del", nobody, "full"))).toBe("unknown_agent");
@@ -342,7 +342,7 @@ describe("delegations", () => {
 describe("pauses and ends", () => {
   beforeEach(() => stage.converse());
 
-  test("ESCALATE pauses, and its author brings the decision", () => {
+  test("ESCALATE pauses the session, and its author states the decision", () => {
     stage.say(ALPHA, "COMMIT", commit());
     stage.say(BETA, "ESCALATE", { referenceId: "cmt" });
     expect(stage.session).toMatchObject({ state: ESCALATED, returnsTo: AGREEING });
@@ -354,7 +354,7 @@ describe("pauses and ends", () => {
     expect(stage.session.state).toBe(AGREEING);
     expect(stage.session).not.toHaveProperty("returnsTo");
   });
-  test("after one CLOSE nothing new is opened, and the other closes or time does", () => {
+  test("after one CLOSE no new object is opened, and the session ends by the other CLOSE or its timeout", () => {
     stage.say(ALPHA, "CLOSE", {});
     expect(stage.refusal(ALPHA, "OBSERVE", {})).toBe("not_a_participant");
     expect(stage.refusal(BETA, "PROPOSE", proposal("new"))).toBe("closing");
@@ -368,7 +368,7 @@ describe("pauses and ends", () => {
     expect(stage.refusal(ALPHA, "OBSERVE", {})).toBe("session_ended");
     expect(stage.session).toMatchObject({ state: FAILED, end: "idle" });
   });
-  test("ratings are of others, once each", () => {
+  test("ratings are for other parties, one for each", () => {
     const rate = (...whom: (typeof ALPHA)[]) => ({
       ratings: whom.map(({ agentId }) => ({ agentId, stars: 5 })),
     });
@@ -384,6 +384,6 @@ test.each([
   [RejectionCode.UNAUTHORIZED, true, false],
   [RejectionCode.OTHER, true, true],
   [RejectionCode.OTHER, undefined, false],
-])("whether rejection %s, stated %s, may be tried again: %s", (code, stated, expected) => {
+])("rejection %s, stated as %s, can be retried: %s", (code, stated, expected) => {
   expect(isRetryable(code, stated)).toBe(expected);
 });

@@ -27,7 +27,7 @@ function close(outcome?: string): void {
   for (const actor of [ALPHA, BETA]) stage.say(actor, "CLOSE", outcome === undefined ? {} : { outcome });
 }
 
-test("a session that goes on says nothing", () => {
+test("an open session has no outcomes", () => {
   execute();
   expect(outcomeLines()).toEqual([]);
 });
@@ -70,21 +70,21 @@ test("an empty session has nothing at stake", () => {
   expect(staked()).toEqual([false, false]);
 });
 
-test("escrow that goes back was not at stake", () => {
+test("refunded escrow was not at stake", () => {
   execute();
   stage.say(ALPHA, "REJECT", { referenceId: "cmt" });
   close();
   expect(new Set(staked())).toEqual(new Set([false]));
 });
 
-test("silence after a claim does not", () => {
+test("a claimed obligation counts as fulfilled after silence, with its escrow at stake", () => {
   execute();
   const silent = advance(stage.session, Number.MAX_SAFE_INTEGER);
   expect(outcomeLines(silent)).toEqual(["B by A: fulfilled"]);
   expect(staked(silent)).toEqual([true]);
 });
 
-test("a delegate that reported has an outcome with the party that brought it in", () => {
+test("a delegate that reported has an outcome with its delegator", () => {
   stage.converse();
   stage.say(BETA, "DELEGATE", {
     delegationId: "del",
@@ -98,7 +98,7 @@ test("a delegate that reported has an outcome with the party that brought it in"
   expect(outcomeLines().slice(2)).toEqual(["G by B: completed", "B by G: completed"]);
 });
 
-test("a missing answer is late, and a rejection is not", () => {
+test("an invitation without an answer times out, and a rejected one does not", () => {
   stage.invite();
   expect(outcomeLines(advance(stage.session, stage.nowMs + INVITATION_TIMEOUT_MS))).toEqual([
     "B by A: timed_out",

@@ -51,7 +51,7 @@ function proofOutcome(text: string, holder: ProofHolder = ALPHA, nowMs = T0): st
 
 const WITH_EC: ProofHolder = { ...ALPHA, proofThumbprint: jwkThumbprint(engine, EC_JWK) };
 
-test("a proof by EdDSA or ES256 is valid under the sender's published key, for each name of the call", () => {
+test("a proof by EdDSA or ES256 is valid under the sender's published key, for each address of the call", () => {
   expect(proofOutcome(jwt())).toBe(`${ALPHA.key}.0123456789`);
   expect(proofOutcome(jwt({ ...CLAIMS, htu: "https://asp.example/messages" }))).toBe(
     `${ALPHA.key}.0123456789`,
@@ -67,14 +67,14 @@ test("a proof by EdDSA or ES256 is valid under the sender's published key, for e
   ]);
 });
 
-test("a thumbprint is that of RFC 7638", () => {
+test("a thumbprint is computed by RFC 7638", () => {
   const claimed = { crv: "P-256", kty: "EC", x: EC_JWK.x, y: EC_JWK.y };
   expect(jwkThumbprint(engine, EC_JWK)).toBe(
     encodeBase64Url(engine.sha256(new TextEncoder().encode(JSON.stringify(claimed)))),
   );
 });
 
-test("a proof counts for a minute either way", () => {
+test("a proof is valid for a minute before and after its time", () => {
   expect(proofOutcome(jwt(), ALPHA, T0 + 60_000)).toBe(`${ALPHA.key}.0123456789`);
   expect(proofOutcome(jwt(), ALPHA, T0 - 60_000)).toBe(`${ALPHA.key}.0123456789`);
   expect(proofOutcome(jwt(), ALPHA, T0 + 60_001)).toBe("stale_proof");
@@ -88,7 +88,7 @@ const privateJwk = createPrivateKey(EC.privateKey.export({ format: "pem", type: 
 );
 
 test.each<[string, string, ProofHolder?]>([
-  ["no JWT", "e30.e30.e30"],
+  ["a text that is not a JWT", "e30.e30.e30"],
   ["two parts", jwt().split(".").slice(0, 2).join(".")],
   ["four parts", `${jwt()}.e30`],
   ["too long", jwt({ ...CLAIMS, more: "x".repeat(9000) })],
@@ -109,7 +109,7 @@ test.each<[string, string, ProofHolder?]>([
   ["another type", jwt(CLAIMS, { ...ED, typ: "JWT" })],
   ["no algorithm", jwt(CLAIMS, { ...ED, alg: "none" })],
   ["an algorithm that is not the key's", jwt(CLAIMS, { ...ED, alg: "ES256" })],
-  ["an extension that has to be understood", jwt(CLAIMS, { ...ED, crit: ["exp"] })],
+  ["a critical extension", jwt(CLAIMS, { ...ED, crit: ["exp"] })],
   ["a private key", es256(CLAIMS, privateJwk), WITH_EC],
   ["no key", jwt(CLAIMS, { ...ED, jwk: undefined })],
   ["another method", jwt({ ...CLAIMS, htm: "GET" })],
@@ -118,7 +118,7 @@ test.each<[string, string, ProofHolder?]>([
   ["a short id", jwt({ ...CLAIMS, jti: "1" })],
   ["an id with a line feed", jwt({ ...CLAIMS, jti: "0123\n45678" })],
   ["no time", jwt({ ...CLAIMS, iat: undefined })],
-  ["a time in pieces", jwt({ ...CLAIMS, iat: T0 / 1000 + 0.5 })],
+  ["a fractional time", jwt({ ...CLAIMS, iat: T0 / 1000 + 0.5 })],
 ])("a proof with %s is refused", (_, text, holder = ALPHA) => {
   expect(proofOutcome(text, holder)).toBe("bad_proof");
 });

@@ -78,7 +78,7 @@ test("the scenario ends with the escrow released, the question answered and both
   expect(session).toMatchObject({ end: "closed", messageCount: LINES.length });
 });
 
-test("a transcript survives as a document and is verified to the same states", () => {
+test("a transcript verifies to the same states after a round trip through its document", () => {
   const document = JSON.parse(JSON.stringify(encode(TranscriptSchema, transcriptOf(play())))) as JsonObject;
   const read = decodeValid(TranscriptSchema, document);
   if (!read.ok) throw new Error(JSON.stringify(read.errors));
@@ -94,7 +94,7 @@ describe("a transcript is refused", () => {
     const verdict = verify(copy);
     return verdict.ok ? "verified" : [verdict.code, verdict.ordinal];
   };
-  test.each(LINES.map((_, index) => index))("with message %i tampered with", (index) => {
+  test.each(LINES.map((_, index) => index))("with message %i changed", (index) => {
     const sender = (copy: typeof fullTranscript) => copy.messages[index]?.envelope;
     expect(
       changed((copy) => Object.assign(sender(copy) ?? {}, { timestamp: "2026-03-07T15:00:00.001Z" })),
@@ -104,7 +104,7 @@ describe("a transcript is refused", () => {
       index + 1,
     ]);
   });
-  test.each(LINES.slice(0, -1).map((_, index) => index))("with message %i left out", (index) => {
+  test.each(LINES.slice(0, -1).map((_, index) => index))("with message %i missing", (index) => {
     const verdict = changed((copy) => {
       copy.messages.splice(index, 1);
       copy.messages.forEach((entry, at) => {
@@ -116,7 +116,7 @@ describe("a transcript is refused", () => {
     const codes: Record<number, string> = { 0: "wrong_state", 7: "not_a_participant" };
     expect(verdict).toEqual([codes[index] ?? "head_moved", index + 1]);
   });
-  test("with the end cut off, another state, another key or another participant", () => {
+  test("with missing last messages, another state, another key or another participant", () => {
     expect(changed((copy) => copy.messages.pop())).toEqual(["wrong_outcome", 0]);
     expect(changed((copy) => Object.assign(copy, { state: SessionState.FAILED }))).toEqual([
       "wrong_outcome",
@@ -129,52 +129,53 @@ describe("a transcript is refused", () => {
   });
 });
 
-describe("each message of the scenario, done wrong, is refused and the session goes on", () => {
+describe("each faulty message of the scenario is refused, and the session continues", () => {
   const wrongTurns = LINES.map((line, index) => ({ index, name: `${index + 1} ${line[1]}`, line }));
 
+  test.each(wrongTurns)("$name with changes", ({ index, line: [actor, performative, body, , recipient] }) => {
+    const stage = play(index);
+    const sent = recipient === undefined ? {} : { recipient };
+    const genuine = stage.write(actor, performative, body, sent);
+    const altered = (change: Partial<Envelope>): Envelope =>
+      create(EnvelopeSchema, { ...genuine, ...change });
+    const signature = `ed25519:${"ab".repeat(64)}`;
+    const code = (envelope: Envelope) => {
+      const result = stage.offer(envelope);
+      return result.ok ? "appended" : result.refusal.code;
+    };
+    expect(code(altered({ sequenceNumber: 77n }))).toBe("wrong_hash");
+    expect(code(altered({ performative: Performative.OBSERVE }))).toBe(
+      index === 0 ? "wrong_state" : "malformed",
+    );
+    expect(code({ ...genuine, integrity: Object.assign({}, genuine.integrity, { signature }) })).toBe(
+      "bad_signature",
+    );
+    expect(code(seal(nativeEngine, genuine, STRANGER.seed))).toBe("bad_signature");
+    expect(code(altered({ version: "asp/1.0" }))).toBe("unsupported_version");
+    expect(code(genuine)).toBe("appended");
+    // A party that has closed may send no more messages. After the session's end, no party may send any.
+    const closed = isTerminal(stage.session.state) ? "session_ended" : "not_a_participant";
+    expect(code(genuine)).toBe(performative === "CLOSE" ? closed : "duplicate_message");
+  });
+
   test.each(wrongTurns)(
-    "$name tampered with",
+    "$name at a wrong position",
     ({ index, line: [actor, performative, body, , recipient] }) => {
       const stage = play(index);
       const sent = recipient === undefined ? {} : { recipient };
-      const genuine = stage.write(actor, performative, body, sent);
-      const altered = (change: Partial<Envelope>): Envelope =>
-        create(EnvelopeSchema, { ...genuine, ...change });
-      const signature = `ed25519:${"ab".repeat(64)}`;
-      const code = (envelope: Envelope) => {
-        const result = stage.offer(envelope);
-        return result.ok ? "appended" : result.refusal.code;
-      };
-      expect(code(altered({ sequenceNumber: 77n }))).toBe("wrong_hash");
-      expect(code(altered({ performative: Performative.OBSERVE }))).toBe(
-        index === 0 ? "wrong_state" : "malformed",
-      );
-      expect(code({ ...genuine, integrity: Object.assign({}, genuine.integrity, { signature }) })).toBe(
-        "bad_signature",
-      );
-      expect(code(seal(nativeEngine, genuine, STRANGER.seed))).toBe("bad_signature");
-      expect(code(altered({ version: "asp/1.0" }))).toBe("unsupported_version");
-      expect(code(genuine)).toBe("appended");
-      // A party that has closed may send no more messages. After the session's end, no party may send any.
-      const closed = isTerminal(stage.session.state) ? "session_ended" : "not_a_participant";
-      expect(code(genuine)).toBe(performative === "CLOSE" ? closed : "duplicate_message");
+      const { nextSequence = 0 } =
+        stage.session.parties.find(({ agentId }) => agentId === actor.agentId) ?? {};
+      const gap = { ...sent, wrong: { sequenceNumber: nextSequence + 1 } };
+      expect(stage.refusal(actor, performative, body, gap)).toBe("wrong_sequence");
+      const fork = { ...sent, wrong: { previousHash: `sha256:${"1".repeat(64)}` } };
+      expect(stage.refusal(actor, performative, body, fork)).toBe("head_moved");
+      const late = { ...sent, wrong: { timestamp: "2026-03-07T16:00:00.000Z" } };
+      expect(stage.refusal(actor, performative, body, late)).toBe("clock_skew");
+      const elsewhere = { ...sent, wrong: { sessionId: "019526b1-0000-7000-8000-000000000003" } };
+      expect(stage.refusal(actor, performative, body, elsewhere)).toBe("wrong_session");
+      stage.say(actor, performative, body, sent);
     },
   );
-
-  test.each(wrongTurns)("$name out of place", ({ index, line: [actor, performative, body, , recipient] }) => {
-    const stage = play(index);
-    const sent = recipient === undefined ? {} : { recipient };
-    const { nextSequence = 0 } = stage.session.parties.find(({ agentId }) => agentId === actor.agentId) ?? {};
-    const gap = { ...sent, wrong: { sequenceNumber: nextSequence + 1 } };
-    expect(stage.refusal(actor, performative, body, gap)).toBe("wrong_sequence");
-    const fork = { ...sent, wrong: { previousHash: `sha256:${"1".repeat(64)}` } };
-    expect(stage.refusal(actor, performative, body, fork)).toBe("head_moved");
-    const late = { ...sent, wrong: { timestamp: "2026-03-07T16:00:00.000Z" } };
-    expect(stage.refusal(actor, performative, body, late)).toBe("clock_skew");
-    const elsewhere = { ...sent, wrong: { sessionId: "019526b1-0000-7000-8000-000000000003" } };
-    expect(stage.refusal(actor, performative, body, elsewhere)).toBe("wrong_session");
-    stage.say(actor, performative, body, sent);
-  });
 
   test.each(wrongTurns)(
     "$name by the wrong party",
@@ -206,7 +207,7 @@ describe("each message of the scenario, done wrong, is refused and the session g
     [14, BETA, "wrong_state"],
     [14, GAMMA, "authority_exceeded"],
   ];
-  test.each(others)("message %i sent by another one of the session: %#", (index, actor, code) => {
+  test.each(others)("message %i from another participant of the session: %#", (index, actor, code) => {
     const [, performative, body] = LINES[index] as Line;
     expect(play(index).refusal(actor, performative, body)).toBe(code);
   });

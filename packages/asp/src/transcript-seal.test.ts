@@ -71,7 +71,7 @@ function other(value: JsonValue, place: number, bit: number): JsonValue {
   return text.slice(0, at) + String.fromCharCode(code) + text.slice(at + 1);
 }
 
-test("a sealed transcript verifies by the platform's keys alone", () => {
+test("a sealed transcript verifies with the platform's keys alone", () => {
   expect(verdictOf(file)).toBe("sealed");
   expect(verdictOf(new TextEncoder().encode(JSON.stringify(documentOf(file), null, 2)))).toBe("sealed");
   const answer = toJson(ExportTranscriptResponseSchema, {
@@ -81,8 +81,8 @@ test("a sealed transcript verifies by the platform's keys alone", () => {
   expect(verdictOfJson(answer as JsonObject)).toBe("sealed");
 });
 
-describe("no altered bit passes", () => {
-  test("each value of the document, changed by one bit", () => {
+describe("a changed transcript fails the check", () => {
+  test("with one changed bit in any value of the document", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...leaves(documentOf(file))),
@@ -96,7 +96,7 @@ describe("no altered bit passes", () => {
     );
   });
 
-  test("each byte of the file, unless it still is the same JSON", () => {
+  test("with one changed bit in any byte of the file, unless the JSON stays the same", () => {
     fc.assert(
       fc.property(fc.nat(file.length - 1), fc.nat(7), (place, bit) => {
         const bytes = Uint8Array.from(file);
@@ -108,7 +108,7 @@ describe("no altered bit passes", () => {
     );
   });
 
-  test("a file that breaks off", () => {
+  test("as a truncated file", () => {
     fc.assert(
       fc.property(fc.nat(file.length - 1), (length) => {
         expect(verdictOf(file.subarray(0, length))).toBe("no transcript");
@@ -139,13 +139,13 @@ describe("no altered bit passes", () => {
     ["an unknown member", (it) => Object.assign(it, { note: "true" }), "no transcript"],
     ["the time of the log in another spelling", (it) => respell(it.seal, "loggedAt"), "wrong_seal"],
     ["the time of the log's head in another spelling", (it) => respell(it.seal, "signedAt"), "wrong_seal"],
-  ])("%s", (_name, change, verdict) => {
+  ])("with a change: %s", (_name, change, verdict) => {
     const document = documentOf(file) as JsonObject & { messages: JsonObject[]; seal: JsonObject };
     change(document);
     expect(verdictOfJson(document)).toBe(verdict);
   });
 
-  test("the seal of another session, or of an earlier export of the same", () => {
+  test("with the seal of another session, or of an earlier export of the same session", () => {
     const elsewhere = played("019526b1-0000-7000-8000-000000000003");
     const sealOf = (one: Stage, nowMs: number) =>
       platform.seal(exportTranscript(one.session, one.entries, nowMs), nowMs).seal;
@@ -165,7 +165,7 @@ function respell(seal: JsonObject, name: string): void {
   log[name] = String(log[name]).replace(".000Z", "Z");
 }
 
-describe("a seal counts by keys that the reader knows", () => {
+describe("a seal is checked with the reader's keys", () => {
   const stranger = new SealingPlatform(nativeEngine, "stranger");
   test.each([
     ["another sealing key", { ...platform.keys, sealKeys: stranger.keys.sealKeys }],
@@ -174,7 +174,7 @@ describe("a seal counts by keys that the reader knows", () => {
     expect(verdictOf(file, keys)).toBe("unknown_seal_key");
   });
 
-  test("a stranger's seal over altered messages", () => {
+  test("a stranger's seal over changed messages", () => {
     const cut = exportTranscript(stage.session, stage.entries, stage.nowMs + 5);
     const document = encode(TranscriptSchema, stranger.seal(cut, stage.nowMs));
     expect(verdictOfJson(document)).toBe("unknown_seal_key");
@@ -188,7 +188,7 @@ describe("a seal counts by keys that the reader knows", () => {
   });
 });
 
-test("no other signature of a sealing key is a seal, and no seal is another signature (K9)", () => {
+test("a seal is no other signature of its key, and no other signature is a seal (K9)", () => {
   const { principal, privateKey } = keypairFromSeed(nativeEngine, new Uint8Array(32).fill(7));
   const keys = { ...platform.keys, sealKeys: [principal.id] };
   const bytes = logHeadSigningInput({
@@ -212,7 +212,7 @@ function requireValue<T>(value: T | undefined): T {
   return value;
 }
 
-test("exports with the same newest message have one head, whenever they are made", () => {
+test("exports with the same newest message have one head at any time of export", () => {
   const later = exportTranscript(stage.session, stage.entries, stage.nowMs + 60_000);
   expect(platform.seal(later, stage.nowMs).seal?.recordHash).toBe(sealed.seal?.recordHash);
 });

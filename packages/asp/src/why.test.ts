@@ -26,7 +26,7 @@ test("before its acceptance an invitation awaits an answer", () => {
   );
 });
 
-test("before a PROPOSE both parties owe their identity, and the one that still does is named", () => {
+test("before a PROPOSE both parties need an introduction, and the refusal names the missing one", () => {
   const stage = invited();
   stage.say(BETA, "ACCEPT", { referenceId: "prop_inv" });
   const both = detail(stage, ALPHA, "PROPOSE", proposal("p"));
@@ -38,7 +38,7 @@ test("before a PROPOSE both parties owe their identity, and the one that still d
   expect(one).not.toContain(ALPHA.agentId);
 });
 
-test("in every other state the performatives that fit are named", () => {
+test("in every other state the refusal names the allowed performatives", () => {
   const stage = new Stage();
   stage.converse();
   expect(detail(stage, ALPHA, "PROPOSE", { ...proposal("again"), type: "session-invitation" })).toMatch(
@@ -46,7 +46,7 @@ test("in every other state the performatives that fit are named", () => {
   );
 });
 
-test("the member that a card lacks, or has wrong, is named", () => {
+test("the refusal names the missing or wrong member of a card", () => {
   const stage = invited();
   stage.say(BETA, "ACCEPT", { referenceId: "prop_inv" });
   const show = (data: JsonObject) => detail(stage, ALPHA, "INFORM", { informType: "identity", data });
@@ -60,7 +60,7 @@ test("the member that a card lacks, or has wrong, is named", () => {
   );
 });
 
-test("after the end each refusal says how the session ended and what to do", () => {
+test("after the end the refusal states how the session ended and what to do", () => {
   const rejected = invited();
   rejected.say(BETA, "REJECT", { referenceId: "prop_inv", code: "policy_violation" });
   expect(detail(rejected, ALPHA, "OBSERVE", {})).toMatch(
@@ -83,14 +83,14 @@ test("after the end each refusal says how the session ended and what to do", () 
   expect(detail(halfClosed, BETA, "OBSERVE", {})).toContain("one party sent CLOSE");
 });
 
-test("the refusal names the score to state", () => {
+test("the refusal names the correct score", () => {
   const stage = new Stage();
   stage.introduce();
   const lying = { ...ALPHA, trustScore: 99 };
   expect(detail(stage, lying, "OBSERVE", {})).toContain(`sender.trustScore has to be ${ALPHA.trustScore}`);
 });
 
-test("the refusal says how to register the agent", () => {
+test("the refusal states how to register the agent", () => {
   const detailText = detail(new Stage(), ALPHA, "PROPOSE", INVITATION, { recipient: STRANGER.agentId });
   expect(detailText).toContain(STRANGER.agentId);
   expect(detailText).toContain("signingPublicKey");

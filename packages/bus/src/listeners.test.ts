@@ -3,7 +3,7 @@ import { Pending } from "./in-process.ts";
 
 const wakeUps = (topic: string, ...keys: string[]) => keys.map((key) => ({ topic, key }));
 
-test("takes each wake-up once, and is empty then", () => {
+test("returns each wake-up once, and is then empty", () => {
   const pending = new Pending(2);
   for (const key of ["a", "b", "a"]) pending.add("t", key);
   pending.add("u", "a");
@@ -13,10 +13,10 @@ test("takes each wake-up once, and is empty then", () => {
 });
 
 test.each([
-  { keys: ["a", "b", "c"], why: "more keys than are told apart" },
-  { keys: ["a", "b", "c", "d", "e"], why: "keys after that" },
-  { keys: ["a", "", "b"], why: "the key of everything among others" },
-])("waits as one wake-up for everything: $why", ({ keys }) => {
+  { keys: ["a", "b", "c"], why: "more keys than the maximum" },
+  { keys: ["a", "b", "c", "d", "e"], why: "further keys after the maximum" },
+  { keys: ["a", "", "b"], why: "the key for all keys among others" },
+])("is one wake-up for all keys: $why", ({ keys }) => {
   const pending = new Pending(2);
   for (const key of keys) pending.add("t", key);
   pending.add("u", "a");

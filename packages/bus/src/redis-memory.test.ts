@@ -39,7 +39,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
     ...more,
   });
 
-  test("what one process adds, another reads, and removes for both", async () => {
+  test("a value of one process is read by another, and removed for both", async () => {
     const { a, b } = two();
     expect(await a.add("owner", [entry("1"), entry("2")], AMPLE)).toBeUndefined();
     expect(await b.get(["2", "none", "1"])).toEqual(["value of 2", undefined, "value of 1"]);
@@ -48,7 +48,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
     expect(await a.get(["1", "2"])).toEqual([undefined, "value of 2"]);
   });
 
-  test("another namespace sees none of it, and has room of its own", async () => {
+  test("another namespace has no values of the first, and its own limits", async () => {
     const [a, b] = [open(), open()];
     await a.add("owner", [entry("1")], { ...AMPLE, number: 1 });
     expect(await b.get(["1"])).toEqual([undefined]);
@@ -82,7 +82,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
     expect((await Promise.all(calls)).filter((limit) => limit === undefined)).toHaveLength(15);
   });
 
-  test("a value expires by itself, and its room is free then", async () => {
+  test("a value expires by itself, and frees its space", async () => {
     const { a, b, stock, prefix } = two();
     const limits = { ...AMPLE, number: 1 };
     await a.add("owner", [entry("1", { expireMs: Date.now() + 80 })], limits);
@@ -91,7 +91,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
     await expect.poll(() => b.add("owner", [entry("2")], limits)).toBeUndefined();
   });
 
-  test("an entry that is added again replaces the earlier one, and counts once", async () => {
+  test("a repeated entry replaces the earlier one, and counts once", async () => {
     const { a, b } = two();
     for (const bytes of [10, 20]) await a.add("owner", [entry("1", { bytes })], { ...AMPLE, number: 1 });
     expect(await b.add("owner", [entry("2", { bytes: 980 })], AMPLE)).toBeUndefined();
@@ -119,7 +119,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
   });
 
   test.each(["expiry", "entries", "use"])(
-    "where Redis has lost the key `%s`, the rest goes, and sums are right again",
+    "after the loss of the key `%s` in Redis, entries are evicted and the sums are correct again",
     async (key) => {
       const { a, b, stock, prefix } = two();
       await a.add("owner", [entry("1"), entry("2")], AMPLE);
@@ -130,7 +130,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
     },
   );
 
-  test("a restart of Redis loses the values and no call: the next ones find room", async () => {
+  test("a restart of Redis loses the values and no call: the next calls find space", async () => {
     const own = await startRedis();
     const memory = open(randomUUID(), own.url);
     const limits = { ...AMPLE, number: 1 };
@@ -146,7 +146,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
     }
   });
 
-  test("while Redis is away, calls fail within a second, then at once, and later succeed", async () => {
+  test("while Redis is unavailable, calls fail within a second, then at once, and later succeed", async () => {
     const address = new URL(redis?.url ?? "");
     const proxy = await tcpProxy({ host: address.hostname, port: Number(address.port || 6379) });
     const memory = open(randomUUID(), `redis://127.0.0.1:${proxy.port}`);

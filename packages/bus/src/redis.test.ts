@@ -91,7 +91,7 @@ describe.skipIf(redis === undefined)("over Redis", () => {
     await proxy.cut();
   });
 
-  test("starts and closes without Redis, counting the dropped wake-ups", async () => {
+  test("starts and closes without Redis, and counts the dropped wake-ups", async () => {
     const { proxy, url } = await throughProxy();
     await proxy.cut();
     const { bus, onError, onDrop, topic } = open(url);

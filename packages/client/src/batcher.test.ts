@@ -43,14 +43,14 @@ test("results of one turn of the event loop share a call, later ones take anothe
   expect(calls).toEqual([["a", "b"], ["c"]]);
 });
 
-test("no call has more than a hundred items", async () => {
+test("a call has at most a hundred items", async () => {
   const { calls, completions } = recorded();
   const ids = Array.from({ length: 201 }, (_, i) => String(i));
   expect(await Promise.all(ids.map((id) => completions.add(completionOf(id))))).toHaveLength(201);
   expect(calls.map(({ length }) => length)).toEqual([100, 100, 1]);
 });
 
-test("items of different groups go in different calls", async () => {
+test("items of different groups are in different calls", async () => {
   const { calls, completions } = recorded();
   const handed = [
     ["a", "x"],
@@ -61,7 +61,7 @@ test("items of different groups go in different calls", async () => {
   expect(calls).toEqual([["a", "c"], ["b"]]);
 });
 
-test("when a whole call is refused, each item goes alone and gets its own error", async () => {
+test("when a whole call is refused, each item is sent alone and gets its own error", async () => {
   const { calls, completions } = recorded((requests) => {
     if (requests.some(({ lease }) => lease?.taskId === "bad")) {
       throw new ConnectError("too long", Code.InvalidArgument);
@@ -77,7 +77,7 @@ test("when a whole call is refused, each item goes alone and gets its own error"
   expect(calls).toEqual([["a", "bad", "b"], ["a"], ["bad"], ["b"]]);
 });
 
-test("while the platform is unreachable, no item goes alone", async () => {
+test("while the platform is unreachable, no item is sent alone", async () => {
   const { calls, completions } = recorded(() => {
     throw new ConnectError("away", Code.Unavailable);
   });

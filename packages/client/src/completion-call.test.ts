@@ -50,9 +50,9 @@ test.each<[string, ...Parameters<typeof wayOf>]>([
   ["an attestation", { ...SMALL, attestationId: "att_000000000000" }],
   ["a delivery", { ...SMALL, delivery: {} }],
   ["much output", { output: "x".repeat(4095) }],
-  ["a long short form", { output: null, compact: "x".repeat(4091) }],
+  ["a long minimal form", { output: null, compact: "x".repeat(4091) }],
   ["a long line", { output: null, minimal: "x".repeat(4093) }],
-])("a result with %s goes alone", async (_, ...work) => {
+])("a result with %s is sent alone", async (_, ...work) => {
   expect(await wayOf(...work)).toBe("alone");
 });
 
@@ -61,7 +61,7 @@ test("small results of one capability share a call", async () => {
   expect(await wayOf({ output: "x".repeat(4090) })).toBe("together with those of no capability");
 });
 
-test("without a batch, each result goes alone", async () => {
+test("without a batch, each result is sent alone", async () => {
   let calls = 0;
   const alone = { completeAssignment: async () => ({ calls: ++calls }) };
   const rpcs = { calls: alone as unknown as CompletionCalls["calls"], completions: undefined };

@@ -84,7 +84,7 @@ test("short work sends no heartbeat", async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("long work extends its lease early", async () => {
+test("long work extends its lease soon after its start, and then at each interval", async () => {
   const { beats, done } = doWork(25_000, {}, async () => ({ directive: WorkerDirective.CONTINUE }));
   await vi.advanceTimersByTimeAsync(25_000);
   await done;
@@ -93,13 +93,13 @@ test("long work extends its lease early", async () => {
 
 test.each<[string, AssignmentParts, number]>([
   [
-    "extends its lease before its interval, when the lease is short",
+    "is extended before the heartbeat interval, if it is short",
     { heartbeatInterval: durationFromMs(20) },
     20,
   ],
-  ["extends its lease before half of it has passed", { leaseExpireTime: timestampFromMs(1_000_060) }, 30],
-  ["extends its lease at once when it may be over", { leaseExpireTime: timestampFromMs(999_000) }, 0],
-  ["waits when the lease has just begun", { leaseExpireTime: timestampFromMs(1_030_000) }, 50],
+  ["is extended before half of it has passed", { leaseExpireTime: timestampFromMs(1_000_060) }, 30],
+  ["is extended at once when it may have ended", { leaseExpireTime: timestampFromMs(999_000) }, 0],
+  ["is not extended when it has just begun", { leaseExpireTime: timestampFromMs(1_030_000) }, 50],
 ])("a lease %s", async (_, assignment, first) => {
   const { beats, done } = doWork(200, assignment, async () => ({}));
   await vi.advanceTimersByTimeAsync(200);
@@ -107,7 +107,7 @@ test.each<[string, AssignmentParts, number]>([
   expect(beats[0]).toBe(first);
 });
 
-test("an open heartbeat at the end of the work gets a short time for its answer, which the work ignores", async () => {
+test("a heartbeat that is open at the end of the work ends soon, and its answer is ignored", async () => {
   const answer = Promise.withResolvers<object>();
   const { callNames, stop, done } = doWork(60, {}, () => answer.promise);
   await vi.advanceTimersByTimeAsync(60 + 999);
@@ -122,7 +122,7 @@ test("an open heartbeat at the end of the work gets a short time for its answer,
   await unanswered.done;
 });
 
-test("work aborts once no heartbeat was answered for as long as a lease lasts, and then makes no call", async () => {
+test("work aborts when no heartbeat was answered for the duration of a lease, and then makes no call", async () => {
   const lease = durationFromMs(30_000);
   let isReachable = true;
   const unreachable = new ConnectError("unreachable", Code.Unavailable);
@@ -147,7 +147,7 @@ test.each<[string, () => Promise<object>, string[]]>([
     ["work", "release"],
   ],
   ["was lost", () => Promise.reject(new ConnectError("gone", Code.Aborted)), ["work"]],
-])("work whose task %s learns it from its first heartbeat", async (_, answer, expected) => {
+])("a worker whose task %s is notified by its first heartbeat", async (_, answer, expected) => {
   const { callNames, stop, done } = doWork(60_000, {}, answer);
   await vi.advanceTimersByTimeAsync(49);
   expect(stop.signal.aborted).toBe(false);

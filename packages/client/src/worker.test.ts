@@ -163,7 +163,7 @@ describe("a worker", () => {
     },
   );
 
-  test("sends its result again after a review, and fails on any other error", async () => {
+  test("sends its result again after a review, and reports any other error", async () => {
     const code = Code.FailedPrecondition;
     const one = scene({ stumble: { on: "complete", code, reason: "REVIEW_PENDING" } });
     begin(one, good);
@@ -179,7 +179,7 @@ describe("a worker", () => {
   test.each<[string, unknown, string]>([
     ["an unknown error is retryable", new Error("x"), "fail WORKER_ERROR retryable"],
     ["a WorkFailure states its reason", new WorkFailure("BAD_INPUT", "x", false), "fail BAD_INPUT final"],
-    ["a thrown value that is no error is quoted", "thrown text", "fail WORKER_ERROR retryable"],
+    ["a thrown value that is not an error is quoted", "thrown text", "fail WORKER_ERROR retryable"],
   ])("%s", async (_, thrown, expected) => {
     const one = scene();
     begin(one, () => Promise.reject(thrown));
@@ -197,7 +197,7 @@ describe("a worker", () => {
   test.each([
     ["ordered to stop", { directive: WorkerDirective.STOP }],
     ["with a lost lease", { refuse: Code.Aborted }],
-    ["without authority any more", { refuse: Code.PermissionDenied }],
+    ["after the end of its authority", { refuse: Code.PermissionDenied }],
   ])("%s, the worker's signal aborts, and the worker makes no further call", async (_, script) => {
     const one = scene(script);
     const aborted = Promise.withResolvers<void>();
@@ -211,7 +211,7 @@ describe("a worker", () => {
     expect(one.callNames).toEqual(["start", "progress 1/2 id"]);
   });
 
-  test("cancelled with a grace period, the work sees its signal abort, and the task is requeued", async () => {
+  test("cancelled with a grace period, aborts the signal of the work, and requeues the task", async () => {
     const one = scene({ directive: WorkerDirective.CANCEL });
     const cleaned = Promise.withResolvers<void>();
     begin(one, async (_input, { progress, signal }) => {
@@ -225,14 +225,14 @@ describe("a worker", () => {
     expect(one.callNames).toEqual(["start", "progress 1/2 id", "release"]);
   });
 
-  test("does not begin work that arrives begun", async () => {
+  test("does not start a task that is already running", async () => {
     const one = scene({ status: TaskStatus.RUNNING });
     begin(one, good);
     await one.ended;
     expect(one.callNames).toEqual(["progress 1/2 id", "partial compact", "complete done 7"]);
   });
 
-  test("requests work that arrives begun", async () => {
+  test("requests tasks that are already running", async () => {
     const one = scene();
     begin(one, good, 7);
     await one.ended;
@@ -256,7 +256,7 @@ describe("a worker", () => {
     expect(one.callNames).toEqual(["complete together t t1"]);
   });
 
-  test("returns at once work that arrives while stopping", async () => {
+  test("returns tasks at once that arrive after its stop", async () => {
     const { calls, callNames } = scene();
     const late = Promise.withResolvers<void>();
     let works = 0;
@@ -278,7 +278,7 @@ describe("a worker", () => {
     expect({ callNames, works }).toEqual({ callNames: ["release"], works: 0 });
   });
 
-  test("stopped during the work, it returns the task", async () => {
+  test("stopped during the work, returns the task", async () => {
     const one = scene();
     const working = Promise.withResolvers<void>();
     begin(one, (_input, { signal }) => {
@@ -300,7 +300,7 @@ describe("a worker", () => {
     expect(one.callNames).toEqual(["start", "checkpoint 4", "complete done 0"]);
   });
 
-  test("ordered to suspend, it suspends at its next checkpoint", async () => {
+  test("with an order to suspend, suspends at its next checkpoint", async () => {
     const one = scene({ directive: WorkerDirective.SUSPEND });
     begin(one, async (_input, { progress, checkpoint, interrupting }) => {
       await progress(1, 2);
@@ -312,21 +312,21 @@ describe("a worker", () => {
     expect(one.callNames).toEqual(["start", "progress 1/2 id", "checkpoint 1", "suspend undefined "]);
   });
 
-  test("work that cannot continue suspends itself", async () => {
+  test("suspends a task that cannot continue", async () => {
     const one = scene();
     begin(one, () => Promise.reject(new WorkSuspension("no quota", 5)));
     await one.ended;
     expect(one.callNames).toEqual(["start", "suspend 5 no quota"]);
   });
 
-  test("asks, and gets the answer with a heartbeat", async () => {
+  test("asks a question, and gets the answer with a heartbeat", async () => {
     const one = scene();
     begin(one, async (_input, { ask }) => ({ output: null, minimal: String(await ask("Which colour?")) }));
     await one.ended;
     expect(one.callNames).toEqual(["start", "ask Which colour?", "complete blue 0"]);
   });
 
-  test("lets its heartbeats wait no longer than a call may take", async () => {
+  test("limits the wait of a heartbeat to the timeout of a call", async () => {
     const one = scene();
     begin(one, async (_input, { ask }) => ({ output: await ask("Which?") }));
     await one.ended;

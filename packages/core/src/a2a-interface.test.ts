@@ -8,7 +8,7 @@ const entry = (url: string, protocolBinding = "JSONRPC", protocolVersion = "1.0"
   tenant,
 });
 
-describe("the interface of a card that is called", () => {
+describe("the interface of a card for calls", () => {
   test.each<[string, ReturnType<typeof entry>[], A2aInterface | undefined]>([
     ["no interface", [], undefined],
     [

@@ -3,7 +3,7 @@ import { describe, expect, it, test } from "vitest";
 import { decodeBase64Url, decodeHex, encodeBase64Url, encodeHex } from "./bytes-as-text.ts";
 
 describe("base64url", () => {
-  test("property: writes what Node writes, and reads it back", () => {
+  test("property: encodes like Node, and decodes its own output", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         const text = encodeBase64Url(bytes);
@@ -13,7 +13,7 @@ describe("base64url", () => {
     );
   });
 
-  test("property: whatever it reads, it writes again exactly", () => {
+  test("property: encodes every decoded text to the same text", () => {
     const junk = fc.string({ unit: fc.constantFrom("A", "Q", "_", "-", "/", "=", " ", "9", "\u00e9") });
     fc.assert(
       fc.property(junk, (text) => {
@@ -54,7 +54,7 @@ it.each([
   expect(decodeHex(text)).toEqual(Uint8Array.from(bytes));
 });
 
-it("reads back what it writes, as node:buffer does", () => {
+it("encodes and decodes like node:buffer", () => {
   fc.assert(
     fc.property(fc.uint8Array(), (bytes) => {
       expect(encodeHex(bytes)).toBe(Buffer.from(bytes).toString("hex"));
@@ -63,6 +63,6 @@ it("reads back what it writes, as node:buffer does", () => {
   );
 });
 
-it.each(["0", "0g", "AB", " 00", "00\n", "0x00", "00 "])("reads no other spelling: %j", (text) => {
+it.each(["0", "0g", "AB", " 00", "00\n", "0x00", "00 "])("refuses any other spelling: %j", (text) => {
   expect(decodeHex(text)).toBeUndefined();
 });

@@ -8,7 +8,7 @@ describe("canonicalJson", () => {
     ["numbers as ECMAScript writes them", [1e30, 4.5, 2e-3, 1e-27, -0], "[1e+30,4.5,0.002,1e-27,0]"],
     ["shortest escapes", '\u000f\n/\u20ac"\\', '"\\u000f\\n/\u20ac\\"\\\\"'],
     ["an own __proto__ member", JSON.parse('{"__proto__":{"x":1},"a":2}'), '{"__proto__":{"x":1},"a":2}'],
-    ["a member that is called toJSON", { toJSON: "x" }, '{"toJSON":"x"}'],
+    ["a member named toJSON", { toJSON: "x" }, '{"toJSON":"x"}'],
     ["an object without a prototype", Object.assign(Object.create(null), { a: null }), '{"a":null}'],
     ["the same object twice, which is no cycle", (() => [shared, shared])(), '[{"k":[]},{"k":[]}]'],
     ["scalars", true, "true"],
@@ -52,12 +52,12 @@ describe("canonicalJson", () => {
     expect(() => canonicalJson(nested(4), 3)).toThrow(CanonicalError);
   });
 
-  test("bounds the path that it reports", () => {
+  test("limits the path that it reports", () => {
     const refused = catchError(() => canonicalJson({ ["x".repeat(5000)]: undefined }));
     expect((refused as CanonicalError).path).toHaveLength(128);
   });
 
-  test("property: parse and write again gives the same text; member order does not matter", () => {
+  test("property: a parsed text has the same canonical form, for any order of members", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
         const text = canonicalJson(value);

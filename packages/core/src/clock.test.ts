@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { ManualClock, systemTimers } from "./clock.ts";
 
 describe("ManualClock", () => {
-  it("runs timers at their own time and in their order", () => {
+  it("runs timers at their times and in their order", () => {
     const clock = new ManualClock(1000);
     const seen: [string, number][] = [];
     const note = (name: string) => () => seen.push([name, clock.now()]);
@@ -20,7 +20,7 @@ describe("ManualClock", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("runs timers that a timer set", () => {
+  it("runs timers that another timer set", () => {
     const clock = new ManualClock(0);
     let ticks = 0;
     const tick = () => {
@@ -40,7 +40,7 @@ describe("ManualClock", () => {
     expect(fn).not.toHaveBeenCalled();
   });
 
-  it("goes back without running anything", () => {
+  it("runs no timers when it is set back", () => {
     const clock = new ManualClock(100);
     const fn = vi.fn();
     clock.after(10, fn);
@@ -51,7 +51,7 @@ describe("ManualClock", () => {
 });
 
 describe("systemTimers", () => {
-  it("waits out a delay longer than setTimeout can hold", () => {
+  it("waits for a delay longer than setTimeout allows", () => {
     vi.useFakeTimers();
     try {
       const fn = vi.fn();
@@ -66,7 +66,7 @@ describe("systemTimers", () => {
     }
   });
 
-  it("cancels", () => {
+  it("cancels a timer", () => {
     vi.useFakeTimers();
     try {
       const fn = vi.fn();

@@ -14,7 +14,7 @@ describe("patterns of ids", () => {
     ["^att_[0-9a-f]{12}$", "a".repeat(129), false, false],
     // The id rule does not change a pattern that is not for an id.
     ["^[A-Za-z0-9_-]{43}$", "del_001", false, false],
-  ])("%s takes %j: %s, relaxed %s", (pattern, text, strict, relaxed) => {
+  ])("%s accepts %j: %s, relaxed %s", (pattern, text, strict, relaxed) => {
     expect(regexMatch(pattern, text)).toBe(strict);
     setIdRule("relaxed");
     expect(regexMatch(pattern, text)).toBe(relaxed);

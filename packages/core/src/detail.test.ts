@@ -32,13 +32,13 @@ test("without a budget it is compact within 500 tokens", () => {
   expect(resolveDetail(levels)).toMatchObject({ level: "compact" });
 });
 
-test("when even the shortest form does not fit, the refusal says what is needed", () => {
+test("the refusal states the needed tokens when even the shortest form does not fit", () => {
   expect(() => resolveDetail(levels, { maxTokens: 1, detailLevel: "full" })).toThrow(
     expect.objectContaining({ metadata: { needed: "2", allowed: "1", unit: "tokens" } }),
   );
 });
 
-test("what is given never exceeds the budget, and never the level that was asked for", () => {
+test("the result never exceeds the budget or the requested level", () => {
   fc.assert(
     fc.property(
       fc.record({

@@ -19,7 +19,7 @@ import { REQUIRED_METADATA } from "./required-metadata.ts";
 
 describe("the vocabulary", () => {
   it.each(ErrorReasonSchema.values.map((value) => [value.name, value.number as ErrorReason] as const))(
-    "%s has a status and comes back from its name",
+    "%s has a status, and is found by its name",
     (name, number) => {
       expect(statusOf(number)).toBeGreaterThan(0);
       expect(`ERROR_REASON_${reasonName(number)}`).toBe(name);
@@ -28,7 +28,7 @@ describe("the vocabulary", () => {
   );
 
   it.each(ErrorReasonSchema.values.map((value) => [value.name, value] as const))(
-    "%s demands the metadata that its option names",
+    "%s requires the metadata that its option names",
     (_, value) => {
       const { [value.number as ErrorReason]: keys = [] }: Partial<Record<ErrorReason, readonly string[]>> =
         REQUIRED_METADATA;
@@ -43,18 +43,18 @@ describe("the vocabulary", () => {
     [ErrorReason.LEASE_LOST, Status.ABORTED],
     [ErrorReason.SHUTTING_DOWN, Status.UNAVAILABLE],
     [9999 as ErrorReason, Status.INTERNAL],
-  ])("reason %i travels as status %i", (reason, status) => {
+  ])("reason %i has the status %i", (reason, status) => {
     expect(statusOf(reason)).toBe(status);
   });
 
-  it("names no reason for a foreign word", () => {
+  it("has no reason for an unknown word", () => {
     expect(reasonNamed("ERROR_REASON_INTERNAL")).toBeUndefined();
     expect(reasonNamed("toString")).toBeUndefined();
   });
 });
 
 describe("DeputeError", () => {
-  it("keeps what it was given", () => {
+  it("keeps its fields", () => {
     const cause = new Error("why");
     const error = new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", {
       metadata: { task: "t" },
@@ -93,16 +93,16 @@ describe("DeputeError", () => {
     expect(first.with({ cause: first })).toMatchObject({ message: "no", violations: [], cause: first });
   });
 
-  it("says of a foreign refusal that its limit is unknown", () => {
+  it("states that the limit of a foreign refusal is unknown", () => {
     const { metadata } = DeputeError.received(ErrorReason.LIMIT_EXCEEDED, "no", { metadata: { max: "5" } });
     expect(metadata).toEqual({ limit: UNKNOWN, max: "5" });
   });
 
-  it("has no cause when none was given", () => {
+  it("has no cause unless one is passed", () => {
     expect("cause" in new DeputeError(ErrorReason.INTERNAL, "x")).toBe(false);
   });
 
-  it("is made for one field by invalid", () => {
+  it("is created for one field by invalid", () => {
     const error = invalid("filter.name", "too long");
     expect(error.reason).toBe(ErrorReason.INVALID_REQUEST);
     expect(error.message).toBe("filter.name: too long");
@@ -117,6 +117,6 @@ it.each([
     "request.idempotency_key: came with another request before; use a new one",
     "request.idempotency_key",
   ],
-])("a request id that came with something else is refused with its field: %s", (refusal, message, field) => {
+])("a request id of another request is refused with its field: %s", (refusal, message, field) => {
   expect(refusal).toMatchObject({ reason: ErrorReason.REQUEST_ID_REUSED, message, violations: [{ field }] });
 });

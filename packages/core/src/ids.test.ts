@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { isUuid, newId } from "./ids.ts";
 
 describe("newId", () => {
-  it("makes UUIDv7 that sort in the order they were made", () => {
+  it("creates UUIDv7 that sort in the order of their creation", () => {
     const ids = Array.from({ length: 1000 }, newId);
     expect(ids.every((id) => isUuid(id) && id[14] === "7")).toBe(true);
     expect(ids.toSorted()).toEqual(ids);

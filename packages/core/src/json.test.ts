@@ -31,7 +31,7 @@ const texts = fc
   .tuple(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, "\t"))
   .map(([value, space]) => ({ value, text: JSON.stringify(value, undefined, space) }));
 
-test("a text passes with just as many values, and as much depth, as it has", () => {
+test("a text passes exactly at its own number of values and its own depth", () => {
   fc.assert(
     fc.property(texts, ({ value, text }) => {
       const [maxValues, maxDepth] = [valuesOf(value), depthOf(value)];
@@ -45,7 +45,7 @@ test("a text passes with just as many values, and as much depth, as it has", () 
   );
 });
 
-test("a member that stands twice is found in any object, however it is spelt", () => {
+test("a repeated member is found in any object, for any spelling", () => {
   const name = fc.string({ maxLength: 5 });
   const around = fc.constantFrom<(inner: string) => string>(
     (inner) => inner,
@@ -67,17 +67,17 @@ test("a member that stands twice is found in any object, however it is spelt", (
 });
 
 test.each([
-  ["objects beside each other", '[{"a":1},{"a":2}]'],
-  ["an object within", '{"a":{"a":{"a":1}}}'],
-  ["texts that are no names", '{"a":"b","b":"a","c":["a","a"]}'],
-  ["names with signs of JSON", '{"{\\"a\\":1,":1,"a":"{\\"a\\":1,\\"a\\":2}"}'],
+  ["neighbouring objects", '[{"a":1},{"a":2}]'],
+  ["a nested object", '{"a":{"a":{"a":1}}}'],
+  ["strings that are not names", '{"a":"b","b":"a","c":["a","a"]}'],
+  ["names with characters of JSON's syntax", '{"{\\"a\\":1,":1,"a":"{\\"a\\":1,\\"a\\":2}"}'],
 ])("the same name may stand in %s", (_, text) => {
   expect(scanJson(text)).toBeUndefined();
   expect(parseStrictJson(text)).toEqual(JSON.parse(text));
 });
 
-describe("texts that are no JSON", () => {
-  test("never make it throw or hang", () => {
+describe("texts that are not JSON", () => {
+  test("cause neither an exception nor an endless loop", () => {
     const sign = fc.constantFrom("{", "}", "[", "]", '"', "\\", ",", ":", "a", "1", " ", "\ud800");
     fc.assert(
       fc.property(fc.array(sign, { maxLength: 60 }), (signs) => void scanJson(signs.join(""))),
@@ -87,7 +87,7 @@ describe("texts that are no JSON", () => {
     );
   });
 
-  test("end at the limits as others do", () => {
+  test("are refused at the same limits", () => {
     expect(scanJson("[".repeat(1_000_000))).toEqual({ kind: "too_deep", max: MAX_JSON_DEPTH });
     expect(scanJson("1,".repeat(1_000_000))).toEqual({ kind: "too_many_values", max: MAX_JSON_VALUES });
   });

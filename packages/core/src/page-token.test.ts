@@ -20,7 +20,7 @@ const refusal = (run: () => unknown) => {
 };
 
 describe("page tokens", () => {
-  it("come back for the same filters, whatever order they are named in", () => {
+  it("are decoded for the same filters, in any order", () => {
     const keys = fc.array(fc.oneof(fc.string(), fc.integer()), { maxLength: 4 });
     fc.assert(
       fc.property(keys, fc.string(), fc.bigInt(), (position, a, b) => {
@@ -31,7 +31,7 @@ describe("page tokens", () => {
     );
   });
 
-  it("mean the first page when empty", () => {
+  it("mean the first page if they are empty", () => {
     expect(decodePageToken("", { a: 1 })).toBeUndefined();
   });
 
@@ -46,7 +46,7 @@ describe("page tokens", () => {
     ["e30", {}],
     [btoa("[null]").replaceAll("=", ""), {}],
     ["A".repeat(5000), {}],
-  ])("refuse what is not theirs (%#)", (text, filters) => {
+  ])("of another list or form are refused (%#)", (text, filters) => {
     expect(refusal(() => decodePageToken(text, filters))).toBe(ErrorReason.PAGE_TOKEN_INVALID);
   });
 });

@@ -22,28 +22,28 @@ test.each([
 });
 
 test.each([
-  ["of a field that is not there", "this.nobody != ''"],
+  ["of an unknown field", "this.nobody != ''"],
   ["of a number", "this.priority != ''"],
   ["of a message", "this.input != ''"],
   ["of a list", "this.context_ids != ''"],
   ["with another operator", "this.agent_id != '' && this.capability_id != ''"],
-  ["with more around it", "!(this.agent_id != '')"],
+  ["within a longer expression", "!(this.agent_id != '')"],
   ["of another kind", "this.agent_id.size() > 0"],
   ["that is empty", ""],
-])("an expression %s is left to protovalidate", (_name, expression) => {
+])("an expression %s needs protovalidate", (_name, expression) => {
   expect(readExpression(TaskDraftSchema, expression)).toBeUndefined();
 });
 
-describe("a message whose rule is such an expression", () => {
+describe("a message under such an expression", () => {
   test.each([
-    ["keeps it", { agentId: "worker" }, true],
-    ["may break it", {}, false],
+    ["passes", { agentId: "worker" }, true],
+    ["needs protovalidate", {}, false],
   ])("%s", (_name, init, expected) => {
     const request = create(CreateTaskRequestSchema, { requestId: "r", draft: init });
     expect(isSureToKeepRules(CreateTaskRequestSchema, request)).toBe(expected);
   });
 
-  test("is told by which of two names is given", () => {
+  test("is checked by the presence of two fields", () => {
     const sure = (init: { taskId?: string; externalId?: string }) =>
       isSureToKeepRules(CancelTaskRequestSchema, create(CancelTaskRequestSchema, init));
     expect([

@@ -17,7 +17,7 @@ function clear(message: Message & Record<string, unknown>, part: Path[number] | 
   else if (part?.kind === "oneof") message[part.localName] = { case: undefined };
 }
 
-describe("what is sure to keep the rules keeps them", () => {
+describe("every message that passes the quick check passes protovalidate", () => {
   test.each(contracts.map((desc) => [desc.typeName, desc] as const))("%s", (_, desc) => {
     fc.assert(
       fc.property(messagesOf(desc), (message) => {
@@ -36,7 +36,7 @@ test.each([
   [Role.USER, true],
   [Role.UNSPECIFIED, false],
   [99 as Role, false],
-])("a message of A2A with the role %s is sure to keep the rules: %s", (role, isSure) => {
+])("an A2A message with the role %s passes the quick check: %s", (role, isSure) => {
   const part = { content: { case: "text", value: "count" } } as const;
   const message = { messageId: "m", role, parts: [part] };
   expect(isSureToKeepRules(SendMessageRequestSchema, create(SendMessageRequestSchema, { message }))).toBe(
@@ -52,18 +52,18 @@ describe("the length of a wait", () => {
 
   test.each<[string, bigint, number, boolean]>([
     ["none", 0n, 0, true],
-    ["as long as may be", 60n, 0, true],
-    ["a nanosecond more", 60n, 1, false],
+    ["equal to the maximum", 60n, 0, true],
+    ["a nanosecond above the maximum", 60n, 1, false],
     ["below zero", -1n, 0, false],
     ["a nanosecond below zero", 0n, -1, false],
-    ["nanoseconds that are a second", 1n, 1_000_000_000, false],
-    ["more than a duration holds", 315_576_000_001n, 0, false],
+    ["nanoseconds of a whole second", 1n, 1_000_000_000, false],
+    ["above the range of a duration", 315_576_000_001n, 0, false],
   ])("%s", (_, seconds, nanos, isSure) => {
     expect(waits({ seconds, nanos })).toBe(isSure);
   });
 
   test.each(fieldsWithDurations().map((field) => [field.parent.typeName, field] as const))(
-    "is looked at in %s",
+    "is checked in %s",
     (_, field) => {
       const message = create(field.parent, { [field.localName]: { seconds: 30n } } as never);
       const without = create(field.parent);
@@ -83,7 +83,7 @@ function fieldsWithDurations() {
   );
 }
 
-describe("a verification that is asked for", () => {
+describe("a requested verification", () => {
   const createRequest = (change: VerifyTokenFields = {}) => {
     return create(VerifyTokenRequestSchema, {
       token: { token: "anything", format: "at all" },
@@ -97,7 +97,7 @@ describe("a verification that is asked for", () => {
   const isSure = (message: ReturnType<typeof createRequest>) =>
     isSureToKeepRules(VerifyTokenRequestSchema, message);
 
-  test("is sure to keep the rules of its contract", () => {
+  test("passes the quick check if it keeps the rules", () => {
     expect(isSure(createRequest())).toBe(true);
     expect(isSure(createRequest({ contractId: "c".repeat(64), spentMicrocents: 2n ** 53n - 1n }))).toBe(true);
   });
@@ -108,24 +108,24 @@ describe("a verification that is asked for", () => {
     ["too many items", { requiredCapabilities: Array.from({ length: 65 }, () => "docs:read") }],
     ["a number below its range", { spentMicrocents: -1n }],
     ["a number above its range", { spentMicrocents: 2n ** 53n }],
-    ["a text within that is too long", { proof: { method: "M".repeat(17) } }],
+    ["a nested text that is too long", { proof: { method: "M".repeat(17) } }],
     [
-      "a text within that does not match",
+      "a nested text that does not match",
       { requested: { namespace: "Docs", action: "read", resource: "/" } },
     ],
-    ["a text within that is empty", { requested: { namespace: "docs", action: "read" } }],
-    ["an item within that does not match", { alsoRequested: [{ namespace: "", action: "", resource: "" }] }],
-  ])("is not with %s", (_, change) => {
+    ["a nested text that is empty", { requested: { namespace: "docs", action: "read" } }],
+    ["a nested item that does not match", { alsoRequested: [{ namespace: "", action: "", resource: "" }] }],
+  ])("does not pass the quick check with %s", (_, change) => {
     expect(isSure(createRequest(change))).toBe(false);
   });
 
-  test("is not without what is required", () => {
+  test("does not pass the quick check without a required field", () => {
     const message = createRequest();
     clearField(message, VerifyTokenRequestSchema.field.requested);
     expect(isSure(message)).toBe(false);
   });
 
-  test("is not when it is another message", () => {
+  test("does not pass the quick check if it is another message", () => {
     expect(isSureToKeepRules(VerifyTokenRequestSchema, create(HolderProofSchema))).toBe(false);
   });
 });

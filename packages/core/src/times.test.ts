@@ -41,7 +41,7 @@ describe("parseTime", () => {
     expect(isTime(text)).toBe(false);
   });
 
-  it("reads what formatTime writes", () => {
+  it("reads the output of formatTime", () => {
     fc.assert(
       fc.property(fc.integer({ min: -62_167_219_200_000, max: 253_402_300_799_999 }), (ms) => {
         expect(parseTime(formatTime(ms))).toBe(ms);
@@ -76,7 +76,7 @@ describe("parseOffsetTime", () => {
     expect(parseOffsetTime(text)).toBe(expected);
   });
 
-  it("reads an instant alike in every offset", () => {
+  it("reads one instant equally in every offset", () => {
     const offsets = fc.integer({ min: -14 * 60, max: 14 * 60 });
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 4e12 }), offsets, (time, offset) => {

@@ -38,7 +38,7 @@ test("the package runs in a browser: neither Node modules nor native code, excep
   expect([...(importsOf(native).get(native) ?? [])]).toContain("sodium-native");
 });
 
-test("no file reads Buffer or process", () => {
+test("no file uses Buffer or process", () => {
   for (const file of importsOf(index).keys()) {
     if (file.includes("/dct/"))
       expect(readFileSync(file, "utf8")).not.toMatch(/\b(Buffer|process|require)\b[.(]/);

@@ -28,7 +28,7 @@ test("property: the fast answer equals the walk's answer", () => {
   expect(Math.min(counts.yes, counts.no)).toBeGreaterThan(200);
 });
 
-test("property: a pattern is written, its answer paid for: with no budget the answer is no", () => {
+test("property: each answer is charged to the budget, and an empty budget gives no", () => {
   const segments = fc.array(fc.constantFrom("a", "*", "**"), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(segments, (all) => {

@@ -32,7 +32,7 @@ describe("engines of several formats (DelegateOS 14.4)", () => {
     expect(both.verify(token, context())).toMatchObject({ ok: true, scope: { holder: id(bob) } });
   });
 
-  test("new tokens, and texts without a format, are the first one's", () => {
+  test("new tokens, and texts without a format, have the first engine's format", () => {
     const created = both.create(params, root, { now: NOW });
     expect(created.format).toBe(SJT_FORMAT);
     expect(both.verify(created.token, context()).ok).toBe(true);
@@ -49,7 +49,7 @@ describe("engines of several formats (DelegateOS 14.4)", () => {
     },
   );
 
-  test("an object with traps, and an engine that throws, give a denial", () => {
+  test("an object with throwing accessors, and an engine that throws, give a denial", () => {
     const trap = new Proxy(
       {},
       {
@@ -62,7 +62,7 @@ describe("engines of several formats (DelegateOS 14.4)", () => {
     expect(both.parse(trap).ok).toBe(false);
   });
 
-  test("two of one format are refused", () => {
+  test("two engines of one format are refused", () => {
     expect(() => combineEngines(sjt, turned, createSjtEngine(engine))).toThrow(RangeError);
   });
 });

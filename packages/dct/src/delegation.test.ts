@@ -35,7 +35,7 @@ describe("invariants of a chain (DelegateOS 8.2)", () => {
     ["a root with a parent", { ...rootDelegation, parentId: delegation(7) }, undefined, 3, "parentId"],
     ["a root with depth", { ...rootDelegation, depth: 1 }, undefined, 3, "depth"],
     ["a child of another", { ...child, parentId: delegation(7) }, rootDelegation, 3, "parentId"],
-    ["from someone else", { ...child, from: id(carol) }, rootDelegation, 3, "from"],
+    ["a child that another principal issued", { ...child, from: id(carol) }, rootDelegation, 3, "from"],
     ["a skipped level", { ...child, depth: 2 }, rootDelegation, 3, "depth"],
     ["too deep", child, rootDelegation, 0, "depth"],
     ["the parent's own token", { ...child, token: rootDelegation.token }, rootDelegation, 3, "dct"],
@@ -49,13 +49,13 @@ describe("invariants of a chain (DelegateOS 8.2)", () => {
       3,
       "dct",
     ],
-  ])("broken by %s", (_, link, parent, depth, member) => {
+  ])("are broken by %s", (_, link, parent, depth, member) => {
     expect(brokenInvariant(link as typeof child, parent as typeof child, depth)).toMatch(
       new RegExp(`^${member}:`),
     );
   });
 
-  test("a sibling is not attenuated from a sibling", () => {
+  test("a child of one sibling is not a child of another", () => {
     const sibling = attenuateToken(engine, rootDelegation.token, { delegatee: id(carol) }, alice);
     const below = attenuateToken(engine, child.token, { delegatee: id(carol) }, bob);
     expect(isAttenuatedFrom(below, child.token)).toBe(true);
@@ -64,7 +64,7 @@ describe("invariants of a chain (DelegateOS 8.2)", () => {
   });
 });
 
-describe("the end of a delegation by an attestation (DelegateOS 7.1)", () => {
+describe("the end of a delegation through an attestation (DelegateOS 7.1)", () => {
   test.each([
     ["completed", { success: true }],
     ["completed", { success: true, verificationOutcome: { method: "schema_match", passed: true } }],

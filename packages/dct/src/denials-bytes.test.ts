@@ -22,9 +22,9 @@ import {
 
 describe("keys and signatures", () => {
   expectDenials([
-    ["K1 a signature with a byte more", patched({ signature: `${signature}AA` }), malformed],
-    ["K1 a signature with a byte less", patched({ signature: signature.slice(0, 84) }), malformed],
-    ["K1 a key with a byte more", signed({ delegatee: `${id(alice)}A` }), malformed],
+    ["K1 a signature that is a byte too long", patched({ signature: `${signature}AA` }), malformed],
+    ["K1 a signature that is a byte too short", patched({ signature: signature.slice(0, 84) }), malformed],
+    ["K1 a key that is a byte too long", signed({ delegatee: `${id(alice)}A` }), malformed],
     ["K2 S + L", patched({ signature: plusL(signature) }), badSignature],
     [
       "K3 an issuer of small order",
@@ -55,11 +55,7 @@ describe("keys and signatures", () => {
       patched({ signer: id(root) }, sign(authority, [], [mallory])),
       badSignature,
     ],
-    [
-      "K10 signer is another",
-      patched({ signer: id(bob) }),
-      { ...badSignature, detail: "signatures[0].signer" },
-    ],
+    ["K10 another signer", patched({ signer: id(bob) }), { ...badSignature, detail: "signatures[0].signer" }],
     [
       "K10 covers is an index for the authority",
       patched({ covers: 0 }),
@@ -77,7 +73,7 @@ describe("keys and signatures", () => {
       encode({ ...sign(authority, [link(0)]), signatures: honest.signatures }),
       badSignature,
     ],
-    ["K10 an attenuation signed by another", encode(sign(authority, [link(0)], [root, bob])), badSignature],
+    ["K10 an attenuation by another signer", encode(sign(authority, [link(0)], [root, bob])), badSignature],
     ["K11 another inner format", encode({ ...honest, format: "delegateos-biscuit-v1" }), malformed],
     ["K11 another outer format", { token: text, format: "delegateos-biscuit-v1" }, malformed],
     ["K11 no outer format", { token: text }, malformed],
@@ -89,7 +85,7 @@ describe("keys and signatures", () => {
 describe("canonical JSON and sizes", () => {
   expectDenials([
     ["J1 white space", raw((json) => json.replace(",", ", ")), malformed],
-    ["J1 a line end after it", raw((json) => `${json}\n`), malformed],
+    ["J1 a trailing line end", raw((json) => `${json}\n`), malformed],
     ["J1 a repeated member", replaced('"chainDepth":0', '"chainDepth":0,"chainDepth":0'), malformed],
     [
       "J1 another order",
@@ -99,7 +95,7 @@ describe("canonical JSON and sizes", () => {
     ["J1 a number in another spelling", replaced(":1000", ":1e3"), malformed],
     ["J1 a number with a fraction", replaced(":1000", ":1000.0"), malformed],
     ["J1 minus zero", replaced('"chainDepth":0', '"chainDepth":-0'), malformed],
-    ["J1 an escape that is not needed", replaced("docs", "\\u0064ocs"), malformed],
+    ["J1 an unnecessary escape", replaced("docs", "\\u0064ocs"), malformed],
     ["J2 a lone surrogate", replaced("/project/**", "/\\ud800/**"), { type: "invalid_resource" }],
     ["J2 a lone surrogate in a name", replaced('"format"', '"\\ud800"'), malformed],
     ["J3 a byte order mark", encodeText(`\ufeff${Buffer.from(text, "base64url")}`), malformed],

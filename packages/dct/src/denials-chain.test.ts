@@ -71,17 +71,12 @@ describe("chain semantics", () => {
       { type: "contract_mismatch", detail: "requiredCapabilities[1]" },
       { requiredCapabilities: ["docs:read", "docs:write"] },
     ],
-    [
-      "C3 a requirement that is none",
-      text,
-      { type: "contract_mismatch" },
-      { requiredCapabilities: ["docs"] },
-    ],
-    ["C4 a day that is not", signed({ expiresAt: "2026-02-30T00:00:00Z" }), malformed],
-    ["C4 a time that never comes", signed({ expiresAt: "zzzz" }), malformed],
+    ["C3 a malformed requirement", text, { type: "contract_mismatch" }, { requiredCapabilities: ["docs"] }],
+    ["C4 a day that does not exist", signed({ expiresAt: "2026-02-30T00:00:00Z" }), malformed],
+    ["C4 a text that is not a time", signed({ expiresAt: "zzzz" }), malformed],
     ["C4 an offset", signed({ expiresAt: "2026-02-17T14:00:00+01:00" }), malformed],
     [
-      "C4 half a second later is later",
+      "C4 half a second after the end",
       signed({ expiresAt: "2026-02-17T13:00:00Z" }, [link(0, { expiresAt: "2026-02-17T13:00:00.500Z" })]),
       violation,
     ],
@@ -93,11 +88,11 @@ describe("chain semantics", () => {
     ],
     ["C4 expires before it is issued", signed({ expiresAt: authority.issuedAt }), malformed],
     [
-      "C4 lives too long",
+      "C4 a lifetime over the maximum",
       signed({ expiresAt: "2026-02-18T12:00:00.001Z" }),
       { ...malformed, detail: "authority.expiresAt: lifetime" },
     ],
-    ["C4 lives longer than the verifier allows", text, malformed, { maxLifetimeMs: 60_000 }],
+    ["C4 a lifetime over the verifier's maximum", text, malformed, { maxLifetimeMs: 60_000 }],
     ["expired", text, { type: "expired" }, { now: NOW + 3_600_001 }],
     [
       "expired by an attenuation",
@@ -107,13 +102,13 @@ describe("chain semantics", () => {
     ["C5 null capabilities", signed({}, [link(0, { allowedCapabilities: null })]), malformed],
     ["C5 null budget", signed({}, [link(0, { maxBudgetMicrocents: null })]), malformed],
     [
-      "C5 no capabilities allow nothing",
+      "C5 an empty list of capabilities",
       signed({}, [link(0, { allowedCapabilities: [] })]),
       { type: "capability_not_granted" },
       { request: read },
     ],
     [
-      "C6 a delegation id twice",
+      "C6 a repeated delegation id",
       signed({}, [link(0), { ...link(1), delegationId: delegation(2) }]),
       malformed,
     ],
@@ -213,7 +208,7 @@ describe("globs and resources", () => {
   ]);
 });
 
-describe("contexts that would make a comparison lie", () => {
+describe("contexts that would falsify a comparison", () => {
   expectDenials([
     [
       "a context without a view of revocations",
@@ -241,7 +236,7 @@ describe("contexts that would make a comparison lie", () => {
       { revocations: { isRevoked: () => false, isStale: () => true } },
     ],
     [
-      "R5 stale, and revoked anyhow",
+      "R5 a stale state that contains the revocation",
       text,
       { type: "revoked" },
       { revocations: { isRevoked: () => true, isStale: () => true } },

@@ -4,7 +4,7 @@ import { isKnownCapability, NAMESPACES, NamespaceRegistry } from "./names.ts";
 import { engine, NOW, params, root } from "./testing/fixtures.ts";
 
 describe("registry of namespaces (DelegateOS 12)", () => {
-  test("knows the text's and every custom namespace, like isKnownCapability", () => {
+  test("knows the text's namespaces and every custom one, like isKnownCapability", () => {
     const registry = new NamespaceRegistry();
     for (const namespace of [...NAMESPACES.keys(), "acme:db", "acme", "*", "__proto__", "constructor"]) {
       for (const action of ["read", "search", "query", "toString", "*", ""]) {
@@ -32,7 +32,7 @@ describe("registry of namespaces (DelegateOS 12)", () => {
     expect(new NamespaceRegistry().knows("acme:db", "drop")).toBe(true);
   });
 
-  test("where only registered ones count, no other custom one is known", () => {
+  test("in the mode of registered namespaces, no other custom one is known", () => {
     const registry = new NamespaceRegistry("registered");
     registry.register("acme:db", ["select"]);
     expect(registry.knows("acme:db", "select")).toBe(true);
@@ -50,13 +50,13 @@ describe("registry of namespaces (DelegateOS 12)", () => {
     ["acme:mail", ["*"]],
     ["acme:mail", ["send:all"]],
     ["*", ["read"]],
-  ])("does not take %s with %j", (namespace, actions) => {
+  ])("refuses %s with %j", (namespace, actions) => {
     const registry = new NamespaceRegistry();
     registry.register("acme:db", ["select"]);
     expect(() => registry.register(namespace, actions)).toThrow(RangeError);
   });
 
-  test("is checked when tokens are created", () => {
+  test("is used when tokens are created", () => {
     const namespaces = new NamespaceRegistry("registered");
     const capabilities = [{ namespace: "acme:db", action: "select", resource: "*" }];
     const mint = () => createToken(engine, { ...params, capabilities }, root, { now: NOW, namespaces });

@@ -34,7 +34,7 @@ test("base64url is decoded as decodeBase64Url does", () => {
   );
 });
 
-test("a text after a longer one has no remains of it", () => {
+test("a text after a longer one contains no bytes of it", () => {
   utf8Of("a longer text");
   expect([...utf8Of("b")]).toEqual([98]);
   bytesOf("AAAAAAAA");

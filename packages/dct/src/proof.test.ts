@@ -41,7 +41,7 @@ function signText(head: string, body: string): string {
 }
 
 describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) => {
-  test("an honest one", () => {
+  test("is valid for its call", () => {
     const thumbprint = createHash("sha256")
       .update(`{"crv":"Ed25519","kty":"OKP","x":"${id(alice)}"}`)
       .digest("base64url");
@@ -89,7 +89,7 @@ describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) =>
       "invalid_proof",
     ],
     [
-      "the key of another, signed by alice",
+      "another principal's key, signed by alice",
       jws({ ...header, jwk: { ...header.jwk, x: id(bob) } }, payload),
       "invalid_proof",
     ],
@@ -114,8 +114,12 @@ describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) =>
     ["no jti", jws(header, without("jti")), "invalid_proof"],
     ["a short jti", jws(header, { ...payload, jti: "1" }), "invalid_proof"],
     ["a jti with white space", jws(header, { ...payload, jti: "proof 0001" }), "invalid_proof"],
-    ["61 seconds old", createProof(engine, alice, { ...claims, now: NOW - 61_000 }), "invalid_proof"],
-    ["31 seconds ahead", createProof(engine, alice, { ...claims, now: NOW + 31_000 }), "invalid_proof"],
+    ["an age of 61 seconds", createProof(engine, alice, { ...claims, now: NOW - 61_000 }), "invalid_proof"],
+    [
+      "a time 31 seconds ahead",
+      createProof(engine, alice, { ...claims, now: NOW + 31_000 }),
+      "invalid_proof",
+    ],
   ])("refuses %s", (_, proof, type) => {
     expect(checkProof(one, proof, expected)).toMatchObject({ ok: false, denial: { type } });
   });
@@ -125,7 +129,7 @@ describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) =>
     ["a key with kid, use and alg", {}, { kid: "k1", use: "sig", alg: "EdDSA" }],
     ["a key of RFC 9864's algorithm", { alg: "Ed25519" }, { alg: "Ed25519" }],
     ["a key as Web Cryptography exports it", {}, { key_ops: ["verify"], ext: true }],
-  ])("takes %s", (_, head, key) => {
+  ])("accepts %s", (_, head, key) => {
     const proof = jws({ ...header, ...head, jwk: { ...header.jwk, ...key } }, payload);
     expect(checkProof(one, proof, expected)).toMatchObject({ ok: true, proof: { principal: id(alice) } });
   });
@@ -134,7 +138,7 @@ describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) =>
     ["a key for encryption", { use: "enc" }],
     ["a key of another algorithm", { alg: "ES256" }],
     ["a key that signs", { key_ops: ["sign"] }],
-    ["a kid that is no text", { kid: 7 }],
+    ["a kid that is not text", { kid: 7 }],
     ["a member of another kind of key", { k: "AA" }],
   ])("refuses %s", (_, key) => {
     const proof = jws({ ...header, jwk: { ...header.jwk, ...key } }, payload);
@@ -145,14 +149,14 @@ describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) =>
     ["NaN as now", { now: Number.NaN }],
     ["an infinite window", { windowMs: Number.POSITIVE_INFINITY }],
     ["no htm", { htm: undefined as never }],
-  ])("an expectation with %s denies", (_, more) => {
+  ])("is denied by an expectation with %s", (_, more) => {
     expect(checkProof(one, honest, { ...expected, ...more })).toMatchObject({
       denial: { type: "internal_context" },
     });
   });
 });
 
-test("B5 a proof stored until expiresAt is refused by its time afterwards", () => {
+test("B5 a proof that is stored until expiresAt is refused by its age afterwards", () => {
   for (const skew of [-60_000, 0, 30_000]) {
     const proof = createProof(engine, alice, { ...claims, now: NOW + skew });
     const result = checkProof(engine, proof, expected);
@@ -172,7 +176,7 @@ test("without an expected principal it identifies the caller; without a token it
   expect(checkProof(engine, honest, anyone)).toMatchObject({ denial: { detail: "ath" } });
 });
 
-test("arguments are bound by their canonical form", () => {
+test("binds arguments by their canonical form", () => {
   const proof = createProof(engine, alice, { ...claims, arguments: { b: 1, a: [2] } });
   const ard = argumentsDigest(engine, { a: [2], b: 1.0 });
   expect(ard).toBe(createHash("sha256").update('{"a":[2],"b":1}').digest("base64url"));
@@ -181,7 +185,7 @@ test("arguments are bound by their canonical form", () => {
   expect(checkProof(engine, proof, expected).ok).toBe(false);
 });
 
-test("property: total on junk, and no changed proof is accepted", () => {
+test("property: never throws on junk, and refuses every changed proof", () => {
   fc.assert(
     fc.property(
       fc.anything(),

@@ -52,7 +52,7 @@ const step = fc.record(
   { requiredKeys: [] },
 );
 
-describe("no chain of attenuations ever allows what its parent denies", () => {
+describe("no chain of attenuations allows what its parent denies", () => {
   test("property: in chains signed by test keys, with arbitrary limits", () => {
     let valid = 0;
     const root_ = fc.array(capability, { minLength: 1, maxLength: 3 });
@@ -113,7 +113,7 @@ describe("no chain of attenuations ever allows what its parent denies", () => {
     expect(counts.refused).toBeGreaterThan(10);
   });
 
-  test("property: a subset grants nothing that the whole does not", () => {
+  test("property: a subset grants no more than the whole", () => {
     fc.assert(
       fc.property(capability, capability, request, (child, parent, requestedCapability) => {
         fc.pre(isSubset(child, parent, containmentBudget()));
@@ -131,7 +131,7 @@ describe("no chain of attenuations ever allows what its parent denies", () => {
   });
 });
 
-describe("a changed token is never accepted", () => {
+describe("a changed token is refused", () => {
   const honest = attenuateToken(
     engine,
     attenuateToken(engine, rootToken(), { delegatee: id(bob), maxBudgetMicrocents: 500 }, alice),
@@ -141,7 +141,7 @@ describe("a changed token is never accepted", () => {
   const text = serialiseToken(honest).token;
   const json = Buffer.from(text, "base64url");
 
-  test("property: one flipped bit, with equal answers of both engines", () => {
+  test("property: with one flipped bit, and equal answers of both engines", () => {
     expect(verifyToken(engine, text, context()).ok).toBe(true);
     fc.assert(
       fc.property(fc.nat(json.length * 8 - 1), (bit) => {
@@ -156,7 +156,7 @@ describe("a changed token is never accepted", () => {
     );
   });
 
-  test("property: one character of its text taken, added or replaced", () => {
+  test("property: with one character of its text removed, added or replaced", () => {
     const change = fc.constantFrom("", "A", "z", "_", "=", " ", "\n", "\u0000", "+");
     fc.assert(
       fc.property(fc.nat(text.length - 1), fc.nat(1), change, (at, removed, inserted) => {
@@ -168,7 +168,7 @@ describe("a changed token is never accepted", () => {
     );
   });
 
-  test("property: recombined blocks and signatures of two honest tokens", () => {
+  test("property: with recombined blocks and signatures of two valid tokens", () => {
     const other = attenuateToken(
       engine,
       rootToken({ maxBudgetMicrocents: 900 }),
@@ -200,7 +200,7 @@ describe("a changed token is never accepted", () => {
     );
   });
 
-  test("property: blocks signed by random keys", () => {
+  test("property: with blocks signed by random keys", () => {
     const key = fc.constantFrom<Keypair>(root, alice, bob, carol);
     fc.assert(
       fc.property(fc.tuple(key, key, key), (keys) => {
@@ -212,8 +212,8 @@ describe("a changed token is never accepted", () => {
   });
 });
 
-describe("verify is total", () => {
-  test("property: any value as token, any value as context", () => {
+describe("verify never throws", () => {
+  test("property: for any value as token, and any value as context", () => {
     const anything = fc.anything({
       withBigInt: true,
       withDate: true,
@@ -231,7 +231,7 @@ describe("verify is total", () => {
     );
   });
 
-  test("property: any JSON and any text as the content of a token; the engines agree", () => {
+  test("property: for any JSON and any text as the content of a token; the engines agree", () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string({ unit: "binary" })), (content) => {
         const result = verifyToken(engine, encodeText(content), context());
@@ -241,7 +241,7 @@ describe("verify is total", () => {
     );
   });
 
-  test("property: any JSON in place of any part of an honest token", () => {
+  test("property: for any JSON in place of any part of a valid token", () => {
     const { authority } = rootToken();
     const paths: string[][] = [
       ["format"],
@@ -263,7 +263,7 @@ describe("verify is total", () => {
     );
   });
 
-  test("objects with traps", () => {
+  test("for objects with throwing accessors", () => {
     const trap = new Proxy({}, { get: () => trapped(), has: () => trapped(), ownKeys: () => trapped() });
     expect(verifyToken(engine, trap as never, context())).toMatchObject({ ok: false });
     expect(verifyToken(engine, "AA", trap as never)).toMatchObject({ ok: false });

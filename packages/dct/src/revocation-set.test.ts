@@ -32,7 +32,7 @@ test("property: answers like a Set of the same ids after any additions and remov
   );
 });
 
-test("holds many, in at most 64 bytes each at any size from 10,000", () => {
+test("holds 60,000 ids, in at most 64 bytes each at any size from 10,000", () => {
   const set = new RevocationSet();
   const ids: string[] = [];
   for (let i = 0; i < 60_000; i++) {
@@ -48,7 +48,7 @@ test("holds many, in at most 64 bytes each at any size from 10,000", () => {
   expect(set.size).toBe(30_000);
 });
 
-test("R11 every bit counts", () => {
+test("R11 compares every bit", () => {
   const set = new RevocationSet();
   const bytes = engine.blake2b256(new Uint8Array(1));
   set.add(idOf(bytes));
@@ -59,7 +59,7 @@ test("R11 every bit counts", () => {
   }
 });
 
-test("a malformed id is not in it, and cannot be added", () => {
+test("refuses a malformed id, and does not contain it", () => {
   const set = new RevocationSet();
   set.add("A".repeat(43));
   expect(set.has("A".repeat(43))).toBe(true);
@@ -77,7 +77,7 @@ test("a malformed id is not in it, and cannot be added", () => {
   }
 });
 
-test("a verifier can ask it", () => {
+test("is used by a verifier", () => {
   const revocations = new RevocationSet();
   const token = rootToken();
   const text = serialiseToken(token);

@@ -19,14 +19,14 @@ describe("entries (DelegateOS 4.1)", () => {
     expect(verifyRevocation(engine, null).ok).toBe(false);
   });
 
-  test("a block outside the chain cannot be checked", () => {
+  test("cannot be checked for a block outside the chain", () => {
     expect(mayRevoke({ revocationId: "C".repeat(43), revokedBy: id(root) }, blocks)).toBe(false);
     expect(mayRevoke(entry, [])).toBe(false);
   });
 });
 
 describe("list (DelegateOS 4.2)", () => {
-  test("R1 a stranger's entry neither counts nor keeps out a rightful one", () => {
+  test("R1 ignores a stranger's entry, and still accepts a rightful one", () => {
     const list = new RevocationList(engine);
     expect(list.add(createRevocation(engine, block, "chain", mallory, NOW)).ok).toBe(true);
     expect(list.isRevoked(block, [id(root), id(alice)])).toBe(false);
@@ -34,14 +34,14 @@ describe("list (DelegateOS 4.2)", () => {
     expect(list.isRevoked(block, [id(root), id(alice)])).toBe(true);
   });
 
-  test("R1 with the chain an unrelated principal is refused at once", () => {
+  test("R1 refuses an unrelated principal at once if the chain is known", () => {
     const list = new RevocationList(engine);
     const added = list.add(createRevocation(engine, block, "chain", mallory, NOW), blocks);
     expect(added).toEqual({ ok: false, error: "not_authorized_to_revoke" });
     expect(list.size).toBe(0);
   });
 
-  test("asked without the chain the safe answer is yes", () => {
+  test("answers yes if the chain is unknown", () => {
     const list = new RevocationList(engine);
     list.add(createRevocation(engine, block, "chain", mallory, NOW));
     expect(list.isRevoked(block)).toBe(true);
@@ -49,7 +49,7 @@ describe("list (DelegateOS 4.2)", () => {
     expect(list.isRevoked("__proto__")).toBe(false);
   });
 
-  test("R2 the same entry again changes nothing; the wider scope stays", () => {
+  test("R2 does not change with a repeated entry, and keeps the wider scope", () => {
     const list = new RevocationList(engine);
     const wider = createRevocation(engine, block, "chain", root, NOW + 1);
     for (const one of [entry, entry, wider, entry]) expect(list.add(one).ok).toBe(true);
@@ -57,7 +57,7 @@ describe("list (DelegateOS 4.2)", () => {
     expect(list.size).toBe(1);
   });
 
-  test("R3 what list returns is a copy", () => {
+  test("R3 returns a copy", () => {
     const list = new RevocationList(engine);
     list.add(entry);
     const [copy] = list.list();
@@ -66,13 +66,13 @@ describe("list (DelegateOS 4.2)", () => {
     expect(list.list()).toEqual([entry]);
   });
 
-  test("a forged entry is refused", () => {
+  test("refuses a forged entry", () => {
     const list = new RevocationList(engine);
     expect(list.add({ ...entry, revokedBy: id(alice) }).ok).toBe(false);
     expect(list.isRevoked(block)).toBe(false);
   });
 
-  test("R7 a full list refuses an entry, and keeps the others", () => {
+  test("R7 refuses an entry when it is full, and keeps the others", () => {
     const list = new RevocationList(engine, 1);
     list.add(entry);
     expect(list.add(createRevocation(engine, block, "block", alice, NOW))).toEqual({
@@ -83,7 +83,7 @@ describe("list (DelegateOS 4.2)", () => {
     expect(list.list().map(({ scope }) => scope)).toEqual(["chain"]);
   });
 
-  test("R8 a stored list is verified when it is read, and is read whole or not at all", () => {
+  test("R8 is verified when it is read, and is read completely or not at all", () => {
     const list = new RevocationList(engine);
     list.add(entry);
     list.add(createRevocation(engine, block, "block", alice, NOW));

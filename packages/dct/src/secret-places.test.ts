@@ -13,7 +13,7 @@ const chosen = Array.from({ length: 1 << 14 }, (_, n) => {
   return words;
 });
 
-test("chosen keys spread as chance would have it", () => {
+test("keys of an attacker are spread like random keys", () => {
   const places = chosen.map(secretPlaces(8));
   // Among 2^14 random keys in 2^32 slots, about 0.03 collisions are expected.
   expect(new Set(places).size).toBeGreaterThan(chosen.length - 8);
@@ -24,7 +24,7 @@ test("chosen keys spread as chance would have it", () => {
   expect(Math.min(...tables)).toBeGreaterThan(10);
 });
 
-test("a key has one place, and another one in another process or table", () => {
+test("a key has one slot, and another slot in another process or table", () => {
   const [one, other] = [secretPlaces(8), secretPlaces(8)];
   expect(chosen.map(one)).toEqual(chosen.map(one));
   expect(chosen.filter((key) => one(key) === other(key)).length).toBeLessThan(8);

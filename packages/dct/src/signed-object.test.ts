@@ -64,7 +64,7 @@ const objects: [ObjectKind, object][] = [
 ];
 
 describe.each([nativeEngine, portableEngine])("signed objects, by $name", (one) => {
-  test.each(objects)("a %s verifies, and every changed member shows", (kind, object) => {
+  test.each(objects)("a %s verifies, and every changed member is detected", (kind, object) => {
     expect(verifyObject(one, kind, object)).toEqual({ ok: true, object });
     const changed = {
       ...object,
@@ -74,7 +74,7 @@ describe.each([nativeEngine, portableEngine])("signed objects, by $name", (one) 
     expect(verifyObject(one, kind, changed)).toMatchObject({ refusal: { problem: "invalid_signature" } });
   });
 
-  test("makes the same bytes", () => {
+  test("sign to the same bytes", () => {
     expect(signObject(one, "contract", contractBody, alice)).toEqual(contract);
   });
 });
@@ -101,7 +101,7 @@ describe("K9 no valid object of one kind verifies as another", () => {
     expect(parseToken(Buffer.from(canonicalBytes(object)).toString("base64url")).ok).toBe(kind === "token");
   });
 
-  test("the signed bytes of a proof are not a digest, so no other signature has them", () => {
+  test("the signed bytes of a proof are not a digest, so no other signature covers them", () => {
     const proof = createProof(engine, alice, { htm: "POST", htu: "u", now: NOW });
     const signature = decodeBase64Url(proof.split(".")[2] as string) as Uint8Array;
     const key = decodeBase64Url(id(alice)) as Uint8Array;
@@ -112,14 +112,14 @@ describe("K9 no valid object of one kind verifies as another", () => {
   });
 });
 
-describe("refused", () => {
+describe("a signed object is refused", () => {
   test.each<[string, ObjectKind, object, string]>([
     ["an unknown member", "contract", { ...contract, extra: 1 }, "unknown member"],
     ["a missing member", "contract", omit(contract, "task"), "task: missing"],
     ["null", "attestation", { ...attestation, result: null }, "result: not an object"],
     ["another version", "contract", { ...contract, version: "0.2" }, "version: not 0.1"],
     [
-      "an unknown member within",
+      "a nested unknown member",
       "contract",
       { ...contract, constraints: { ...contract.constraints, x: 1 } },
       "constraints: unknown member",
@@ -159,7 +159,7 @@ describe("refused", () => {
     });
   });
 
-  test("signing as another principal", () => {
+  test("if its signer is another principal", () => {
     expect(() => signObject(engine, "contract", contractBody, bob)).toThrow(TokenError);
     const moved = { ...contract, issuer: id(bob) };
     expect(verifyObject(engine, "contract", moved)).toMatchObject({
@@ -167,7 +167,7 @@ describe("refused", () => {
     });
   });
 
-  test("property: total on junk", () => {
+  test("property: verification never throws on junk", () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true, withBigInt: true }), (junk) => {
         for (const [kind] of objects) expect(verifyObject(engine, kind, junk).ok).toBe(false);

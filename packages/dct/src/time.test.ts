@@ -15,7 +15,7 @@ function byCalendar(text: string): number | undefined {
 const digit = fc.constantFrom(..."0123456789");
 const two = fc.oneof({ weight: 4, arbitrary: fc.constantFrom("01", "02", "12", "28", "29") }, digits(2));
 
-test("property: reads exactly the times of the calendar", () => {
+test("property: reads exactly the valid calendar times", () => {
   const year = fc.oneof(digits(4), fc.constantFrom("0000", "1900", "2000", "2024", "2100", "9999"));
   let times = 0;
   fc.assert(
@@ -29,7 +29,7 @@ test("property: reads exactly the times of the calendar", () => {
   expect(times).toBeGreaterThan(300);
 });
 
-test("every day of four centuries, and the day that no month has", () => {
+test("reads every day of four centuries, and refuses days outside a month", () => {
   for (let ms = Date.UTC(1896, 0); ms < Date.UTC(2304, 0); ms += 86_400_000) {
     expect(parseTime(new Date(ms).toISOString())).toBe(ms);
   }
@@ -43,7 +43,7 @@ test("every day of four centuries, and the day that no month has", () => {
   }
 });
 
-test("property: one character in another's place", () => {
+test("property: refuses one replaced character unless the time stays valid", () => {
   const good = "2024-02-29T23:59:59.999Z";
   const anyCharacter = fc.oneof(
     digit,

@@ -42,7 +42,7 @@ const denialOf = (run: () => unknown) => {
 };
 
 describe("create (DelegateOS 3.3)", () => {
-  test("a root token, with its defaults", () => {
+  test("makes a root token with its defaults", () => {
     const { authority, attenuations, signatures, format } = rootToken();
     expect({ format, attenuations }).toEqual({ format: "delegateos-sjt-v1", attenuations: [] });
     expect(authority).toEqual({
@@ -59,7 +59,7 @@ describe("create (DelegateOS 3.3)", () => {
   test.each<[string, object, object]>([
     ["an unregistered namespace", { capabilities: [cap("nope", "read", "*")] }, { type: "malformed_token" }],
     [
-      "an action its namespace has not",
+      "an action outside its namespace",
       { capabilities: [cap("web", "delete", "*")] },
       { type: "malformed_token" },
     ],
@@ -100,7 +100,7 @@ describe("create (DelegateOS 3.3)", () => {
     expect(denialOf(() => rootToken(more))).toMatchObject(denial);
   });
 
-  test("the split form: build, sign elsewhere, attach", () => {
+  test("has a split form: build, sign elsewhere, attach", () => {
     const authority = buildAuthority(id(root), params, { now: NOW });
     const digest = authoritySigningInput(engine, authority);
     expect(digest).toHaveLength(32);
@@ -112,7 +112,7 @@ describe("create (DelegateOS 3.3)", () => {
     );
   });
 
-  test("signing with the key of another principal is refused", () => {
+  test("refuses the key of another principal", () => {
     const wrong = { principal: root.principal, privateKey: alice.privateKey };
     expect(denialOf(() => createToken(engine, params, wrong, { now: NOW }))?.type).toBe("invalid_signature");
   });
@@ -121,7 +121,7 @@ describe("create (DelegateOS 3.3)", () => {
 describe("attenuate (DelegateOS 3.4)", () => {
   const next = { delegatee: id(bob), delegationId: delegation(2) };
 
-  test("adds a block and a signature, and leaves the token it came from", () => {
+  test("adds a block and a signature, and does not change the parent token", () => {
     const parent = rootToken();
     const before = JSON.stringify(parent);
     const child = attenuateToken(engine, parent, { ...next, maxBudgetMicrocents: 10 }, alice);
@@ -138,7 +138,7 @@ describe("attenuate (DelegateOS 3.4)", () => {
 
   test.each<[string, object, object]>([
     [
-      "a capability that the parent has not",
+      "a capability that the parent lacks",
       { allowedCapabilities: [cap("docs", "write", "/project/**")] },
       violation,
     ],
@@ -150,18 +150,18 @@ describe("attenuate (DelegateOS 3.4)", () => {
     ["C3 another contract", { contractId: "ct_000000000001" }, { type: "contract_mismatch" }],
     ["C5 null in place of a list", { allowedCapabilities: null }, { type: "malformed_token" }],
     ["C5 null in place of a number", { maxBudgetMicrocents: null }, { type: "malformed_token" }],
-    ["C6 a delegation id that the chain has", { delegationId: delegation(1) }, { type: "malformed_token" }],
+    ["C6 a delegation id of the chain", { delegationId: delegation(1) }, { type: "malformed_token" }],
   ])("refuses %s", (_, more, denial) => {
     expect(denialOf(() => attenuateToken(engine, rootToken(), { ...next, ...more }, alice))).toMatchObject(
       denial,
     );
   });
 
-  test("only the delegatee may", () => {
+  test("is allowed for the delegatee alone", () => {
     expect(denialOf(() => attenuateToken(engine, rootToken(), next, bob))).toMatchObject(violation);
   });
 
-  test("a recorded sub-contract is allowed", () => {
+  test("allows a recorded sub-contract", () => {
     const subContract = (child: string, parent: string) => child === "ct_000000000001" && parent === CONTRACT;
     const child = attenuateToken(engine, rootToken(), { ...next, contractId: "ct_000000000001" }, alice, {
       subContract,
@@ -172,7 +172,7 @@ describe("attenuate (DelegateOS 3.4)", () => {
     });
   });
 
-  test("the split form, and a signature that is not the attenuator's", () => {
+  test("has a split form, and refuses a signature by another key", () => {
     const parent = rootToken();
     const block = buildAttenuation(parent, next, id(alice));
     const digest = attenuationSigningInput(engine, parent, block);
@@ -207,7 +207,7 @@ describe("bytes", () => {
     expect(parseToken(serialised.token)).toEqual({ ok: true, token });
   });
 
-  test("signatures and revocation ids are those of the libraries that the text names", () => {
+  test("signatures and revocation ids equal those of the libraries that the text names", () => {
     const longer = attenuateToken(engine, token, { delegatee: id(carol), maxBudgetMicrocents: 7 }, bob);
     const { authority, attenuations, signatures } = longer;
     const digest = (value: unknown) => blake2b(canonicalize(value) as string, undefined, 32);
@@ -225,14 +225,14 @@ describe("bytes", () => {
     expect(revocationId(engine, authority)).toBe(ids[0]);
   });
 
-  test("both engines make the same token", () => {
+  test("both engines create the same token", () => {
     const other = createToken(portableEngine, params, root, { now: NOW });
     expect(
       attenuateToken(portableEngine, other, { delegatee: id(bob), delegationId: delegation(2) }, alice),
     ).toEqual(token);
   });
 
-  test("J6 more than 16,000 characters are refused", () => {
+  test("J6 a token of more than 16,000 characters is refused", () => {
     const capabilities = Array.from({ length: 12 }, (_, i) =>
       cap("docs", "read", `/${i}${"x".repeat(1000)}`),
     );
@@ -241,7 +241,7 @@ describe("bytes", () => {
     });
   });
 
-  test("the engine of the format (DelegateOS 14.4)", () => {
+  test("the engine of the format is complete (DelegateOS 14.4)", () => {
     const sjt = createSjtEngine(engine);
     const serialised = sjt.create(params, root, { now: NOW });
     const child = sjt.attenuate(serialised, { delegatee: id(bob), allowedCapabilities: [] }, alice);

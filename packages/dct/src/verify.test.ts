@@ -58,7 +58,7 @@ describe("C9 order of DelegateOS 10.1", () => {
     },
   );
 
-  test("granted is shown only to a holder that proved possession", () => {
+  test("the granted capabilities are shown only to a holder with a proof", () => {
     const request = { ...read, resource: "/x" };
     const proof = createProof(engine, alice, { htm: "POST", htu: "https://d/x", token: text, now: NOW });
     const holder = { proof, htm: "POST", htu: "https://d/x" };
@@ -71,7 +71,7 @@ describe("C9 order of DelegateOS 10.1", () => {
     expect(grantedTo({ holder: "bearer" })).toBeUndefined();
   });
 
-  test("a denial repeats 64 characters of a request at most", () => {
+  test("a denial contains at most 64 characters of a request", () => {
     const result = verifyToken(
       engine,
       text,
@@ -83,8 +83,8 @@ describe("C9 order of DelegateOS 10.1", () => {
   });
 });
 
-describe("granted", () => {
-  test("a root token, and its result", () => {
+describe("a token is valid", () => {
+  test("with its result, for a root token", () => {
     const result = verifyToken(
       engine,
       { token: text, format: "delegateos-sjt-v1" },
@@ -109,7 +109,7 @@ describe("granted", () => {
     });
   });
 
-  test("an attenuated token is valid only with its holder's proof", () => {
+  test("after an attenuation, only with its holder's proof", () => {
     const allowedCapabilities = [{ ...read, resource: "/project/a" }];
     const child = attenuateToken(
       engine,
@@ -131,7 +131,7 @@ describe("granted", () => {
     });
   });
 
-  test("C1 a holder that removes its own attenuation has no proof for the rest", () => {
+  test("C1 only with all its blocks: a holder that removes its attenuation has no proof for the rest", () => {
     const holder = {
       htm: "POST",
       htu: "u",
@@ -177,19 +177,19 @@ describe("granted", () => {
     expect(verifyToken(engine, input, context(ctx))).toMatchObject({ ok: true });
   });
 
-  test("relaxed identifiers, where a setting allows them", () => {
+  test("with relaxed identifiers, if a setting allows them", () => {
     const token = signed({ delegationId: "del_001", contractId: "ct_001" });
     expect(verifyToken(engine, token, context())).toMatchObject({ denial: malformed });
     expect(verifyToken(engine, token, context({ rules: { ids: "relaxed" } }))).toMatchObject({ ok: true });
   });
 
-  test("remaining budget is the least of all levels, so siblings share their parent's", () => {
+  test("the remaining budget is the least of all levels, so siblings share their parent's", () => {
     const token = signed({}, [link(0, { maxBudgetMicrocents: 500 })]);
     const result = verifyToken(engine, token, context({ spentMicrocents: spentAtRoot(900) }));
     expect(result).toMatchObject({ ok: true, scope: { remainingBudgetMicrocents: 100 } });
   });
 
-  test("is pure: nothing that is given is changed", () => {
+  test("the check is pure: it does not change its arguments", () => {
     const ctx = context({ request: read, revocations: new RevocationList(engine) });
     const before = JSON.stringify(ctx);
     verifyToken(
@@ -223,7 +223,7 @@ describe("revocation (DelegateOS 4 and 10.1 step 2)", () => {
     expect(revocations.add(entry, blocks).ok).toBe(denied);
   });
 
-  test("R9 a revoked child leaves its parent valid; a revoked parent takes the child with it", () => {
+  test("R9 a revoked child leaves its parent valid; a revoked parent invalidates its child", () => {
     const revocations = new RevocationList(engine);
     revocations.add(createRevocation(engine, blocks[1]?.revocationId as string, "chain", alice, NOW));
     expect(verifyToken(engine, text, context({ revocations })).ok).toBe(true);

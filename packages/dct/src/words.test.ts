@@ -38,14 +38,14 @@ describe("C4 times have one grammar", () => {
     expect(parseTime(text)).toBeUndefined();
   });
 
-  test("as text they would sort wrongly; as instants they do not", () => {
+  test("their text does not sort by time, their instants do", () => {
     expect("2026-02-17T12:00:00.500Z" < "2026-02-17T12:00:00Z").toBe(true);
     expect(parseTime("2026-02-17T12:00:00.500Z")).toBeGreaterThan(
       parseTime("2026-02-17T12:00:00Z") as number,
     );
   });
 
-  test("formatTime writes what parseTime reads, and refuses the year 10000", () => {
+  test("formatTime output is readable by parseTime, and the year 10000 is refused", () => {
     expect(parseTime(formatTime(1234567890123))).toBe(1234567890123);
     expect(() => formatTime(Date.UTC(10000, 0))).toThrow(RangeError);
     expect(() => formatTime(Number.NaN)).toThrow(RangeError);
@@ -53,7 +53,7 @@ describe("C4 times have one grammar", () => {
 });
 
 describe("ids", () => {
-  test.each(["ct", "del", "att"] as const)("a new %s is one", (kind) => {
+  test.each(["ct", "del", "att"] as const)("a new %s is valid", (kind) => {
     expect(isId(kind, newId(kind))).toBe(true);
     expect(newId(kind)).not.toBe(newId(kind));
   });
@@ -66,11 +66,11 @@ describe("ids", () => {
     "del_0000000000011",
     "",
     7,
-  ])("%j is no delegation id", (value) => {
+  ])("%j is not a delegation id", (value) => {
     expect(isId("del", value)).toBe(false);
   });
 
-  test("relaxed takes the published examples, and still no white space or long text", () => {
+  test("relaxed accepts the published examples, and refuses white space and long text", () => {
     expect(isId("del", "del_001", "relaxed")).toBe(true);
     for (const value of ["", "a b", "a\n", "x".repeat(129), "_a", null])
       expect(isId("del", value, "relaxed")).toBe(false);
@@ -130,7 +130,7 @@ describe("principals", () => {
     ["K3 y = p", "7f_______________________________________38"],
     ["not text", { toString: () => id(alice) }],
     ["a surrogate", "\ud800".repeat(43)],
-  ])("%s is none", (_, value) => {
+  ])("%s is not a principal", (_, value) => {
     expect(parsePrincipal(value)).toBeUndefined();
     expect(isAdmissible(engine, value)).toBe(false);
   });

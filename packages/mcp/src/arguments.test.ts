@@ -22,22 +22,28 @@ describe("arguments that fit the tool's input schema", () => {
     ["a plain schema, without another check", PLAIN, 0],
     ["any other schema, after a check in isolation", COMBINED, 1],
     ["a schema of draft-07", { $schema: "http://json-schema.org/draft-07/schema#", ...COMBINED }, 1],
-  ])("reach the server: %s", async (_, schema, checks) => {
+  ])("are sent to the server: %s", async (_, schema, checks) => {
     const { call, checkedSchemas } = bench(answers(schema));
     expect(await call("fixed", { of: "one" })).toEqual(text("fixed was called"));
     expect(checkedSchemas).toHaveLength(checks);
   });
 });
 
-describe("arguments that violate the schema never reach the server", () => {
+describe("arguments outside the schema are not sent to the server", () => {
   test.each([
     ["a missing member", PLAIN, {}, "/arguments", "must have required property 'of'"],
     ["another type", PLAIN, { of: 1 }, "/arguments/of", "must be string"],
     ["a long text", PLAIN, { of: "long" }, "/arguments/of", "must NOT have more than 3 characters"],
     ["an unknown member", PLAIN, { of: "one", x: 1 }, "/arguments", "must NOT have additional properties"],
-    ["no object", PLAIN, [], "/arguments", "must be object"],
+    ["a value that is not an object", PLAIN, [], "/arguments", "must be object"],
     ["null", PLAIN, null, "/arguments", "must be object"],
-    ["no alternative", COMBINED, { x: 1 }, "/arguments", "must have required property 'of'"],
+    [
+      "a value outside all alternatives",
+      COMBINED,
+      { x: 1 },
+      "/arguments",
+      "must have required property 'of'",
+    ],
   ])("%s", async (_, schema, args, path, message) => {
     const started = bench(answers(schema));
     const params = { name: "fixed", arguments: args };
@@ -66,20 +72,20 @@ describe("arguments that violate the schema never reach the server", () => {
     });
   });
 
-  test("cost nothing", async () => {
+  test("cost no budget", async () => {
     const started = bench(answers(PLAIN));
     const before = started.authoriser.budget;
     await refusal(started.call("paid", {}));
     expect(started.authoriser.budget).toBe(before);
   });
 
-  test("say nothing about the schema to a caller without the right", async () => {
+  test("reveal nothing of the schema to a caller without the capability", async () => {
     const { call } = bench(answers(PLAIN));
     expect(await refusal(call("fixed", {}, token("two")))).toMatchObject({ code: -32001 });
   });
 });
 
-test("the schema is the current one: a changed definition brings its own", async () => {
+test("are checked by the current schema: a changed definition has a new one", async () => {
   let schema: object = PLAIN;
   const { call, proxy } = bench({
     ...answers(PLAIN),

@@ -49,7 +49,7 @@ it("refuses a call whose decision cannot be recorded", async () => {
   await expect(decided(about, full, verified)).rejects.toThrow("full");
 });
 
-it("reports the name that the decision found", async () => {
+it("reports the name that the decision resolved", async () => {
   const { decisions, report } = reporting();
   await decided({ method: "tasks/cancel" }, report, async (facts) => {
     facts.name = "read";

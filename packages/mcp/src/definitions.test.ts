@@ -51,7 +51,7 @@ function definitionsWith(options: { ttlMs?: number; trustsPromises?: boolean } =
   };
 }
 
-describe("the present definition", () => {
+describe("the current definition", () => {
   test("is listed before each use", async () => {
     const { definitions, state, counts } = definitionsWith();
     const before = await definitions.currentDigest("report");
@@ -60,7 +60,7 @@ describe("the present definition", () => {
     expect(counts.lists).toBe(2);
   });
 
-  test("is listed after the use was asked for, also where a list already runs", async () => {
+  test("is listed after each request for it, also during another list", async () => {
     const { definitions, state, counts, hold } = definitionsWith();
     const release = hold();
     const first = definitions.currentDigest("report");
@@ -73,7 +73,7 @@ describe("the present definition", () => {
     expect(counts.lists).toBe(2);
   });
 
-  test("is believed for the time of the setting, and no longer than until an announcement", async () => {
+  test("is cached for the configured time, and at most until an announcement", async () => {
     const { definitions, clock, counts } = definitionsWith({ ttlMs: 1000 });
     await definitions.currentDigest("report");
     clock.advance(999);
@@ -90,7 +90,7 @@ describe("the present definition", () => {
   test.each([
     [false, 2],
     [true, 1],
-  ])("is believed for the server's own time where its promises are trusted: %j", async (trusts, lists) => {
+  ])("is cached for the server's own time if its promises are trusted: %j", async (trusts, lists) => {
     const { definitions, state, counts } = definitionsWith({ trustsPromises: trusts });
     state.ttlMs = 1000;
     await definitions.currentDigest("report");
@@ -110,7 +110,7 @@ describe("the present definition", () => {
     expect(counts.lists).toBe(2);
   });
 
-  test("is asked for again where a change is announced while it is listed", async () => {
+  test("is listed again if a change is announced during the list", async () => {
     const { definitions, state, counts, hold } = definitionsWith();
     const release = hold();
     const pendingDigest = definitions.currentDigest("report");
@@ -121,7 +121,7 @@ describe("the present definition", () => {
     expect(counts.lists).toBe(3);
   });
 
-  test("is none where the server lists none, or one without a canonical form", async () => {
+  test("is absent if the server lists none, or one without a canonical form", async () => {
     const { definitions, state } = definitionsWith();
     state.tools = [tool("odd", "\ud800")];
     expect([await definitions.currentDigest("report"), await definitions.currentDigest("odd")]).toEqual([
@@ -132,7 +132,7 @@ describe("the present definition", () => {
 });
 
 describe("a change", () => {
-  test("is remembered, even where the old definition comes back", async () => {
+  test("is recorded, even if the old definition returns", async () => {
     const { definitions, state } = definitionsWith();
     await definitions.currentDigest("report");
     expect(definitions.hasChanged("report")).toBe(false);
@@ -141,7 +141,7 @@ describe("a change", () => {
     expect(definitions.hasChanged("report")).toBe(true);
   });
 
-  test("cannot be ruled out once there were more names than are remembered", () => {
+  test("is assumed once more names were listed than the cache holds", () => {
     const { definitions } = definitionsWith();
     definitions.note(Array.from({ length: 10_001 }, (_, i) => tool(`t${i}`)));
     expect(definitions.hasChanged("t0")).toBe(true);

@@ -42,7 +42,7 @@ const right = (namespace: string, action: string, resource: string): Right => ({
 test.each([
   ["the right itself", grantsOf(right("docs", "read", "x"), right("llm", "generate", "client/one"))],
   ["a pattern of it", grantsOf(right("llm", "generate", "client/*"))],
-])("a wish passes by %s", async (_, granted) => {
+])("a server's request is allowed by %s", async (_, granted) => {
   await wish(granted);
 });
 
@@ -51,7 +51,7 @@ test.each([
   ["another namespace", grantsOf(right("code", "generate", "**"))],
   ["another action", grantsOf(right("llm", "complete", "**"))],
   ["another resource", grantsOf(right("llm", "generate", "client"))],
-])("refuses a server's request by a token for %s, and says so", async (_, granted) => {
+])("refuses a server's request by a token for %s, with the denial", async (_, granted) => {
   expect(await refusal(wish(granted))).toMatchObject({
     code: -32001,
     data: {
@@ -62,7 +62,7 @@ test.each([
   });
 });
 
-test("a wish is refused when the token was taken back since the call", async () => {
+test("a server's request is refused if the token was revoked since the call", async () => {
   const denial = create(DenialReasonSchema, { type: DenialType.REVOKED });
   expect(await refusal(wish({ ok: false, denial }))).toMatchObject({
     code: -32001,
@@ -70,12 +70,12 @@ test("a wish is refused when the token was taken back since the call", async () 
   });
 });
 
-test("a wish within a call without a token is as the call is", async () => {
+test("a server's request in a call without a token is decided like the call", async () => {
   expect(await refusal(wish(undefined))).toMatchObject({ data: { type: "capability_not_granted" } });
   await wish(undefined, { requireToken: false });
 });
 
-test("refuses a server's request without a rule for every token", async () => {
+test("refuses a server's request without a rule, for every token", async () => {
   const all = grantsOf(right("llm", "generate", "**"));
   expect(await refusal(wish(all, { method: "roots/list" }))).toMatchObject({
     code: -32001,

@@ -23,7 +23,7 @@ function streamed() {
   };
 }
 
-test("an answer is passed on complete, from its first bytes", async () => {
+test("an answer is forwarded completely, from its first bytes", async () => {
   const stream = streamed();
   const timers = new ManualClock();
   const holding = held(stream.answer, () => undefined, timers);
@@ -35,7 +35,7 @@ test("an answer is passed on complete, from its first bytes", async () => {
   expect(await answer.text()).toBe("one two");
 });
 
-test("a refusal that comes before the first bytes takes the answer's place", async () => {
+test("a refusal before the first bytes replaces the answer", async () => {
   const stream = streamed();
   let refusal: Response | undefined;
   const holding = held(stream.answer, () => refusal, new ManualClock());
@@ -45,7 +45,7 @@ test("a refusal that comes before the first bytes takes the answer's place", asy
   expect(stream.isCancelled()).toBe(true);
 });
 
-test("the headers of slow work go out after the bound, and its bytes when they come", async () => {
+test("the headers of a slow answer are sent after the bound, and its bytes as they arrive", async () => {
   const stream = streamed();
   const timers = new ManualClock();
   let answer: Response | undefined;
@@ -63,14 +63,14 @@ test("the headers of slow work go out after the bound, and its bytes when they c
   expect(await answer?.text()).toBe("late");
 });
 
-test("the reader of a stream that breaks gets the error", async () => {
+test("the reader of a broken stream gets the error", async () => {
   const stream = streamed();
   const holding = held(stream.answer, () => undefined, new ManualClock());
   stream.fail();
   await expect((await holding).text()).rejects.toThrow("broken");
 });
 
-test("passes on an answer without a body unchanged", async () => {
+test("an answer without a body is forwarded unchanged", async () => {
   const answer = new Response(null, { status: 202 });
   expect(await held(answer, () => undefined, new ManualClock())).toBe(answer);
 });

@@ -71,7 +71,7 @@ describe("a server's request during a call", () => {
     expect(await resume(second.requestState, { "request-2": 36 })).toEqual({ name: "Ada", age: 36 });
   });
 
-  test("comes with the other requests of the same round; those without an answer come again", async () => {
+  test("is combined with the others of its round; unanswered ones are repeated", async () => {
     const { clock, begin, resume } = bridgeTo(async (ask) => ({
       both: await Promise.all([ask(SAMPLING, 1), ask(SAMPLING, 2)]),
     }));
@@ -86,26 +86,26 @@ describe("a server's request during a call", () => {
 describe("a requestState", () => {
   const asking: Serve = async (ask) => ({ answer: await ask(SAMPLING, {}) });
 
-  test("counts once", async () => {
+  test("is valid once", async () => {
     const { clock, begin, resume } = bridgeTo(asking);
     const { requestState } = await gathered(clock, begin());
     await resume(requestState, { "request-1": 1 });
     await expect(resume(requestState, { "request-1": 2 })).rejects.toThrow(UnknownState);
   });
 
-  test("is of its caller alone, and another caller's attempt does not end it", async () => {
+  test("is valid for its caller alone, and another caller's attempt does not end it", async () => {
     const { clock, begin, resume } = bridgeTo(asking);
     const { requestState } = await gathered(clock, begin());
     await expect(resume(requestState, { "request-1": 1 }, "another")).rejects.toThrow(UnknownState);
     expect(await resume(requestState, { "request-1": 2 })).toEqual({ answer: 2 });
   });
 
-  test.each(["unknown", "", 7, null])("%j names no call", async (requestState) => {
+  test.each(["unknown", "", 7, null])("%j is unknown", async (requestState) => {
     const { resume } = bridgeTo(asking);
     await expect(resume(requestState, {})).rejects.toThrow(UnknownState);
   });
 
-  test("is of one method and one set of parameters", () => {
+  test("belongs to one method and one set of parameters", () => {
     const one = callOwner("token", "tools/call", { name: "x", arguments: { a: 1 } });
     const again = { name: "x", arguments: { a: 1 }, requestState: "s", inputResponses: {}, _meta: { b: 1 } };
     expect(callOwner("token", "tools/call", again)).toBe(one);
@@ -115,7 +115,7 @@ describe("a requestState", () => {
   });
 });
 
-describe("time", () => {
+describe("the time", () => {
   test("of the server's own work is limited in each round", async () => {
     const { clock, begin } = bridgeTo((_, signal) => untilAborted(signal));
     const call = begin();
@@ -141,7 +141,7 @@ describe("time", () => {
     await expect(resume(requestState, {})).rejects.toThrow(UnknownState);
   });
 
-  test("ends when the caller leaves", async () => {
+  test("ends when the caller disconnects", async () => {
     const { begin } = bridgeTo((_, signal) => untilAborted(signal));
     const caller = new AbortController();
     const call = begin({ ...CAPABLE, signal: caller.signal });
@@ -151,7 +151,7 @@ describe("time", () => {
 });
 
 describe("a connection to the server", () => {
-  test("shows what the client declared and the map allows, and is shared by equal clients", async () => {
+  test("has the capabilities that the client declared and the map allows, and is shared by equal clients", async () => {
     const { begin, connected } = bridgeTo(async () => ({}));
     await begin();
     await begin({ clientCapabilities: { ...CAPABLE.clientCapabilities, roots: {}, experimental: { a: 1 } } });

@@ -19,7 +19,7 @@ const TOO_LARGE = {
   error: { code: -32603, message: "the message has more than 64 bytes" },
 };
 
-test("leaves an answer within the limit unchanged", async () => {
+test("keeps an answer within the limit unchanged", async () => {
   const limited = await limitedAnswer(answer("application/json", ['{"id"', ":7}"]), 64, 7);
   expect(await limited.json()).toEqual({ id: 7 });
 });
@@ -29,18 +29,15 @@ test("a larger answer is replaced by an error for its request", async () => {
   expect(await limited.json()).toMatchObject(TOO_LARGE);
 });
 
-test.each([1, 5, 1000])(
-  "events within the limit pass, however many there are: pieces of %i",
-  async (size) => {
-    const all = Array.from({ length: 20 }, (_, i) => event(`{"n":${i}}`)).join("");
-    const pieces = all.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
-    const limited = await limitedAnswer(answer("text/event-stream", pieces), 64, 7);
-    expect(await limited.text()).toBe(all);
-  },
-);
+test.each([1, 5, 1000])("any number of events within the limit passes: chunks of %i", async (size) => {
+  const all = Array.from({ length: 20 }, (_, i) => event(`{"n":${i}}`)).join("");
+  const pieces = all.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
+  const limited = await limitedAnswer(answer("text/event-stream", pieces), 64, 7);
+  expect(await limited.text()).toBe(all);
+});
 
 test.each([1, 5, 1000])(
-  "a stream ends with an error in place of a larger event: pieces of %i",
+  "a stream ends with an error in place of a larger event: chunks of %i",
   async (size) => {
     const all = event("{}") + event("x".repeat(200)) + event("{}");
     const pieces = all.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
@@ -51,7 +48,7 @@ test.each([1, 5, 1000])(
   },
 );
 
-test("a stream of no request ends without a word", async () => {
+test("a stream without a request ends without an error message", async () => {
   const limited = await limitedAnswer(answer("text/event-stream", [event("x".repeat(200))]), 64, undefined);
   expect(await limited.text()).toBe("");
 });

@@ -11,7 +11,7 @@ const calls = ({ received }: { received: readonly { method: string }[] }) =>
   received.filter(({ method }) => method === "tools/call").length;
 
 describe("the rate of a tool", () => {
-  test("allows a minute's calls at once, and then one for each part of the minute", async () => {
+  test("allows a minute's calls at once, and then one for each fraction of the minute", async () => {
     const clock = new ManualClock();
     const { call } = bench(ANSWERS, limited({ callsPerMinute: 3 }), clock);
     for (let i = 0; i < 3; i++) await call("fixed");
@@ -27,7 +27,7 @@ describe("the rate of a tool", () => {
     await refusal(call("fixed"));
   });
 
-  test("leaves other tools alone", async () => {
+  test("does not apply to other tools", async () => {
     const { call } = bench(ANSWERS, {
       map: { tools: { fixed: { ...RIGHT, limits: { callsPerMinute: 1 } }, paid: RIGHT } },
     });
@@ -36,7 +36,7 @@ describe("the rate of a tool", () => {
     expect(await call("paid")).toEqual(text("paid was called"));
   });
 
-  test("is of each principal", async () => {
+  test("applies to each principal", async () => {
     const started = bench(ANSWERS, limited({ callsPerMinute: 1 }));
     await started.call("fixed");
     started.authoriser.principal = "another";
@@ -60,7 +60,7 @@ describe("the rate of a tool", () => {
   });
 });
 
-test("the rate of a server is of all its tools and methods", async () => {
+test("the rate of a server applies to all its tools and methods", async () => {
   const answers = { ...ANSWERS, "resources/read": () => ({ contents: [] }) };
   const { call, proxy } = bench(answers, { limits: { callsPerMinute: 2 } });
   await call("fixed");
@@ -74,7 +74,7 @@ test("the rate of a server is of all its tools and methods", async () => {
   });
 });
 
-test("calls at one time are limited, and an ended call makes room, also if it failed", async () => {
+test("concurrent calls are limited, and an ended or failed call frees a place", async () => {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   let isFirst = true;
   const { call } = bench(
@@ -118,7 +118,7 @@ describe("the cost of a tool", () => {
     "tools/call": () => ({ ...text("done"), _meta: { cost } }),
   });
 
-  test("is limited an hour", async () => {
+  test("is limited for each hour", async () => {
     const clock = new ManualClock();
     const started = bench(answer(100), metered({ microcentsPerHour: 150 }), clock);
     await started.call("fixed");
@@ -134,7 +134,7 @@ describe("the cost of a tool", () => {
     await started.call("fixed");
   });
 
-  test("counts what was charged, not what was reserved", async () => {
+  test("counts the charge, not the reservation", async () => {
     const started = bench(answer(25), metered({ microcentsPerHour: 150 }), new ManualClock());
     await started.call("fixed");
     await expect.poll(() => started.authoriser.settled).toHaveLength(1);
@@ -145,7 +145,7 @@ describe("the cost of a tool", () => {
     expect(await refusal(started.call("fixed"))).toMatchObject({ code: -32056 });
   });
 
-  test("counts nothing for a call that the budget refuses", async () => {
+  test("counts nothing for a call without sufficient budget", async () => {
     const started = bench(answer(100), metered({ microcentsPerHour: 100 }), new ManualClock());
     started.authoriser.budget = 0;
     expect(await refusal(started.call("fixed"))).toMatchObject({ code: -32001 });
@@ -153,14 +153,14 @@ describe("the cost of a tool", () => {
     await started.call("fixed");
   });
 
-  test("above the limit in one call is refused, and no wait helps", async () => {
+  test("above the limit in one call is refused without a retry time", async () => {
     const { call } = bench(answer(100), metered({ microcentsPerHour: 99 }));
     const { data } = await refusal(call("fixed"));
     expect(data.metadata).toEqual({ limit: "tool_microcents_per_hour", max: "99" });
   });
 });
 
-test("each call is observed with its outcome", async () => {
+test("each call is counted with its outcome", async () => {
   const { call, observed } = bench(
     { ...LIST, "tools/call": ({ arguments: args }: Json) => ({ ...text("done"), ...args }) },
     limited({ callsPerMinute: 2 }),

@@ -18,7 +18,7 @@ function eventsOf(text: string, bytes: number, maxBytes = 20, endlessBytes = 100
 
 const LONG = `{"result":"${"x".repeat(50)}","id":4}`;
 
-test.each([1, 3, 7, 1000])("emits lines unchanged from pieces of %i bytes", (bytes) => {
+test.each([1, 3, 7, 1000])("emits lines unchanged from chunks of %i bytes", (bytes) => {
   expect(eventsOf('{"id":1}\r\n\n{"ü":"€"}\n{"id"', bytes)).toEqual(['{"id":1}', '{"ü":"€"}']);
 });
 
@@ -33,7 +33,7 @@ test.each([1, 3, 7, 1000])(
   },
 );
 
-test("a line may have as many bytes as the limit, and no more", () => {
+test("a line may have at most as many bytes as the limit", () => {
   expect(eventsOf(`${"x".repeat(20)}\n${"x".repeat(21)}\n`, 4)).toEqual([
     "x".repeat(20),
     { oversize: undefined },

@@ -18,7 +18,7 @@ test("keeps the latest definitions that a caller listed", () => {
   expect(listed.of("one", REPORT)).toBe("D");
 });
 
-test("a caller is forgotten after a day", () => {
+test("the definitions of a caller expire after a day", () => {
   const clock = new ManualClock(0);
   const listed = new Listed(clock);
   listed.add("one", "tools", new Map([["report", "A"]]));
@@ -26,7 +26,7 @@ test("a caller is forgotten after a day", () => {
   expect(listed.of("one", REPORT)).toBe(undefined);
 });
 
-test("the caller that listed longest ago is forgotten where many definitions are remembered", () => {
+test("the caller with the oldest list is evicted when the cache is full", () => {
   const listed = new Listed(new ManualClock(0));
   const many = new Map(Array.from({ length: 60_000 }, (_, i) => [`t${i}`, "A"] as const));
   listed.add("early", "tools", new Map([["report", "A"]]));

@@ -53,7 +53,7 @@ test("each round asks the client, and repeats the call with the answers and the 
   ]);
 });
 
-test("a client is asked only for what it declared", async () => {
+test("a client is asked only for its declared capabilities", async () => {
   const { result, asked, abandoned } = run(asking({ one: { method: "roots/list" } }, "open"), []);
   await expect(result).rejects.toMatchObject({ code: -32603, data: { requiredCapabilities: { roots: {} } } });
   expect(asked).toEqual([]);
@@ -74,7 +74,7 @@ test("an elicitation by address needs its own declaration, and gets an id", asyn
   });
 });
 
-test("a server that asks without end is refused", async () => {
+test("a server that asks without an end is refused", async () => {
   const { result, asked } = run(asking({ one: SAMPLING }), []);
   await expect(result).rejects.toMatchObject({ data: { reason: "LIMIT_EXCEEDED" } });
   expect(asked).toHaveLength(8);

@@ -32,7 +32,7 @@ test("failed starts count like crashes", () => {
   expect([starts.failures, starts.waitMs]).toEqual([4, 2000]);
 });
 
-test("a connection that lasted a minute ends the row", () => {
+test("a connection of a minute resets the failures", () => {
   const { clock, starts } = create();
   for (let i = 0; i < 5; i++) starts.notStarted();
   starts.started();

@@ -57,7 +57,7 @@ const requestOf = (headers: Record<string, string>) =>
 const LIST_TOOLS = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
 
 describe("sessions of revisions before 2026-07-28", () => {
-  test("go on by their id", async () => {
+  test("continue by their id", async () => {
     const { open, post } = start();
     const id = await open();
     expect(id).not.toBe("");
@@ -70,7 +70,7 @@ describe("sessions of revisions before 2026-07-28", () => {
     expect((await post(LIST_TOOLS, { "mcp-session-id": crypto.randomUUID() })).status).toBe(404);
   });
 
-  test("end when they were silent for half an hour", async () => {
+  test("end after half an hour of silence", async () => {
     const { open, post, clock } = start();
     const silent = await open();
     clock.advance(1_700_000);
@@ -81,7 +81,7 @@ describe("sessions of revisions before 2026-07-28", () => {
     expect((await post(LIST_TOOLS, { "mcp-session-id": used })).status).toBe(200);
   });
 
-  test("are at most a thousand: the one that was silent longest ends", async () => {
+  test("are at most a thousand: the one with the longest silence ends", async () => {
     const { open, post, clock } = start();
     const first = await open();
     for (let i = 0; i < 1000; i++) {
@@ -112,7 +112,7 @@ describe("sessions of revisions before 2026-07-28", () => {
     await reader?.cancel();
   });
 
-  test("take their token from each request, never from the one before (M4)", async () => {
+  test("take their token from each request, never from an earlier one (M4)", async () => {
     const { open, post } = start();
     const id = await open();
     const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "fixed", arguments: {} } };
@@ -122,7 +122,7 @@ describe("sessions of revisions before 2026-07-28", () => {
     expect(await withoutProof.text()).toContain("proof_required");
   });
 
-  test("are found by their own caller alone: an id neither lists, calls nor ends another's session", async () => {
+  test("are usable by their own caller alone: an id neither lists, calls nor ends another's session", async () => {
     const { open, post, face } = start();
     const headers = { "mcp-session-id": await open(), "mcp-protocol-version": "2025-11-25" };
     const end = (by: Presentation | undefined) =>

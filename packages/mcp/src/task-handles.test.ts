@@ -28,13 +28,16 @@ test.each([[["other", "login"]], [["holder", ""]], [["holder", "other"]], [["", 
   },
 );
 
-test.each([undefined, 7, "", "x".repeat(8193)])("the value %j is no id", (id) => {
+test.each([undefined, 7, "", "x".repeat(8193)])("the value %j is not an id", (id) => {
   expect(new TaskHandles(new FakeSeal(), "jobs").open(id, CALLER)).toBeUndefined();
 });
 
-test.each([undefined, null, 7, "", "x".repeat(513)])("a server's own id %j gets none", (taskId) => {
-  expect(new TaskHandles(new FakeSeal(), "jobs").seal(facts(), taskId)).toBeUndefined();
-});
+test.each([undefined, null, 7, "", "x".repeat(513)])(
+  "a server's own id %j gets no id of the proxy",
+  (taskId) => {
+    expect(new TaskHandles(new FakeSeal(), "jobs").seal(facts(), taskId)).toBeUndefined();
+  },
+);
 
 test("a call fits if its rights leave room for the server's id", () => {
   const handles = new TaskHandles(new FakeSeal(), "jobs");
@@ -45,7 +48,7 @@ test("a call fits if its rights leave room for the server's id", () => {
   expect(handles.fits(facts(Array.from({ length: 64 }, (_, i) => `/folder/${i}`)))).toBe(false);
 });
 
-test("ten thousand tasks are known, and the oldest is forgotten first", () => {
+test("ten thousand tasks are known, and the oldest is evicted first", () => {
   const known = new KnownTasks();
   const task = (id: string) => ({ id, owner: "caller", rights: [], presentation: undefined });
   for (let i = 0; i <= 10_000; i++) known.add("{}", `task-${i}`, task(`id-${i}`));

@@ -38,7 +38,7 @@ describe("a call without a token (M1)", () => {
     expect(received).toEqual([]);
   });
 
-  test("passes by configuration, for tools that have a rule", async () => {
+  test("is allowed by configuration, for tools with a rule", async () => {
     const { proxy, authoriser } = bench(ANSWERS, { requireToken: false });
     const call = (name: string) => proxy.handle({ method: "tools/call", params: { name } });
     expect(await call("fixed")).toEqual(text("fixed was called"));
@@ -46,7 +46,7 @@ describe("a call without a token (M1)", () => {
     expect(authoriser.verified).toEqual([]);
   });
 
-  test("a method that configuration passes is forwarded", async () => {
+  test("of a method that the configuration allows is forwarded", async () => {
     const { proxy, received } = bench(
       { ...ANSWERS, "x/y": () => ({ fine: true }) },
       { map: { passed: ["x/y"] } },
@@ -56,7 +56,7 @@ describe("a call without a token (M1)", () => {
   });
 });
 
-describe("a tool that no rule knows (M2)", () => {
+describe("a tool without a rule (M2)", () => {
   test.each(["unmapped", "__proto__", "constructor", "toString", "", "Fixed", "fixed ", "f\u0456xed"])(
     "%j is not granted",
     async (name) => {
@@ -67,7 +67,7 @@ describe("a tool that no rule knows (M2)", () => {
   );
 });
 
-describe("checks exactly the forwarded arguments (M3)", () => {
+describe("the check covers exactly the forwarded arguments (M3)", () => {
   const withMember = {
     name: "named",
     arguments: { of: "one", nested: [{ _delegateos: { dct: "x" }, kept: 1 }], _delegateos: { dct: "y" } },
@@ -124,7 +124,7 @@ describe("checks exactly the forwarded arguments (M3)", () => {
   });
 });
 
-test("authority is of one request alone (M4)", async () => {
+test("authority is valid for one request alone (M4)", async () => {
   const { call, received } = bench(ANSWERS);
   const calls = ["one", "two", "one", "two"].map((name) => call("named", { of: "one" }, token(name)));
   const outcomes = await Promise.allSettled(calls);
@@ -132,7 +132,7 @@ test("authority is of one request alone (M4)", async () => {
   expect(received.filter(({ method }) => method === "tools/call")).toHaveLength(2);
 });
 
-test("a proof counts for one call (M4, B6)", async () => {
+test("a proof is valid for one call (M4, B6)", async () => {
   const { call } = bench(ANSWERS);
   const presentation = token("one");
   await call("fixed", {}, presentation);
@@ -180,7 +180,7 @@ describe("a tool that changes (M6)", () => {
     expect(await use()).toEqual(text("fixed was called"));
   });
 
-  test("is not called by a caller to which another one's list was not shown", async () => {
+  test("is not called by a caller that has not seen the new list", async () => {
     const { use, list, change } = changing();
     const [one, other] = [{ session: "one" }, { session: "other" }];
     await list(one);
@@ -191,7 +191,7 @@ describe("a tool that changes (M6)", () => {
     expect(await use(other)).toEqual(text("fixed was called"));
   });
 
-  test("is not called by a caller that has not listed: with a renewed token, or with none", async () => {
+  test("is not called by a caller that has not listed: with a new token, or with none", async () => {
     const { use, list, change } = changing();
     await list();
     expect(await use({})).toEqual(text("fixed was called"));
@@ -200,7 +200,7 @@ describe("a tool that changes (M6)", () => {
     expect(await refusal(use({}))).toMatchObject(neverListed);
   });
 
-  test("after it was configured is not called", async () => {
+  test("after its configuration is not called", async () => {
     const map = {
       tools: { fixed: { namespace: "data", action: "query", resource: "one", definition: "A".repeat(43) } },
     };
@@ -210,7 +210,7 @@ describe("a tool that changes (M6)", () => {
     });
   });
 
-  test("and is gone is not called", async () => {
+  test("and disappears is not called", async () => {
     const { call } = bench({ ...ANSWERS, "tools/list": () => ({ tools: [] }) });
     expect(await refusal(call("fixed"))).toMatchObject({ data: { detail: "the server has no such tool" } });
   });
@@ -238,7 +238,7 @@ describe("an argument that names no resource (M7)", () => {
     ["none", {}],
     ["a member of another name", { OF: "one" }],
     ["an empty list", { of: [] }],
-  ])("%s asks for every resource", async (_, args) => {
+  ])("%s requests every resource", async (_, args) => {
     const { call, authoriser } = bench(ANSWERS);
     await refusal(call("named", args));
     expect(authoriser.verified.map(({ right }) => right?.resource)).toEqual(["*"]);
@@ -257,7 +257,7 @@ test.each([
   expect(received.filter(({ method }) => method === "tools/call")).toHaveLength(isAllowed ? 1 : 0);
 });
 
-test("a proof in _delegateos has to name this proxy (M8)", async () => {
+test("a proof in _delegateos must name this proxy (M8)", async () => {
   const { proxy, authoriser } = bench(ANSWERS);
   const member = {
     dct: "one",
@@ -277,7 +277,7 @@ test("a proof in _delegateos has to name this proxy (M8)", async () => {
 describe("a server that fails (M9, B4)", () => {
   const held = { reservedMicrocents: 100 };
 
-  test("a crash during a call: the caller learns that it was charged", async () => {
+  test("crashes during a call: the caller gets the charge", async () => {
     const { call, authoriser } = bench({
       ...LIST,
       "tools/call": (_, server) => new Promise(() => void server.close()),
@@ -292,7 +292,7 @@ describe("a server that fails (M9, B4)", () => {
     expect(authoriser.settled).toEqual(["1:100 commits 100"]);
   });
 
-  test("and the next call finds a restarted server", async () => {
+  test("is restarted for the next call", async () => {
     let died = false;
     const { call, servers } = bench({
       ...LIST,
@@ -307,7 +307,7 @@ describe("a server that fails (M9, B4)", () => {
     expect(servers).toHaveLength(2);
   });
 
-  test("takes too long: charged", async () => {
+  test("times out: the call is charged", async () => {
     const { call } = bench({ ...LIST, "tools/call": () => new Promise(() => {}) }, { timeoutMs: 50 });
     expect(await refusal(call("paid"))).toMatchObject({
       code: -32603,
@@ -315,7 +315,7 @@ describe("a server that fails (M9, B4)", () => {
     });
   });
 
-  test("an invalid answer is charged", async () => {
+  test("returns an invalid answer: the call is charged", async () => {
     const { call } = bench({ ...LIST, "tools/call": () => ({ content: "none" }) });
     expect(await refusal(call("paid"))).toMatchObject({
       code: -32603,
@@ -323,7 +323,7 @@ describe("a server that fails (M9, B4)", () => {
     });
   });
 
-  test("an error of the server is passed on, and charged", async () => {
+  test("returns an error: it is forwarded, and the call is charged", async () => {
     const { call } = bench({
       ...LIST,
       "tools/call": () => {
@@ -337,7 +337,7 @@ describe("a server that fails (M9, B4)", () => {
     });
   });
 
-  test("cannot be reached: nothing was reserved, nothing is charged", async () => {
+  test("is unreachable: the call is neither reserved nor charged", async () => {
     const { call, authoriser, proxy } = bench(ANSWERS);
     await proxy.upstream.close();
     expect(await refusal(call("paid"))).toMatchObject({ code: -32603, data: { budget: { state: "none" } } });
@@ -348,17 +348,17 @@ describe("a server that fails (M9, B4)", () => {
 describe("the budget", () => {
   test.each([
     ["the amount in the answer", { cost: 30 }, "1:100 commits 30"],
-    ["all if it states none", {}, "1:100 commits 100"],
-    ["all if it states more", { cost: 101 }, "1:100 commits 100"],
-    ["all if the number is invalid", { cost: -1 }, "1:100 commits 100"],
-    ["all if it is not a number", { cost: "0" }, "1:100 commits 100"],
+    ["the whole reservation if the answer states no amount", {}, "1:100 commits 100"],
+    ["the whole reservation if the answer states more", { cost: 101 }, "1:100 commits 100"],
+    ["the whole reservation if the number is invalid", { cost: -1 }, "1:100 commits 100"],
+    ["the whole reservation if it is not a number", { cost: "0" }, "1:100 commits 100"],
   ])("is charged %s", async (_, meta, settled) => {
     const { call, authoriser } = bench({ ...LIST, "tools/call": () => ({ ...text("done"), _meta: meta }) });
     await call("metered");
     await vi.waitFor(() => expect(authoriser.settled).toEqual([settled]));
   });
 
-  test("is asked before the server: an insufficient budget prevents the call", async () => {
+  test("is reserved before the call: an insufficient budget prevents it", async () => {
     const { call, authoriser, received } = bench(ANSWERS);
     authoriser.budget = 250;
     const outcomes = await Promise.allSettled(Array.from({ length: 5 }, () => call("paid")));
@@ -366,13 +366,13 @@ describe("the budget", () => {
     expect(received.filter(({ method }) => method === "tools/call")).toHaveLength(2);
   });
 
-  test("is not asked for what costs nothing", async () => {
+  test("is not used by a call without a cost", async () => {
     const { call, authoriser } = bench(ANSWERS);
     authoriser.budget = 0;
     expect(await call("fixed")).toEqual(text("fixed was called"));
   });
 
-  test("of a call whose verifier cannot be asked is not touched: it is not made", async () => {
+  test("is unchanged by a call that the verifier could not check", async () => {
     const { call, authoriser, received, faults } = bench(ANSWERS);
     authoriser.verify = async () => {
       throw new Error("no answer");

@@ -20,17 +20,17 @@ const cut = (agentList: Agent[], size: number) => {
 
 describe("a page", () => {
   it.each<[string, Agent[], number, (number | boolean)[]]>([
-    ["has all that was found", agents(1, 1), 2, [2, false]],
+    ["has all elements", agents(1, 1), 2, [2, false]],
     ["ends at its size", agents(1, 1, 1), 2, [2, true]],
     ["ends before the element that does not fit", agents(MIB, MIB, MIB), 10, [2, true]],
-    ["has one element that is too large alone", agents(5 * MIB, 1), 10, [1, true]],
-    ["ends before one that is too large alone", agents(1, 5 * MIB), 10, [1, true]],
-    ["of nothing is empty", [], 10, [0, false]],
+    ["has a single element that exceeds the limit", agents(5 * MIB, 1), 10, [1, true]],
+    ["ends before an element that exceeds the limit", agents(1, 5 * MIB), 10, [1, true]],
+    ["of no elements is empty", [], 10, [0, false]],
   ])("%s", (_, agentList, size, expected) => {
     expect(cut(agentList, size)).toEqual(expected);
   });
 
-  it("after page brings each element once, and no answer is above the limit but for one element alone", () => {
+  it("after page returns each element once, and only a single element can exceed the limit", () => {
     const sizes = fc.array(fc.integer({ min: 0, max: 4 * MIB }), { maxLength: 6 });
     fc.assert(
       fc.property(sizes, fc.integer({ min: 1, max: 5 }), (bytes, size) => {
@@ -54,7 +54,7 @@ describe("a page", () => {
     );
   });
 
-  it("takes nothing any more after what did not fit, however small", () => {
+  it("accepts no further element after one that does not fit, however small", () => {
     const room = new AnswerRoom(100);
     expect([room.takes(50), room.takes(60), room.takes(1)]).toEqual([true, false, false]);
   });
@@ -84,20 +84,20 @@ describe("a page of a list in memory", () => {
   });
 });
 
-describe("the last line", () => {
+describe("the check before an answer is sent", () => {
   const { listAgents, watchAgents } = AgentService.method;
   const check = (agentList: Agent[]) => {
     const message = create(ListAgentsResponseSchema, { agents: agentList });
     checkAnswer(listAgents, message, bytesOf(ListAgentsResponseSchema, message));
   };
 
-  it("refuses an answer of several elements above the limit, and says what to do", () => {
+  it("refuses an answer of several elements above the limit, and names a remedy", () => {
     expect(() => check(agents(2 * MIB, 2 * MIB))).toThrow(
       /larger than 3145728 bytes; ask for fewer elements/,
     );
   });
 
-  it("lets one element pass that is larger alone, and a message without lists", () => {
+  it("accepts a single larger element, and a message without lists", () => {
     check(agents(5 * MIB));
     const [agent] = agents(5 * MIB);
     const change = { change: { agent: agent as Agent } };

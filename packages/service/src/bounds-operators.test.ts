@@ -21,7 +21,7 @@ test.each<[readonly string[], "open" | "required", string[]]>([
     ["warn: DEPUTE_BOUNDS_OPERATORS is empty: only the role operator widens the bounds of an agent"],
   ],
   [["boss"], "open", []],
-])("start-up says what operators %j mean where authentication is %s", (names, auth, expected) => {
+])("the start logs the effect of the operators %j with authentication %s", (names, auth, expected) => {
   const lines: string[] = [];
   const log = {
     info: (line: string) => lines.push(`info: ${line}`),

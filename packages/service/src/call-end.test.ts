@@ -10,7 +10,7 @@ const never = new Promise<string>(() => {});
 const late = new ConnectError("too late", Code.DeadlineExceeded);
 
 describe("the end of a call", () => {
-  it("is its answer, when that comes first", async () => {
+  it("is its answer, if that comes first", async () => {
     const end = new CallEnd();
     expect(await end.race(Promise.resolve("answer"))).toBe("answer");
     end.settle();
@@ -19,11 +19,11 @@ describe("the end of a call", () => {
     expect(end.signal.aborted).toBe(false);
   });
 
-  it("is what the handler threw, when that comes first", async () => {
+  it("is the handler's error, if that comes first", async () => {
     await expect(new CallEnd().race(Promise.reject(late))).rejects.toBe(late);
   });
 
-  it("is its deadline, also for a handler that does not listen", async () => {
+  it("is its deadline, also if the handler ignores the signal", async () => {
     const end = new CallEnd();
     const race = end.race(never);
     end.abort(late);
@@ -32,7 +32,7 @@ describe("the end of a call", () => {
     expect(end.signal.reason).toBe(late);
   });
 
-  it("is its caller's leaving", async () => {
+  it("is the caller's cancellation", async () => {
     const end = new CallEnd();
     end.leave();
     end.abort(late);
@@ -99,11 +99,11 @@ describe("deadlineInterceptor", () => {
     [{}, 2000],
     [{ "connect-timeout-ms": "1500" }, 1500],
     [{ "connect-timeout-ms": "9999" }, 2000],
-  ])("with %j ends a call of a method that waits for work after %i ms", (header, limit) => {
+  ])("with %j ends a call of a waiting method after %i ms", (header, limit) => {
     expect(setUp(header, { ownMs: 2000 }).due()).toBe(1000 + limit);
   });
 
-  it("lets go of its timer when the call is answered", async () => {
+  it("clears its timer when the call is answered", async () => {
     for (const end of [undefined, new CallEnd()]) {
       const { clock, answer, finish } = setUp({}, { end });
       expect(clock.pending).toBe(1);
@@ -113,7 +113,7 @@ describe("deadlineInterceptor", () => {
     }
   });
 
-  it("leaves streams alone", async () => {
+  it("sets no deadline for streams without their own", async () => {
     const { clock, seen, due } = setUp({}, { stream: true });
     clock.advance(1_000_000);
     expect(seen.signal?.aborted).toBe(false);

@@ -31,7 +31,7 @@ function context(deadline?: number) {
 const entries = (headers: unknown) => Object.fromEntries(headers as Headers);
 
 describe("forwardOptions", () => {
-  it("takes along what belongs to the caller, as it was believed, and nothing else", () => {
+  it("forwards the caller's authenticated headers, and no others", () => {
     expect(entries(forwardOptions(context(), clock).headers)).toEqual({
       authorization: "DPoP tok",
       dpop: "prf",
@@ -49,7 +49,7 @@ describe("forwardOptions", () => {
     [undefined, undefined],
     [12_500, 2500],
     [9_000, 1],
-  ])("leaves the rest of the time: due at %s, %s ms", (deadline, timeoutMs) => {
+  ])("forwards the remaining time: due at %s, %s ms", (deadline, timeoutMs) => {
     const options = forwardOptions(context(deadline), clock);
     expect(options.timeoutMs).toBe(timeoutMs);
     expect(options.signal).toBeDefined();
@@ -57,7 +57,7 @@ describe("forwardOptions", () => {
 });
 
 describe("ownOptions", () => {
-  it("leaves the caller's credentials behind", () => {
+  it("drops the caller's credentials", () => {
     expect(entries(ownOptions(context(), clock).headers)).toEqual({
       [HOP.origin]: "service",
       "depute-request-id": "r-1",
@@ -86,7 +86,7 @@ describe("ownOptions", () => {
 });
 
 describe("forwardWireHeaders", () => {
-  it("states the wire's address, whatever the client claims", () => {
+  it("states the wire's address, whatever address the client states", () => {
     const headers = forwardWireHeaders(
       context().requestHeader,
       { htm: "GET", htu: "http://public/nekte" },

@@ -76,12 +76,12 @@ describe("authenticate", () => {
 
   const hop = { [HOP.htm]: "GET", [HOP.htu]: "http://elsewhere/x", [HOP.origin]: "service" };
 
-  it("believes a stranger nothing about the hop", () => {
+  it("ignores a stranger's hop headers", () => {
     expect(call(hop, "required")).toBe(refused);
     expect(call({ ...hop, dpop: "p" }, "required")).toMatchObject(wire);
   });
 
-  it("believes the platform's own processes", () => {
+  it("accepts the hop headers of the platform's own processes", () => {
     const stated = { htm: "GET", htu: "http://elsewhere/x" };
     expect(call(hop, "required", true)).toEqual({ kind: "local", principal: "local", ...stated });
     expect(call({ ...hop, dpop: "p" }, "required", true)).toMatchObject({ kind: "bound", ...stated });
@@ -105,20 +105,20 @@ describe("authenticate", () => {
     expect(call(header, "required", true)).not.toHaveProperty("organization");
   });
 
-  it("knows the organization of a configured credential", () => {
+  it("sets the organization of a configured credential", () => {
     expect(call({ "x-api-key": "eve's" }, "required")).toMatchObject({
       principal: "eve",
       organization: "acme",
     });
   });
 
-  it("holds a forwarded caller without credentials to the mode", () => {
+  it("applies the authentication mode to a forwarded caller without credentials", () => {
     expect(call({}, "required", true)).toBe(refused);
   });
 });
 
 describe("callerOf", () => {
-  it("refuses when nobody asked who calls", () => {
+  it("refuses a call without an authenticated caller", () => {
     expect(() => callerOf({ values: createContextValues() })).toThrow(DeputeError);
   });
 });

@@ -44,7 +44,7 @@ describe("a loop over deadlines", () => {
     expect(runTimes).toEqual([0, 300, 700, 1700]);
   });
 
-  test("runs first after the delay of start", async () => {
+  test("runs first after the start delay", async () => {
     loop.start(400);
     await pass(399);
     expect(runTimes).toEqual([]);
@@ -52,7 +52,7 @@ describe("a loop over deadlines", () => {
     expect(runTimes).toEqual([400]);
   });
 
-  test("runs at an earlier deadline that is noticed, and not sooner for a later one", async () => {
+  test("runs at an earlier deadline that is added, and not sooner for a later one", async () => {
     loop.start();
     await loop.idle();
     loop.notice(200);
@@ -63,7 +63,7 @@ describe("a loop over deadlines", () => {
     expect(runTimes).toEqual([0, 200]);
   });
 
-  test("keeps a deadline that is noticed during a run", async () => {
+  test("keeps a deadline that is added during a run", async () => {
     within = async () => loop.notice(50);
     loop.start();
     await loop.idle();
@@ -72,7 +72,7 @@ describe("a loop over deadlines", () => {
     expect(runTimes).toEqual([0, 50]);
   });
 
-  test("runs once more when it is woken during a run", async () => {
+  test("runs again after a wake-up during a run", async () => {
     let isFirst = true;
     within = async () => {
       if (isFirst) loop.wake();
@@ -83,7 +83,7 @@ describe("a loop over deadlines", () => {
     expect(runTimes).toEqual([0, 0]);
   });
 
-  test("goes on after a run that failed, after the longest wait", async () => {
+  test("runs again after a failed run, after the longest wait", async () => {
     within = async () => {
       throw new Error("the store is away");
     };
@@ -96,7 +96,7 @@ describe("a loop over deadlines", () => {
     expect(runTimes).toEqual([0, MAX_WAIT_MS]);
   });
 
-  test("waits at its close for the active run, whose signal aborts, and does not run again", async () => {
+  test("aborts the active run at its close, waits for it, and does not run again", async () => {
     let aborted = false;
     within = (signal) =>
       new Promise((resolve) => {

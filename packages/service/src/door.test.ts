@@ -145,7 +145,7 @@ describe("settings", () => {
   });
 
   test.each(["", "*", "*.", "http://depute.internal", "depute.internal:8080", "a/b", "a b"])(
-    "%j is no host",
+    "%j is not a host",
     (host) => expect(() => assertDoorSettings([host], [])).toThrow(SettingsError),
   );
 
@@ -161,5 +161,7 @@ describe("settings", () => {
     "https://app.example/",
     "https://app.example/page",
     "file:///a",
-  ])("%j is no origin", (origin) => expect(() => assertDoorSettings([], [origin])).toThrow(SettingsError));
+  ])("%j is not an origin", (origin) =>
+    expect(() => assertDoorSettings([], [origin])).toThrow(SettingsError),
+  );
 });

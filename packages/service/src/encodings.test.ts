@@ -79,7 +79,7 @@ describe.each(SERVERS)("%s", (_name, server) => {
       body: [body],
     });
 
-  test.each(WAYS)("%s: an unknown encoding is named, with those that are known", async (...way) => {
+  test.each(WAYS)("%s: the refusal of an unknown encoding names it and the known ones", async (...way) => {
     const [, method, type, { sent, accepted }, errorOf] = way;
     const answer = await send(method, { "content-type": type, [sent]: "snappy" }, bodyOf(type, hello, 1));
     expect(answer.headers[accepted]).toBe("gzip");
@@ -89,7 +89,7 @@ describe.each(SERVERS)("%s", (_name, server) => {
     expect(message).toBe('the request\'s encoding "snappy" is not supported: send gzip or identity');
   });
 
-  test.each(WAYS)("%s: a known encoding is read", async (...way) => {
+  test.each(WAYS)("%s: a message in a known encoding is read", async (...way) => {
     const [, method, type, { sent, accepted }, errorOf] = way;
     const body = bodyOf(type, gzipSync(hello), 1);
     const answer = await send(method, { "content-type": type, [sent]: "gzip" }, body);
@@ -115,13 +115,13 @@ describe.each(SERVERS)("%s", (_name, server) => {
     expect(fromConnectError(errorOf(packed))).toMatchObject(expected);
   });
 
-  test("an encoding without an end is cut in the refusal", async () => {
+  test("a long name of an encoding is cut in the refusal", async () => {
     const headers = { "content-type": "application/grpc", "grpc-encoding": "x".repeat(1000) };
     const answer = await send("Unary", headers, encodeEnvelope(1, hello));
     expect(fromConnectError(ofTrailers(answer)).metadata.encoding).toBe("x".repeat(64));
   });
 
-  test("@grpc/grpc-js is refused once, and then sends what the server reads", async () => {
+  test("@grpc/grpc-js is refused once, and then sends an encoding that the server reads", async () => {
     const { port } = new URL((echoes[server] as EchoServer).server.url);
     const deflate = { "grpc.default_compression_algorithm": 1 };
     const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), deflate);

@@ -21,11 +21,11 @@ describe("toConnectError", () => {
 
   it.each([
     ["a crash", new Error("inside")],
-    ["what is no error", "inside"],
-    ["a fault that says too much", new DeputeError(ErrorReason.INTERNAL, "inside")],
-    ["a code that no reason means", new ConnectError("inside", Code.DataLoss)],
+    ["a thrown value that is not an error", "inside"],
+    ["a fault with private text", new DeputeError(ErrorReason.INTERNAL, "inside")],
+    ["a code without a reason", new ConnectError("inside", Code.DataLoss)],
     ["a foreign server's fault", new ConnectError("inside", Code.Internal)],
-  ])("says nothing of %s", (_, thrown) => {
+  ])("reveals nothing of %s", (_, thrown) => {
     const error = toConnectError(thrown, "r-1");
     expect(error.code).toBe(Code.Internal);
     expect(error.rawMessage).toBe("internal error");
@@ -35,7 +35,7 @@ describe("toConnectError", () => {
     expect(error.details).toHaveLength(1);
   });
 
-  it("keeps a refusal as it passes, and drops what others put beside it", () => {
+  it("keeps a refusal unchanged, and drops its other headers", () => {
     const passing = toWire(
       new DeputeError(ErrorReason.LEASE_LOST, "stale", { metadata: { task: "t", epoch: "1" } }),
     );
@@ -49,21 +49,21 @@ describe("toConnectError", () => {
     });
   });
 
-  it("believes no reason of another domain", () => {
+  it("ignores a reason of another domain", () => {
     const value = { reason: "TASK_NOT_FOUND", domain: "example.org" };
     const foreign = new ConnectError("x", Code.NotFound, undefined, [{ desc: ErrorInfoSchema, value }]);
     expect(reasonOf(foreign)).toBeUndefined();
     expect(reasonOf(toConnectError(foreign))).toBe(ErrorReason.INTERNAL);
   });
 
-  it("leaves a caller's own going away as it is", () => {
+  it("keeps a cancellation by the caller", () => {
     expect(toConnectError(new ConnectError("gone", Code.Canceled)).code).toBe(Code.Canceled);
     expect(toConnectError(new DOMException("gone", "AbortError")).code).toBe(Code.Canceled);
   });
 });
 
 describe("fromConnectError", () => {
-  it("gives back what was sent", () => {
+  it("restores the error that was sent", () => {
     const sent = new DeputeError(ErrorReason.INVALID_REQUEST, "no", {
       metadata: { a: "b" },
       violations: [

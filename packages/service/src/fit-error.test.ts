@@ -25,7 +25,7 @@ describe("a refusal on the wire", () => {
     [20, 20, undefined],
     [21, 20, "1"],
     [5000, 20, "4980"],
-  ])("of %i violations names %i, and says how many more there are", (count, includedCount, more) => {
+  ])("of %i violations names %i, and states the number of the others", (count, includedCount, more) => {
     const error = new DeputeError(ErrorReason.INVALID_REQUEST, "wrong", { violations: violations(count) });
     const { violations: includedViolations, metadata } = fitError(error);
     expect([includedViolations.length, metadata.more_violations]).toEqual([includedCount, more]);
@@ -33,7 +33,7 @@ describe("a refusal on the wire", () => {
     expect(error.message).toBe(more === undefined ? "wrong" : `wrong (and ${more} more violations)`);
   });
 
-  it("counts further what it cuts on the way", () => {
+  it("includes the violations that it cuts in that number", () => {
     const long = violations(30).map((one) => ({ ...one, description: "é".repeat(500) }));
     const error = new DeputeError(ErrorReason.INVALID_REQUEST, "wrong", { violations: long });
     const fitted = fitError(error);
@@ -51,7 +51,7 @@ describe("a refusal on the wire", () => {
     violations: fc.array(fc.record({ field: text, description: text, reason: text }), { maxLength: 60 }),
   });
 
-  it("stays below 8 KB of trailers, whatever it says, and as small within a message", () => {
+  it("stays below 8 KB of trailers for any content, and as small within a message", () => {
     fc.assert(
       fc.property(anyError, ({ message, ...rest }) => {
         const error = new DeputeError(ErrorReason.INVALID_REQUEST, message, rest);

@@ -29,7 +29,7 @@ test("Forwarded names addresses by the parameter `for`, also quoted and in any c
   expect(forwardedAddresses("forwarded", value)).toEqual(["", "", "2001:db8::1", "192.0.2.1"]);
 });
 
-test("a header of any length is read to a bounded number of addresses", () => {
+test("a header of any length gives a bounded number of addresses", () => {
   expect(forwardedAddresses("x-forwarded-for", "10.0.0.1,".repeat(10_000))).toHaveLength(32);
 });
 
@@ -43,11 +43,21 @@ describe("the client's address", () => {
       "192.0.2.9",
     ],
     ["behind a trusted proxy it is the address that the proxy names", "10.0.0.1", ["192.0.2.1"], "192.0.2.1"],
-    ["behind two trusted proxies", "10.0.0.1", ["10.0.0.2", "192.0.2.1"], "192.0.2.1"],
-    ["an address that a client invented does not count", "10.0.0.1", ["192.0.2.1", "10.9.9.9"], "192.0.2.1"],
-    ["a trusted proxy that names none", "10.0.0.1", [], "10.0.0.1"],
-    ["a trusted proxy that hides it", "10.0.0.1", ["", "192.0.2.1"], "10.0.0.1"],
-    ["trusted proxies alone", "10.0.0.1", ["10.0.0.2"], "10.0.0.2"],
+    [
+      "behind two trusted proxies it is the address that the farther one names",
+      "10.0.0.1",
+      ["10.0.0.2", "192.0.2.1"],
+      "192.0.2.1",
+    ],
+    [
+      "an address that a client adds to the header is ignored",
+      "10.0.0.1",
+      ["192.0.2.1", "10.9.9.9"],
+      "192.0.2.1",
+    ],
+    ["behind a trusted proxy without a header it is the proxy's", "10.0.0.1", [], "10.0.0.1"],
+    ["behind a trusted proxy that hides it, it is the proxy's", "10.0.0.1", ["", "192.0.2.1"], "10.0.0.1"],
+    ["with trusted proxies alone it is the farthest one's", "10.0.0.1", ["10.0.0.2"], "10.0.0.2"],
   ])("%s", (_, peer, hops, client) => {
     expect(clientAddress(peer, hops, isTrusted)).toBe(client);
   });

@@ -135,7 +135,7 @@ function secrets(): Partial<CommonSettings> {
 it.each([
   [[], undefined],
   [["--fast-path=false"], "gzip"],
-])("with %j a plain call is served by the path that is set", async (args, encoding) => {
+])("with %j a plain call is served by the configured path", async (args, encoding) => {
   const { urls } = await host([echo("tasks")], common(...args));
   const session = connect(urls.tasks ?? "");
   const answer = await exchange(session, {
@@ -151,7 +151,7 @@ it.each([
   expect(answer.headers["grpc-encoding"]).toBe(encoding);
 });
 
-it("a changed credentials file counts without a restart", async () => {
+it("a changed credentials file takes effect without a restart", async () => {
   const settings = { ...common(), ...secrets() };
   const { urls } = await host([echo("tasks")], settings);
   const statusOf = async (secret: string) => {
@@ -166,7 +166,7 @@ it("a changed credentials file counts without a restart", async () => {
   expect(await statusOf("s3cret")).toBe(401);
 }, 20_000);
 
-it("processes change to a new internal secret one after the other, and no call between them is refused", async () => {
+it("processes change to a new internal secret one by one without a refused call", async () => {
   const hostWith = async (file: string, modules: Parameters<typeof host>[0], settings: CommonSettings) => {
     vi.stubEnv("DEPUTE_INTERNAL_SECRET_FILE", join(folder, file));
     return host(modules, settings);
@@ -205,14 +205,14 @@ it("processes change to a new internal secret one after the other, and no call b
 }, 40_000);
 
 describe.each(Object.entries(shapes))("services %s", (_, start) => {
-  it("reach one another, with the caller's request id", async () => {
+  it("call each other with the caller's request id", async () => {
     const client = echoClient(overHttp(await start(common())));
     expect((await client.unary({ text: "hello" })).text).toBe("hello");
     const headers = { "depute-request-id": "r-1" };
     expect((await client.unary({ do: "request id" }, { headers })).text).toBe("r-1");
   });
 
-  it("keep a refusal's reason through the hop", async () => {
+  it("keep a refusal's reason over the hop", async () => {
     const client = echoClient(overHttp(await start(common())));
     expect(await failure(client.unary({ do: "refuse" }))).toMatchObject({
       reason: ErrorReason.TASK_NOT_FOUND,
@@ -222,7 +222,7 @@ describe.each(Object.entries(shapes))("services %s", (_, start) => {
     expect((await failure(client.unary({ do: "crash" }))).reason).toBe(ErrorReason.INTERNAL);
   });
 
-  it("know the caller and the address that the wire's client used", async () => {
+  it("get the caller and the address of the client's request", async () => {
     const url = await start({ ...common(), ...secrets() });
     const ask = async (headers: Record<string, string>) =>
       JSON.parse((await echoClient(overHttp(url)).unary({ do: "caller" }, { headers })).text);
@@ -243,7 +243,7 @@ describe.each(Object.entries(shapes))("services %s", (_, start) => {
     });
   });
 
-  it("do not let a stranger speak for the platform", async () => {
+  it("ignore hop headers of a client", async () => {
     const client = echoClient(overHttp(await start({ ...common(), ...secrets() })));
     const headers = { [HOP.origin]: "service", [HOP.internal]: "guessed" };
     expect((await failure(client.unary({ do: "caller" }, { headers }))).reason).toBe(
@@ -251,13 +251,13 @@ describe.each(Object.entries(shapes))("services %s", (_, start) => {
     );
   });
 
-  it("call one another as themselves", async () => {
+  it("call each other as themselves", async () => {
     const client = echoClient(overHttp(await start({ ...common(), ...secrets() })));
     const answer = await client.unary({ text: "own", do: "caller" }, { headers: { "x-api-key": "s3cret" } });
     expect(JSON.parse(answer.text)).toMatchObject({ kind: "local", principal: "local" });
   });
 
-  it("pass streams on", async () => {
+  it("forward streams", async () => {
     const client = echoClient(overHttp(await start(common())));
     const texts: string[] = [];
     for await (const { text } of client.server({ text: "n" })) texts.push(text);
@@ -266,7 +266,7 @@ describe.each(Object.entries(shapes))("services %s", (_, start) => {
 });
 
 describe("hostServices", () => {
-  it("does not wait for services that are not up; their callers are told", async () => {
+  it("starts without the other services, and calls to them fail as unavailable", async () => {
     const { urls } = await host([front], { ...common(), tasksUrl: ["http://127.0.0.1:1"] });
     expect(await failure(echoClient(overHttp(urls.gateway)).unary({ text: "x" }))).toMatchObject({
       reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
@@ -274,7 +274,7 @@ describe("hostServices", () => {
     });
   });
 
-  it("gives UNAVAILABLE for a service of its own that has not started yet", async () => {
+  it("gives UNAVAILABLE for its own service before that has started", async () => {
     let early: Promise<unknown> | undefined;
     const eager = defineService({
       name: "registry",
@@ -302,7 +302,7 @@ describe("hostServices", () => {
     expect(state.deps?.stopping.aborted).toBe(false);
   });
 
-  it("stops once: tells, drains, closes", async () => {
+  it("stops once: signals, drains, closes", async () => {
     const state: EchoState = { closed: false };
     const started = await host([echo("tasks", state)], common());
     const [first, second] = [started.stop(), started.stop()];
@@ -313,7 +313,7 @@ describe("hostServices", () => {
     await expect(fetch(started.urls.tasks ?? "")).rejects.toThrow();
   });
 
-  it("closes what it started when another part fails", async () => {
+  it("closes the started parts when another part fails", async () => {
     const state: EchoState = { closed: false };
     const broken: ServiceModule = {
       name: "registry",
@@ -331,7 +331,7 @@ describe("hostServices", () => {
   });
 
   it.each(["0.0.0.0", "::", "192.0.2.1", "example.org", ""])(
-    "refuses to serve %j openly",
+    "refuses to serve %j without authentication",
     async (address) => {
       const start = host([echo("tasks")], { ...common(), host: address });
       await expect(start).rejects.toThrow(SettingsError);
@@ -339,7 +339,7 @@ describe("hostServices", () => {
     },
   );
 
-  it("refuses processes apart that cannot tell one another from callers", async () => {
+  it("refuses separate processes without an internal secret", async () => {
     const settings = { ...common(), ...secrets(), internalSecret: "" };
     await expect(host([echo("tasks")], settings)).rejects.toThrow("DEPUTE_INTERNAL_SECRET");
   });
@@ -364,7 +364,7 @@ describe("hostServices", () => {
 });
 
 describe("the port of the metrics", () => {
-  it("serves the metrics and the health of the process, and takes the metrics from other ports", async () => {
+  it("serves the metrics and the health of the process, and other ports no longer serve metrics", async () => {
     const metricsPort = await freePort();
     const settings = { ...common("--metrics-token", "scrape"), metricsPort };
     const { urls } = await host([echo("tasks"), echo("registry")], settings);

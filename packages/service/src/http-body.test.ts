@@ -16,7 +16,7 @@ const limits = (clock: ManualClock) => ({ maxBytes: 10, timeoutMs: 1000, timers:
 /** Whether the body has no reader any more, as after a refusal of the body. */
 const isLeft = (source: PassThrough) => source.isPaused() && source.listenerCount("data") === 0;
 
-test("a body is read whole, with what was read of it before", async () => {
+test("a body is read completely, including bytes that were read before", async () => {
   const source = body("cd", "e");
   source.end();
   const clock = new ManualClock();
@@ -35,7 +35,7 @@ test.each([
   expect(source.listenerCount("data")).toBe(0);
 });
 
-test("an envelope is refused by the length that it claims", async () => {
+test("an envelope is refused by its stated length", async () => {
   const claim = (bytes: number) => Uint8Array.of(0, 0, 0, 0, bytes);
   const envelope = { ...limits(new ManualClock()), isEnveloped: true };
   expect((await refusal(readBody(body(claim(11)), envelope))).metadata.limit).toBe("body_bytes");
@@ -46,7 +46,7 @@ test("an envelope is refused by the length that it claims", async () => {
   expect(await readBody(completeBody, envelope)).toHaveLength(15);
 });
 
-test("one that takes too long is refused, however often a byte comes", async () => {
+test("a body that takes too long is refused, however often a byte arrives", async () => {
   const clock = new ManualClock();
   const source = body("a");
   const read = refusal(readBody(source, limits(clock)));
@@ -58,7 +58,7 @@ test("one that takes too long is refused, however often a byte comes", async () 
   expect(isLeft(source)).toBe(true);
 });
 
-test("a client that leaves ends the wait", async () => {
+test("a client that disconnects ends the wait", async () => {
   const source = body("a");
   const read = readBody(source, limits(new ManualClock()));
   source.destroy(new Error("gone"));
@@ -79,12 +79,12 @@ test.each([
   else expect(check).toThrow("the content type must be application/json");
 });
 
-test("a packed body is refused, whatever is in it", () => {
+test("a compressed body is refused, whatever its content", () => {
   const headers = { "content-type": "application/json", "content-encoding": "gzip" };
   expect(() => assertMediaType(headers, ["application/json"])).toThrow("send the body uncompressed");
 });
 
-test("a media type is without its parameters", () => {
+test("a media type has no parameters", () => {
   expect([mediaTypeOf(" Text/Plain;a=b"), mediaTypeOf(undefined)]).toEqual(["text/plain", ""]);
 });
 

@@ -50,7 +50,7 @@ describe("createRouteTable", () => {
   });
 
   it.each(["/", "/nekte/", "/nekte/a/b", "/aXb/1/c/2", "/files/", "/nekte/%ff", "/NEKTE", "//nekte"])(
-    "nothing is at %s",
+    "no route is at %s",
     (path) => {
       expect(find("POST", path)).toBeUndefined();
     },
@@ -90,7 +90,7 @@ async function answered(tracing: string | false, status: number) {
   return { text: await metrics.metrics(), inside };
 }
 
-test("an answer is counted by its route as declared, never by what was asked for", async () => {
+test("an answer is counted under its declared route, never under the requested path", async () => {
   const { text } = await answered(false, 413);
   expect(text).toContain('depute_http_requests_total{route="/nekte/{agent}",method="POST",status="413"} 1');
   expect(text).toContain('depute_http_duration_seconds_count{route="/nekte/{agent}"} 1');
@@ -99,25 +99,28 @@ test("an answer is counted by its route as declared, never by what was asked for
 test.each([
   [200, 0],
   [503, 2],
-])("an answer of %i has a span under the client's, and what it does is in it", async (status, code) => {
-  const exporter = new InMemorySpanExporter();
-  telemetry = startTracing({ name: "test", version: "1.2.3" }, new SimpleSpanProcessor({ exporter }));
-  const { inside } = await answered("gateway", status);
-  expect(inside).toEqual([TRACE]);
-  const [span] = exporter.getFinishedSpans();
-  expect(span?.name).toBe("POST /nekte/{agent}");
-  expect(span?.parentSpanContext?.spanId).toBe(CALLER);
-  expect(span?.status.code).toBe(code);
-  expect(span?.attributes).toEqual({
-    "http.request.method": "POST",
-    "http.route": "/nekte/{agent}",
-    "http.response.status_code": status,
-    ...(status === 503 && { "error.type": "503" }),
-  });
-  expect(span?.resource.attributes).toEqual({
-    "service.name": "gateway",
-    "service.namespace": "depute",
-    "service.version": "1.2.3",
-    "service.instance.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
-  });
-});
+])(
+  "an answer of %i has a span under the client's span, with the handler's spans below it",
+  async (status, code) => {
+    const exporter = new InMemorySpanExporter();
+    telemetry = startTracing({ name: "test", version: "1.2.3" }, new SimpleSpanProcessor({ exporter }));
+    const { inside } = await answered("gateway", status);
+    expect(inside).toEqual([TRACE]);
+    const [span] = exporter.getFinishedSpans();
+    expect(span?.name).toBe("POST /nekte/{agent}");
+    expect(span?.parentSpanContext?.spanId).toBe(CALLER);
+    expect(span?.status.code).toBe(code);
+    expect(span?.attributes).toEqual({
+      "http.request.method": "POST",
+      "http.route": "/nekte/{agent}",
+      "http.response.status_code": status,
+      ...(status === 503 && { "error.type": "503" }),
+    });
+    expect(span?.resource.attributes).toEqual({
+      "service.name": "gateway",
+      "service.namespace": "depute",
+      "service.version": "1.2.3",
+      "service.instance.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+  },
+);

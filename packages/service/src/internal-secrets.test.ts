@@ -29,12 +29,12 @@ test.each<[string, string | null, boolean]>([
   expect(secretsOf(secrets).accepts(text)).toBe(isAccepted);
 });
 
-test("a process sends the first secret, and none without one", () => {
+test("a process sends the first secret, or none without secrets", () => {
   expect(secretsOf("new\nold").sent).toBe("new");
   expect(secretsOf("").sent).toBe("");
 });
 
-test("a changed file counts after two seconds; one without a secret, or a missing one, changes nothing", () => {
+test("a changed file takes effect after two seconds; an empty or missing one changes nothing", () => {
   const timers = new ManualClock();
   writeFileSync(path, "old\n");
   const secrets = new InternalSecrets({ text: "old", path, timers, log });

@@ -17,7 +17,7 @@ const open = (more: Partial<KeyFile> = {}) =>
   openSeedFile({ dataDir, name: "a.key", danger: "it is a test", ...more });
 
 describe("a key file", () => {
-  it("is made once, for its owner's eyes only, and is the same afterwards", () => {
+  it("is created once, readable by its owner only, and stays the same", () => {
     const openedKey = open();
     expect(statSync(keyPath()).mode & 0o777).toBe(0o600);
     expect(readdirSync(dataDir)).toEqual(["a.key"]);
@@ -25,19 +25,19 @@ describe("a key file", () => {
     expect(readFileSync(keyPath(), "utf8").trim()).toBe(encodeBase64Url(openedKey));
   });
 
-  it("is made whole although an earlier process ended in the middle of it", () => {
+  it("is created completely although an earlier process ended while it wrote the file", () => {
     writeFileSync(`${keyPath()}.${process.pid}`, "half a");
     expect(open()).toHaveLength(32);
     expect(readdirSync(dataDir)).toEqual(["a.key"]);
   });
 
-  it("is not used once others can read it", () => {
+  it("is refused if others can read it", () => {
     open();
     chmodSync(keyPath(), 0o640);
     expect(open).toThrow(/chmod 600/);
   });
 
-  it("may be a mounted secret that others can read, where that is told", () => {
+  it("may be a mounted secret that others can read, if it is configured", () => {
     const configured = join(dataDir, "secret");
     writeFileSync(configured, encodeBase64Url(new Uint8Array(32).fill(7)), { mode: 0o444 });
     const warnings: string[] = [];
@@ -48,7 +48,7 @@ describe("a key file", () => {
     expect(() => open({ configured })).toThrow(SettingsError);
   });
 
-  it("is never made in a configured place", () => {
+  it("is never created at a configured path", () => {
     expect(() => open({ configured: join(dataDir, "mistyped") })).toThrow(SettingsError);
     expect(readdirSync(dataDir)).toEqual([]);
   });
@@ -62,7 +62,7 @@ describe("a key file", () => {
     },
   );
 
-  it("holds what its maker makes", () => {
+  it("contains what its creator returns", () => {
     const text = () => openKeyFile({ dataDir, name: "b.key", danger: "" }, () => "of its own form\n");
     expect([text(), text()]).toEqual(["of its own form", "of its own form"]);
   });

@@ -30,7 +30,7 @@ describe("createLogger", () => {
     { token: SECRET, proof: SECRET, secret: SECRET },
     { caller: { token: SECRET, proof: SECRET } },
     { settings: { common: { password: SECRET, apiKey: SECRET, privateKey: SECRET } } },
-  ])("does not write what is secret by its name: %j", (fields) => {
+  ])("redacts fields with secret names: %j", (fields) => {
     expect(logged(fields)).not.toContain(SECRET);
     expect(logged(fields)).toContain("[redacted]");
   });
@@ -40,7 +40,7 @@ describe("createLogger", () => {
     `sent dpop ${SECRET}`.replace("dpop", "DPoP"),
     "sent eyJhbGciOiJFZERTQSJ9.eyJqdGkiOiIxIn0.c2ln",
     "sent eyJhdXRob3JpdHkiOnt9fQ",
-  ])("does not write what looks like a credential: %s", (text) => {
+  ])("redacts text that looks like a credential: %s", (text) => {
     for (const line of [logged({}, text), logged({ err: new Error(text) }), logged({ note: [text] })]) {
       expect(line).toContain("[redacted]");
       expect(line).not.toMatch(/s3cret|eyJ/);
@@ -48,7 +48,7 @@ describe("createLogger", () => {
     }
   });
 
-  it("writes a fault flat, with its stack and those of its causes", () => {
+  it("writes a fault in flat fields, with its stack and those of its causes", () => {
     const cause = Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
     const line = JSON.parse(logged({ err: new TypeError("no connection", { cause }), task: "t-1" }));
     expect(line).toMatchObject({ error: "no connection", error_type: "TypeError", task: "t-1" });
@@ -77,7 +77,7 @@ describe("createLogger", () => {
     expect(JSON.parse(logged({ message })).message).toBe("google.rpc.ErrorInfo");
   });
 
-  it("leaves ordinary text alone", () => {
+  it("keeps ordinary text unchanged", () => {
     const text = "the bearer of this message keyed eyJ and DPoP in";
     expect(scrub(text)).toBe(text);
   });

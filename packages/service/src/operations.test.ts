@@ -59,7 +59,7 @@ afterAll(async () => {
 });
 
 describe("probes", () => {
-  it("say whether the process lives, and whether it should get calls", async () => {
+  it("state whether the process is alive, and whether it is ready", async () => {
     health.set(true);
     const statusOf = async (path: string) => (await fetch(`${server.url}${path}`)).status;
     expect([await statusOf("/livez"), await statusOf("/readyz")]).toEqual([200, 200]);
@@ -116,7 +116,7 @@ describe("health", () => {
     expect(Object.keys((await client.list({})).statuses)).toEqual(["", "a.A", "b.B"]);
   });
 
-  it("does not know a service that is not served", async () => {
+  it("reports a service that is not served as unknown", async () => {
     const error = await createClient(Health, transport)
       .check({ service: "c.C" })
       .catch((caught: unknown) => caught);
@@ -126,7 +126,7 @@ describe("health", () => {
     });
   });
 
-  it("is watched: now, and at each change", async () => {
+  it("is watched: the present state, then each change", async () => {
     health.set(true);
     const abort = new AbortController();
     const watch = createClient(Health, transport).watch({ service: "a.A" }, { signal: abort.signal });
@@ -141,7 +141,7 @@ describe("health", () => {
     expect(seen).toEqual([Status.SERVING, Status.NOT_SERVING]);
   });
 
-  it("is watched for a service that may come", async () => {
+  it("is watched for a service that starts later", async () => {
     const abort = new AbortController();
     const watch = createClient(Health, transport).watch({ service: "later.L" }, { signal: abort.signal });
     for await (const { status } of watch) {
@@ -167,7 +167,7 @@ describe("metrics", () => {
     expect(text).not.toContain(METRICS_TOKEN);
   });
 
-  it("are told in Prometheus's format", async () => {
+  it("have Prometheus's format", async () => {
     const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
     const answer = await fetch(`${server.url}/metrics`, { headers });
     expect(answer.headers.get("content-type")).toContain("text/plain");
@@ -209,7 +209,7 @@ describe.each([
     ["fileContainingSymbol", "depute.testing.EchoRequest"],
     ["fileContainingSymbol", "depute.testing.EchoRequest.text"],
     ["fileByFilename", "depute/testing/echo.proto"],
-  ])("gives files with all that they import: %s %s", async (kind, value) => {
+  ])("returns files with all their imports: %s %s", async (kind, value) => {
     const answer = await ask({ case: kind, value });
     const bytes = (answer.value as { fileDescriptorProto: Uint8Array[] }).fileDescriptorProto;
     const files = new Map(
@@ -222,7 +222,7 @@ describe.each([
     expect(registry.getFile("buf/validate/validate.proto")).toBeDefined();
   });
 
-  it("knows extensions", async () => {
+  it("returns extensions", async () => {
     const numbers = await ask({ case: "allExtensionNumbersOfType", value: "google.protobuf.FieldOptions" });
     expect(numbers.value).toMatchObject({ extensionNumber: [1159, 1160] });
     const file = await ask({
@@ -237,7 +237,7 @@ describe.each([
     [{ case: "fileContainingSymbol", value: "toString" }, 5],
     [{ case: "allExtensionNumbersOfType", value: "no.Type" }, 5],
     [{ case: undefined }, 3],
-  ])("says what it does not know: %j", async (question, errorCode) => {
+  ])("reports an unknown symbol: %j", async (question, errorCode) => {
     expect(await ask(question)).toMatchObject({ case: "errorResponse", value: { errorCode } });
   });
 });

@@ -37,7 +37,7 @@ const pass = async (ms: number) => {
   await settle();
 };
 
-test("what is there at the start is told in order, and what comes is told when it comes", async () => {
+test("rows of the start are delivered in order, and later rows as they are written", async () => {
   rows = Array.from({ length: 120 }, (_, index) => index);
   const all = [...rows, 120];
   await pass(0);
@@ -48,7 +48,7 @@ test("what is there at the start is told in order, and what comes is told when i
   expect([delivered, rows]).toEqual([all, []]);
 });
 
-test("while nobody answers the waits grow, whatever comes meanwhile, and nothing is dropped", async () => {
+test("the waits grow while the receiver is unavailable, and no row is lost", async () => {
   away = true;
   rows = [1];
   await pass(0);
@@ -66,14 +66,14 @@ test("while nobody answers the waits grow, whatever comes meanwhile, and nothing
   expect([delivered, rows]).toEqual([[1, 2], []]);
 });
 
-test("what nobody announced is found at the next look", async () => {
+test("a row without a wake-up is delivered at the next poll", async () => {
   await pass(0);
   rows = [1];
   await pass(30_000);
   expect(delivered).toEqual([1]);
 });
 
-test("nothing is told after it was closed", async () => {
+test("no row is delivered after the close", async () => {
   await pass(0);
   await outbox.close();
   rows = [1];

@@ -29,12 +29,12 @@ const DEATHS: readonly [string, Death][] = [
   ["resets the connection", (_, socket) => void socket.resetAndDestroy()],
   ["ends the connection", (_, socket) => void socket.end()],
   ["ends the session", (stream) => stream.session?.destroy()],
-  ["says goodbye and ends", (stream) => stream.session?.destroy(undefined, constants.NGHTTP2_NO_ERROR)],
+  ["sends GOAWAY and ends", (stream) => stream.session?.destroy(undefined, constants.NGHTTP2_NO_ERROR)],
   [
-    "says that it fails and ends",
+    "sends GOAWAY with an error and ends",
     (stream) => stream.session?.destroy(undefined, constants.NGHTTP2_INTERNAL_ERROR),
   ],
-  ["writes no HTTP/2", (_, socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")],
+  ["does not write HTTP/2", (_, socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")],
   ...RESETS.map((name): [string, Death] => [
     `resets the stream with ${name}`,
     (stream) => stream.close(constants[`NGHTTP2_${name}`]),
@@ -120,24 +120,24 @@ const read = async (messages: AsyncIterable<unknown>) => {
 };
 
 describe.each(DEATHS)("a peer that %s", (_, die) => {
-  test("does not answer a call", async () => {
+  test("fails a call as unavailable", async () => {
     const { unary } = createClient(EchoService, await dyingPeer(die));
     expect(await errorOf(unary({}))).toMatchObject(GONE);
   });
 
-  test("does not answer a stream", async () => {
+  test("fails a stream as unavailable", async () => {
     const { server } = createClient(EchoService, await dyingPeer(die));
     expect(await errorOf(read(server({})))).toMatchObject(GONE);
   });
 
-  test("does not answer who calls through another service", async () => {
+  test("fails calls through another service as unavailable", async () => {
     const { unary, server } = createClient(EchoService, forwarded(await dyingPeer(die)));
     expect(await errorOf(unary({}))).toMatchObject(GONE);
     expect(await errorOf(read(server({})))).toMatchObject(GONE);
   });
 });
 
-test("a caller that gives up has cancelled, however its peer ends", async () => {
+test("a call that its caller aborts is cancelled, however its peer ends", async () => {
   const { unary } = createClient(EchoService, await dyingPeer(() => {}));
   const caller = new AbortController();
   const call = unary({}, { signal: caller.signal });
@@ -146,7 +146,7 @@ test("a caller that gives up has cancelled, however its peer ends", async () => 
   expect(toConnectError(await call.catch((error: unknown) => error)).code).toBe(1);
 });
 
-test("a deadline that passes is the caller's own", async () => {
+test("a call at its caller's deadline is DEADLINE_EXCEEDED", async () => {
   const { unary } = createClient(EchoService, await dyingPeer(() => {}));
   expect(await errorOf(unary({}, { timeoutMs: 30 }))).toMatchObject({
     reason: ErrorReason.DEADLINE_EXCEEDED,

@@ -59,7 +59,7 @@ describe.each(PLACES)("keys as rows of %s", (dialect, place) => {
   };
   const never = () => expect.fail("the key exists");
 
-  it("are made once, and are the same for each replica", async () => {
+  it("are created once, and are the same for each replica", async () => {
     const [one, two] = [replica(), replica()];
     const created = await openSeed(one.keys, ROOT);
     expect(await openSeed(two.keys, ROOT)).toEqual(created);
@@ -69,7 +69,7 @@ describe.each(PLACES)("keys as rows of %s", (dialect, place) => {
 
   // Only Postgres stores can have two replicas: one process at a time may open a SQLite file.
   if (dialect === "Postgres") {
-    it("are one key where two replicas make it at once", async () => {
+    it("are one key if two replicas create it at once", async () => {
       const createdSeeds = await Promise.all([replica(), replica()].map(({ keys }) => openSeed(keys, ROOT)));
       expect(createdSeeds[0]).toEqual(createdSeeds[1]);
     });
@@ -84,13 +84,13 @@ describe.each(PLACES)("keys as rows of %s", (dialect, place) => {
     expect(Buffer.from(rows[0]?.sealed ?? "", "base64url").includes(key)).toBe(false);
   });
 
-  it("begin as the files that the data folder has", async () => {
+  it("are first taken from the files of the data folder", async () => {
     const before = await openSeed(keyFiles(folder), ROOT);
     expect(await openSeed(keysOf(), ROOT)).toEqual(before);
     expect(await openSeed(replica().keys, ROOT)).toEqual(before);
   });
 
-  it("are not replaced by another file, unless the operator says so", async () => {
+  it("are not replaced by another file unless the operator allows it", async () => {
     const before = await keysOf().open(ROOT, () => masterOf(8));
     writeFileSync(join(folder, "root.key"), masterOf(7), { mode: 0o600 });
     await expect(keysOf().open(ROOT, never)).rejects.toThrow(/differs.*DEPUTE_REPLACE_KEYS=root/);
@@ -99,7 +99,7 @@ describe.each(PLACES)("keys as rows of %s", (dialect, place) => {
     expect(await replica().keys.open(ROOT, never)).toBe(masterOf(7));
   });
 
-  it("do not open with another master key", async () => {
+  it("cannot be opened with another master key", async () => {
     await keysOf().open(ROOT, () => masterOf(8));
     writeFileSync(master, masterOf(2), { mode: 0o600 });
     await expect(keysOf().open(ROOT, never)).rejects.toThrow(/another master key.*DEPUTE_MASTER_KEY_FILE/);
@@ -107,7 +107,7 @@ describe.each(PLACES)("keys as rows of %s", (dialect, place) => {
     expect(await keysOf().open(ROOT, never)).toBe(masterOf(8));
   });
 
-  it("are not asked for a key with a configured file", async () => {
+  it("are not used for a key with a configured file", async () => {
     const configured = join(folder, "mounted");
     await expect(keysOf().open({ ...ROOT, configured }, never)).rejects.toThrow(SettingsError);
     writeFileSync(configured, masterOf(5), { mode: 0o600 });

@@ -96,7 +96,7 @@ async function healthOf(url = "") {
   };
 }
 
-test("what a process says of its health follows its stores, on every wire", async () => {
+test("the health of a process follows its stores, on every wire", async () => {
   const service = withStore("tasks");
   const serves = await healthOf((await host([service.module])).urls.tasks);
   expect(await serves()).toBe(true);
@@ -106,7 +106,7 @@ test("what a process says of its health follows its stores, on every wire", asyn
   expect(await serves()).toBe(true);
 });
 
-test("a gateway in the same process serves what the services behind it can", async () => {
+test("a gateway in the same process is healthy if the services behind it are", async () => {
   const service = withStore("tasks");
   const serves = await healthOf((await host([service.module, forwarding])).urls.gateway);
   expect(await serves()).toBe(true);
@@ -116,7 +116,7 @@ test("a gateway in the same process serves what the services behind it can", asy
   expect(await serves()).toBe(true);
 });
 
-test("a gateway apart says of a service what the service says, and that it is away when it is", async () => {
+test("a separate gateway reports the health of a service, and its absence", async () => {
   const service = withStore("tasks");
   const apart = await host([service.module]);
   const serves = await healthOf(
@@ -132,7 +132,7 @@ test("a gateway apart says of a service what the service says, and that it is aw
   await becomes(false);
 });
 
-test("a store that is lost is told once, and its service never serves again", async () => {
+test("a lost store is reported once, and its service never serves again", async () => {
   const onLost = vi.fn();
   const service = withStore("tasks");
   const serves = await healthOf((await host([service.module], [], onLost)).urls.tasks);

@@ -78,7 +78,7 @@ describe("calls to replicas", () => {
     expect(replicas.map(({ trace }) => trace.started)).toEqual([2, 2, 2]);
   });
 
-  test("go on at another replica while one does not listen, whether they are repeatable or not", async () => {
+  test("continue at another replica while one does not listen, repeatable or not", async () => {
     const [a, b] = [await startReplica("a"), await startReplica("b")];
     const client = clientOf(a.url, b.url);
     await a.kill();
@@ -86,7 +86,7 @@ describe("calls to replicas", () => {
     expect(await texts(client.server({ text: "n" }))).toEqual(["n1", "n2", "n3"]);
   });
 
-  test("that a killed replica had are repeated if they are repeatable", async () => {
+  test("at a killed replica are repeated if they are repeatable", async () => {
     const [a, b] = [await startReplica("a"), await startReplica("b")];
     const client = clientOf(a.url, b.url);
     // The replicas a, b, a and b get one call each.
@@ -114,7 +114,7 @@ describe("calls to replicas", () => {
     );
   });
 
-  test("come back to a replica that is ready again", async () => {
+  test("return to a replica that is ready again", async () => {
     const [a, b] = [await startReplica("a"), await startReplica("b")];
     const client = clientOf(a.url, b.url);
     await a.kill();
@@ -128,7 +128,7 @@ describe("calls to replicas", () => {
       .toBeGreaterThan(0);
   });
 
-  test("leave a replica that accepts connections and does not answer", async () => {
+  test("avoid a replica that accepts connections and does not answer", async () => {
     const [silent, b] = [await startSilent(), await startReplica("b")];
     const client = clientOf(silent, b.url);
     const begin = performance.now();

@@ -115,7 +115,7 @@ describe.each([
   }
 
   describe("one port", () => {
-    it("serves HTTP/1.1 and HTTP/2 alike", async () => {
+    it("serves HTTP/1.1 and HTTP/2 equally", async () => {
       const { server } = await start();
       const answer = await fetch(server.url + UNARY, {
         method: "POST",
@@ -140,7 +140,7 @@ describe.each([
       expect(http2).toEqual({ status: 200, text: '{"id":"c","body":"x"}' });
     });
 
-    it("waits for the whole preface, however it is cut", async () => {
+    it("waits for the whole preface, in any chunks", async () => {
       const { server } = await start();
       const socket = await raw(server.port);
       socket.setNoDelay(true);
@@ -155,7 +155,7 @@ describe.each([
       socket.destroy();
     });
 
-    it("takes a POST for HTTP/1.1 although it begins like the preface", async () => {
+    it("reads a POST as HTTP/1.1 although it begins like the preface", async () => {
       const { server } = await start();
       const socket = await raw(server.port);
       const answer = received(socket);
@@ -165,7 +165,7 @@ describe.each([
       expect(await answer).toMatch(/^HTTP\/1.1 404 /);
     });
 
-    it("answers what is neither with 400", async () => {
+    it("answers other bytes with 400", async () => {
       const { server } = await start();
       const socket = await raw(server.port);
       const answer = received(socket);
@@ -173,7 +173,7 @@ describe.each([
       expect(await answer).toMatch(/^HTTP\/1.1 400 /);
     });
 
-    it("closes a connection that says nothing", async () => {
+    it("closes a silent connection", async () => {
       const timers = new ManualClock();
       const { server } = await start({ timers });
       const socket = await raw(server.port);
@@ -183,7 +183,7 @@ describe.each([
       expect(await closed).toBe("");
     });
 
-    it("refuses more connections than it may hold", async () => {
+    it("refuses connections above the maximum", async () => {
       const { server } = await start({ maxConnections: 1 });
       const first = await raw(server.port);
       first.write("GET /no");
@@ -219,7 +219,7 @@ describe.each([
       expect(next.status).toBe(200);
     });
 
-    it("with too long a body is refused, whatever length it claims", async () => {
+    it("with a body that is too long is refused, whatever its stated length", async () => {
       const { server } = await start();
       const long = await fetch(`${server.url}/things/a`, { method: "POST", body: "x".repeat(11) });
       expect(long.status).toBe(413);
@@ -234,7 +234,7 @@ describe.each([
       expect(chunked.status).toBe(413);
     });
 
-    it("with too long a header is refused, one within the limit is served", async () => {
+    it("with a header that is too long is refused, one within the limit is served", async () => {
       const { server } = await start();
       const ask = (bytes: number) =>
         new Promise<number>((resolve, reject) => {
@@ -269,7 +269,7 @@ describe.each([
     };
 
     it.each(Object.entries(transports))(
-      "message that is too long has its reason over %s",
+      "with a message that is too long has its reason over %s",
       async (_, transport) => {
         const { server } = await start();
         const error = await echoClient(transport(server))
@@ -286,7 +286,7 @@ describe.each([
       ["application/json", "{"],
       ["application/json", '{"text":1}'],
       ["application/proto", "\x0a\x7f"],
-    ])("body that is no message has its reason: %s %j", async (type, body) => {
+    ])("with a body that is not a message has its reason: %s %j", async (type, body) => {
       const { server } = await start();
       const answer = await fetch(server.url + UNARY, {
         method: "POST",
@@ -299,7 +299,7 @@ describe.each([
       expect(details[0]?.debug).toMatchObject({ reason: "INVALID_REQUEST", domain: "depute.dev" });
     });
 
-    it("body that is no message has its reason over gRPC", async () => {
+    it("with a body that is not a message has its reason over gRPC", async () => {
       const { server } = await start();
       const transport = createGrpcJsTransport(`127.0.0.1:${server.port}`);
       const { unary, server: streaming } = EchoService.method;
@@ -368,7 +368,7 @@ describe.each([
       await closing;
     });
 
-    it("cuts what does not end in time", async () => {
+    it("ends calls that do not end in time", async () => {
       const timers = new ManualClock();
       const { server, trace } = await start({ timers });
       const client = echoClient(createConnectTransport({ baseUrl: server.url, httpVersion: "2" }));

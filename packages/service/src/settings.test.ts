@@ -42,7 +42,7 @@ describe("an unknown flag", () => {
     ["--timeout=5s", "unknown option '--timeout'; write --lease-timeout"],
     ["--stict", "unknown option '--stict'\n(Did you mean --strict?)"],
     ["--other", "unknown option '--other'"],
-  ])("%s is refused with the flag that was probably meant", (flag, message) => {
+  ])("%s is refused with the most similar flag", (flag, message) => {
     expect(() => read(flag)).toThrow(new SettingsError(message));
   });
 });
@@ -75,7 +75,7 @@ describe("a secret in a file", () => {
     expect(readSecrets("--shared-secret", "given").sharedSecret).toBe("given");
   });
 
-  it("is not read for a setting that is no secret", () => {
+  it("is not read for a setting that is not secret", () => {
     vi.stubEnv("DEPUTE_PLAIN_FILE", save("hidden"));
     expect(readSecrets().plain).toBe("none");
   });
@@ -101,7 +101,7 @@ describe("a secret in a file", () => {
 });
 
 describe("readSettings", () => {
-  it("gives defaults, typed", () => {
+  it("returns typed defaults", () => {
     const settings = read();
     expect(settings).toEqual({
       dataDir: "./data",
@@ -139,7 +139,7 @@ describe("readSettings", () => {
     expect(read()).toHaveProperty(name, value);
   });
 
-  it("takes a bare flag for true", () => {
+  it("reads a flag without a value as true", () => {
     expect(read("--strict").strict).toBe(true);
   });
 
@@ -162,7 +162,7 @@ describe("readSettings", () => {
     ["logLevel", "--log-level", "loud", "one of: info, debug"],
     ["peerUrl", "--peer-url", "peer", "http://"],
     ["peerUrl", "--peer-url", "ftp://peer", "http://"],
-  ])("refuses %s = %s %j, naming flag or variable and what would be right", (name, flag, text, hint) => {
+  ])("refuses %s = %s %j, and names the flag or variable and valid values", (name, flag, text, hint) => {
     const refusal = (run: () => unknown) => {
       try {
         run();
@@ -209,7 +209,7 @@ describe("mergeSettings", () => {
     expect(Object.keys(mergeSettings(table, other, table))).toEqual([...Object.keys(table), "port"]);
   });
 
-  it("refuses one name with two meanings", () => {
+  it("refuses one name with two definitions", () => {
     const other = defineSettings({ maxTasks: { type: "int", default: 11, help: "open tasks" } });
     expect(() => mergeSettings(table, other)).toThrow("maxTasks is declared twice");
   });

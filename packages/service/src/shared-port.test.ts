@@ -24,7 +24,7 @@ async function nameAt(port: number): Promise<string> {
   return answer.text();
 }
 
-test("a port that servers share is served by the others when one ends", async () => {
+test("a shared port is served by the other servers when one ends", async () => {
   const [first, second] = [await start("first", 21_987), await start("second", 21_987)];
   expect([await nameAt(first.port), await nameAt(second.port)]).toEqual(["first", "second"]);
   const names = await Promise.all(Array.from({ length: 40 }, () => nameAt(21_987)));

@@ -57,7 +57,7 @@ describe.skipIf(postgres === undefined)("background work of replicas", () => {
     return { store, work };
   }
 
-  test("rows of every replica are delivered once, in order, and soon after they were written", async () => {
+  test("rows of every replica are delivered once, in order, and soon after the write", async () => {
     const replicas = await Promise.all([join(), join(), join()]);
     const told: { id: number; by: number; ms: number }[] = [];
     const outboxes = replicas.map(({ store, work }, by) => {
@@ -125,7 +125,7 @@ describe.skipIf(postgres === undefined)("background work of replicas", () => {
     expect(runs[other]).toBe(0);
   });
 
-  test("a stream is followed by the holder alone, and by the next holder after it", async () => {
+  test("a stream is followed by the holder alone, and then by the next holder", async () => {
     const replicas = await Promise.all([join(), join()]);
     const open = [false, false];
     const followers = replicas.map(({ work }, by) => {

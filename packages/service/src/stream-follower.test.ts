@@ -33,7 +33,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 describe("StreamFollower", () => {
-  it("calls nobody before whoever started it is done", async () => {
+  it("opens its stream after its owner has finished its start", async () => {
     const { stream, follower, advance } = following(untilAborted);
     expect(stream).not.toHaveBeenCalled();
     await advance(0);
@@ -41,7 +41,7 @@ describe("StreamFollower", () => {
     await follower.close();
   });
 
-  it("waits twice as long each time that it hears nothing, up to 30 s, and says so", async () => {
+  it("doubles its wait after each failure, up to 30 s, and logs it", async () => {
     const { stream, lines, follower, advance } = following(broken);
     await advance(0);
     const waits = [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
@@ -58,7 +58,7 @@ describe("StreamFollower", () => {
     await follower.close();
   });
 
-  it("begins with the shortest wait again once it has heard something", async () => {
+  it("resets its wait after a received item", async () => {
     let hears = false;
     const { stream, follower, advance } = following(async (_, onItem) => {
       if (hears) onItem();
@@ -74,7 +74,7 @@ describe("StreamFollower", () => {
     await follower.close();
   });
 
-  it("opens a stream again that ended, without a warning", async () => {
+  it("reopens an ended stream without a warning", async () => {
     const { stream, lines, follower, advance } = following(async () => {});
     await advance(0);
     await advance(250);
@@ -86,7 +86,7 @@ describe("StreamFollower", () => {
   it.each([
     ["before it began", [], 0],
     ["while it waits", [0], 1],
-    ["after some tries", [0, 250, 500], 3],
+    ["after some attempts", [0, 250, 500], 3],
   ])("ends %s, and leaves no timer", async (_, steps, times) => {
     const { clock, stream, follower, advance } = following(broken);
     for (const ms of steps) await advance(ms);
@@ -105,7 +105,7 @@ describe("StreamFollower", () => {
 });
 
 describe("pause", () => {
-  it("is over at once when the signal has aborted", async () => {
+  it("returns at once if the signal has aborted", async () => {
     const clock = new ManualClock();
     await pause(1000, clock, AbortSignal.abort());
     expect(clock.pending).toBe(0);

@@ -135,11 +135,11 @@ describe.each([
     );
   });
 
-  it("takes its own headers along", async () => {
+  it("sends its own headers", async () => {
     expect((await client().unary({ do: "header" }, { headers: { "x-ask": "42" } })).text).toBe("42");
   });
 
-  it("has the request id that it came with, or a new one", async () => {
+  it("has the caller's request id, or a new one", async () => {
     const ask = async (id: string) =>
       (await client().unary({ do: "request id" }, { headers: { "depute-request-id": id } })).text;
     expect(await ask("mine-7")).toBe("mine-7");
@@ -162,7 +162,7 @@ describe.each([
     });
   });
 
-  it("that crashes says nothing of the inside, and logs it", async () => {
+  it("that crashes reveals no internal text, and logs it", async () => {
     const error = await failure(() =>
       client().unary({ do: "crash" }, { headers: { "depute-request-id": "c-1" } }),
     );
@@ -182,7 +182,7 @@ describe.each([
     });
   });
 
-  it("that breaks a rule is refused by the field", async () => {
+  it("that violates a rule is refused with the field", async () => {
     for (const call of [
       () => client().unary({ text: "x".repeat(21) }),
       () => texts(client().server({ text: "x".repeat(21) })),
@@ -203,13 +203,13 @@ describe.each([
     expect(fromConnectError(error).reason).toBe(ErrorReason.UNKNOWN_METHOD);
   });
 
-  it("ends at its deadline, also when the handler does not listen", async () => {
+  it("ends at its deadline, also if the handler ignores the signal", async () => {
     const error = await failure(() => client().unary({ do: "hang" }, { timeoutMs: 50 }));
     expect(error.code).toBe(Code.DeadlineExceeded);
     expect(fromConnectError(error).reason).toBe(ErrorReason.DEADLINE_EXCEEDED);
   });
 
-  it("tells its handler that the caller has gone", async () => {
+  it("aborts the handler when the caller disconnects", async () => {
     const abort = new AbortController();
     const call = failure(() => client().unary({ do: "wait" }, { signal: abort.signal }));
     await vi.waitFor(() => expect(trace.started).toBe(1));
@@ -237,7 +237,7 @@ describe.each([
     expect(trailer?.get("x-end")).toBe("e");
   });
 
-  it("that streams leaves nothing behind when it ends, fails or is left", async () => {
+  it("that streams leaves no resources when it ends, fails or is abandoned", async () => {
     const listeners = () => getEventListeners(stopping.signal, "abort").length;
     await vi.waitFor(() => expect(listeners()).toBe(0));
     await texts(client().server({ text: "n" }));

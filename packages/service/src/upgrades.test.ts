@@ -45,7 +45,7 @@ function ask(path: string, headers: Record<string, string> = UPGRADE, method = "
   });
 }
 
-test("a connection is handed over at its address, with what the path says", async () => {
+test("a connection is upgraded at its address, with the parameters of the path", async () => {
   const route: UpgradeRoute = {
     path: "/live/{name}",
     upgrade(_, socket, head, { name }) {
@@ -59,7 +59,7 @@ test("a connection is handed over at its address, with what the path says", asyn
   expect(await ask("/live/a%20b?x=1")).toEqual([101, "hello a b"]);
 });
 
-test("whatever else asks for another protocol is answered as a request", async () => {
+test("another request with an Upgrade header is answered as a request", async () => {
   await start([{ path: "/live", upgrade: (_, socket) => socket.destroy() }]);
   expect(await ask("/plain")).toEqual([200, "plain"]);
   expect(await ask("/plain", { ...UPGRADE, upgrade: "h2c" })).toEqual([200, "plain"]);
@@ -68,7 +68,7 @@ test("whatever else asks for another protocol is answered as a request", async (
   expect((await ask("/live", UPGRADE, "POST"))[0]).toBe(404);
 });
 
-test("who is refused hears why", async () => {
+test("a refused client gets the reason", async () => {
   await start([{ path: "/live", upgrade: (_, socket) => refuseUpgrade(socket, 403) }]);
   expect(await ask("/live")).toEqual([403, ""]);
 });

@@ -42,7 +42,7 @@ function setUp(items: number[], changes: Partial<FollowOptions<number, number>> 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("follow", () => {
-  it("gives what is there, in batches, and then waits", async () => {
+  it("returns existing items in batches, and then waits", async () => {
     const { seen, reads, clock, abort } = setUp([1, 2, 3, 4, 5], { batch: 2 });
     await settle();
     expect(seen).toEqual([1, 2, 3, 4, 5]);
@@ -62,7 +62,7 @@ describe("follow", () => {
     abort.abort();
   });
 
-  it("reads again when it is woken, without time passing", async () => {
+  it("reads again after a wake-up, without a wait", async () => {
     const items = [1];
     const { seen, wake, abort, clock } = setUp(items);
     await settle();
@@ -89,7 +89,7 @@ describe("follow", () => {
     abort.abort();
   });
 
-  it("does not lose a wake-up that arrives while it reads", async () => {
+  it("does not lose a wake-up during a read", async () => {
     const items: number[] = [];
     let answer: (items: number[]) => void = () => {};
     const { seen, wake, abort } = setUp(items, {
@@ -108,7 +108,7 @@ describe("follow", () => {
     abort.abort();
   });
 
-  it("does not lose a wake-up that arrives while its reader is busy", async () => {
+  it("does not lose a wake-up while its reader is busy", async () => {
     const items = [1];
     const listeners = new Set<() => void>();
     const clock = new ManualClock(0);
@@ -156,7 +156,7 @@ describe("follow", () => {
     expect(reads).toEqual([]);
   });
 
-  it("passes on what reading throws, and lets go", async () => {
+  it("forwards the error of a read, and releases its subscription", async () => {
     const { run, listeners } = setUp([], {
       read: async () => {
         throw new Error("the store is away");
@@ -166,7 +166,7 @@ describe("follow", () => {
     expect(listeners.size).toBe(0);
   });
 
-  it("does not go round in circles when a store ignores the cursor", async () => {
+  it("does not repeat forever if a store ignores the cursor", async () => {
     const { run, seen } = setUp([], { read: async () => [1], batch: 1 });
     await expect(run).rejects.toThrow("a log was read after 1 and gave 1");
     expect(seen).toEqual([1]);

@@ -34,7 +34,7 @@ function open(identitiesPath = ""): WatchedCredentials {
   return opened;
 }
 
-test("two secrets of a principal count during a rotation, and the removed one no more", () => {
+test("two secrets of a principal are valid during a rotation, and then only the remaining one", () => {
   write([entryOf("ada", "old")]);
   const credentials = open();
   expect(credentials.holderOf("new")).toBeUndefined();
@@ -47,7 +47,7 @@ test("two secrets of a principal count during a rotation, and the removed one no
   expect(credentials.rolesOf("ada")).toEqual(["auditor"]);
 });
 
-test("there are none without a file, and a missing file is an error that names it", () => {
+test("no credentials exist without a file, and a missing file is an error that names it", () => {
   const log = createLogger({ level: "silent", name: "test" });
   const openAt = (path: string) => new WatchedCredentials({ path, identitiesPath: "", timers: clock, log });
   expect(openAt("").size).toBe(0);
@@ -56,9 +56,9 @@ test("there are none without a file, and a missing file is an error that names i
 
 test.each<[string, unknown]>([
   ["malformed JSON", "["],
-  ["a malformed entry beside a good one", [entryOf("ada", "new"), { principal: "bob", sha256: "x" }]],
+  ["a malformed entry beside a valid one", [entryOf("ada", "new"), { principal: "bob", sha256: "x" }]],
   ["another organization than the identities file", [entryOf("ada", "new", { organization: "other" })]],
-])("a changed file with %s is refused whole", (_, entries) => {
+])("a changed file with %s is refused completely", (_, entries) => {
   const certificates = [{ spiffeId: "spiffe://example.com/ada", principal: "ada", organization: "acme" }];
   writeFileSync(file("identities.json"), JSON.stringify({ certificates }));
   write([entryOf("ada", "old", { organization: "acme" })]);

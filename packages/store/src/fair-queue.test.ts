@@ -14,7 +14,7 @@ test("the queue gives one item of each caller in turn", () => {
   expect(taken(queue)).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
 });
 
-test("a caller that comes later waits behind one item of each other caller", () => {
+test("a later caller waits behind one item of each other caller", () => {
   const queue = new FairQueue<string>();
   for (let i = 0; i < 1000; i++) queue.push(`greedy ${i}`, "greedy");
   expect(queue.shift()).toBe("greedy 0");

@@ -75,7 +75,7 @@ test("a file with a record of migrations in an unknown form is refused", async (
   await expect(inspectStore({ file }, [ONE])).rejects.toThrow("start with an empty one");
 });
 
-test("a file that is no database is refused", async () => {
+test("a file that is not a database is refused", async () => {
   const file = join(folder, "text.db");
   writeFileSync(file, "no database, but a text of some length".repeat(100));
   await expect(inspectStore({ file }, [ONE])).rejects.toThrow("not a database");

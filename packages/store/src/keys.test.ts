@@ -69,7 +69,7 @@ describe.each(PLACES)("a store in %s", (_, newPlace) => {
     await (await open(place, "2")).close();
   });
 
-  test("refuses a process with another key while it is in use, and goes on", async () => {
+  test("refuses a process with another key while it is in use, and continues", async () => {
     const place = newPlace();
     const store = await open(place, "1");
     await expect(open(place, "2")).rejects.toThrow();

@@ -24,7 +24,7 @@ const keep = (id: string, now: number) =>
 const isKept = async (id: string) => (await store.read((tx) => requests.find(tx, key(id)))) !== undefined;
 
 describe("answers", () => {
-  it("are kept for as long as they are promised, and then forgotten", async () => {
+  it("are kept for the promised time, and then deleted", async () => {
     await keep("old", 1_000);
     await keep("young", 1_000 + REQUEST_RETENTION_MS);
     expect(await isKept("old")).toBe(true);

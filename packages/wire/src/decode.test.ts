@@ -195,7 +195,7 @@ describe("members of a oneof that share a name", () => {
     expect(accepted(decode(TokenSignatureSchema, second)).covers).toEqual({ case: "attenuation", value: 0n });
   });
 
-  test.each([[true], [null], [[]]])("refuse %j, which none of them accepts", (covers) => {
+  test.each([[true], [null], [[]]])("refuse %j, which matches no member", (covers) => {
     expect(refusal(decode(TokenSignatureSchema, { ...first, covers }))).toMatchObject({
       reason: "wrong_type",
       path: "/covers",

@@ -18,7 +18,7 @@ describe("the fixtures", () => {
 describe.each(fixtureMessages())("$name decodes as $message", ({ message, json }) => {
   const schema = contract(message);
 
-  test("comes back equal through the binary form", () => {
+  test("is equal after the binary form", () => {
     const decoded = decode(schema, json);
     if (!decoded.ok) throw new Error(JSON.stringify(decoded.error));
     const again = fromBinary(schema, toBinary(schema, decoded.message));
@@ -26,7 +26,7 @@ describe.each(fixtureMessages())("$name decodes as $message", ({ message, json }
     expect(encode(schema, decoded.message)).toEqual(json);
   });
 
-  test("keeps the rules of its contract", () => {
+  test("satisfies the rules of its contract", () => {
     const decoded = decodeValid(schema, json);
     expect(decoded.ok ? [] : decoded.errors).toEqual([]);
   });

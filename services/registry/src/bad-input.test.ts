@@ -22,7 +22,7 @@ describe("RegisterAgent refuses", () => {
     ["an id with a line break behind it", { id: "a\n" }, ["agent.id"]],
     ["a role of CAP", { id: "orchestrator" }, ["agent.id"]],
     ["the other role", { id: "user" }, ["agent.id"]],
-    ["a principal that is no key", { id: "a", principal: "abc" }, ["agent.principal"]],
+    ["a principal that is not a key", { id: "a", principal: "abc" }, ["agent.principal"]],
     ["a principal with spare bits", { id: "a", principal: `${ALICE.slice(0, 42)}B` }, ["agent.principal"]],
     ["a lease that is too short", { id: "a", leaseDuration: durationFromMs(999) }, ["agent.lease_duration"]],
     [
@@ -115,10 +115,10 @@ describe("other calls refuse", () => {
     ["HeartbeatAgent without an id", () => platform.agents.heartbeatAgent({}), ["agent_id"]],
     ["DeregisterAgent without an id", () => platform.agents.deregisterAgent({}), ["agent_id"]],
     ["a page that is too large", () => platform.agents.listAgents({ pageSize: 1001 }), ["page_size"]],
-    ["a page of less than nothing", () => platform.agents.listAgents({ pageSize: -1 }), ["page_size"]],
-    ["a status that is none", () => platform.agents.listAgents({ status: 9 as never }), ["status"]],
+    ["a page of negative size", () => platform.agents.listAgents({ pageSize: -1 }), ["page_size"]],
+    ["an unknown status", () => platform.agents.listAgents({ status: 9 as never }), ["status"]],
     ["a page token that is too long", () => platform.agents.listAgents({ pageToken: long }), ["page_token"]],
-    ["a level that is none", () => platform.discovery.discoverCapabilities({ level: 3 }), ["level"]],
+    ["an unknown level", () => platform.discovery.discoverCapabilities({ level: 3 }), ["level"]],
     [
       "a threshold over 1",
       () => platform.discovery.discoverCapabilities({ filter: { threshold: 1.5 } }),
@@ -181,10 +181,18 @@ describe("other calls refuse", () => {
       () => platform.authorities.listAuthorityGrants({ authority: "Example.com" }),
       ["authority"],
     ],
-    ["a delegation of nobody", () => platform.policy.checkDelegation({ toAgentId: "a" }), [""]],
-    ["a member of nothing", () => platform.organizations.admitMember({ principal: "p" }), ["organization"]],
-    ["an offer that is none", () => platform.offers.publishOffer({ requestId: "r" }), ["offer"]],
-    ["a publication of no one", () => platform.agents.publishCapabilities({ requestId: "r" }), ["agent_id"]],
+    ["a delegation without a delegator", () => platform.policy.checkDelegation({ toAgentId: "a" }), [""]],
+    [
+      "a member without an organization",
+      () => platform.organizations.admitMember({ principal: "p" }),
+      ["organization"],
+    ],
+    ["an empty offer", () => platform.offers.publishOffer({ requestId: "r" }), ["offer"]],
+    [
+      "a publication without an agent",
+      () => platform.agents.publishCapabilities({ requestId: "r" }),
+      ["agent_id"],
+    ],
   ])("%s", async (_, call, fields) => {
     expect(await refusal(call())).toMatchObject({ reason: "INVALID_REQUEST", fields });
   });

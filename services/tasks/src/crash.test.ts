@@ -40,7 +40,7 @@ async function kill(): Promise<void> {
   await gone;
 }
 
-test("what was acknowledged before a kill is there after it, and the work goes on", {
+test("acknowledged writes survive a kill, and the tasks continue", {
   timeout: 30_000,
 }, async () => {
   const before = await start();

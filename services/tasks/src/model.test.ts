@@ -3,7 +3,7 @@ import { test } from "vitest";
 import { openBench } from "./testing/bench.ts";
 import { COMMANDS, checkAll, type Model } from "./testing/commands.ts";
 
-test("any interleaving of clients, workers, time and restarts does what the model does", {
+test("the service behaves like the model for any order of clients, workers, time and restarts", {
   timeout: 120_000,
 }, async () => {
   await fc.assert(

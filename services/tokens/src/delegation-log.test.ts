@@ -98,7 +98,7 @@ it("recording a chain again changes nothing", async () => {
   expect(await count("active")).toBe(1);
 });
 
-it("a delegation belongs to the owner of the one above, whoever records the chain", async () => {
+it("a delegation belongs to the owner of the one above, for any recorder of the chain", async () => {
   const { store, delegations, root, links } = await start();
   const child = linksOf(engine, attenuateToken(engine, root, { delegatee: id(bob) }, alice));
   await store.write((tx) => delegations.record(tx, links, { organization: "acme" }));

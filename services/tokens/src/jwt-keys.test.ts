@@ -31,7 +31,7 @@ const verify = async (jwt: string, jwks: Awaited<ReturnType<typeof keys.publishe
 const sign = () => keys.sign({ sub: "ada", exp: Math.floor(clock.now() / 1000) + 300 });
 
 describe("the signing keys", () => {
-  it("rotate so that each token verifies by the keys that a server has read", async () => {
+  it("rotate so that each token verifies with the keys that a server has read", async () => {
     const [first] = await kids();
     clock.advance(30 * DAY_MS - PUBLISHED_AHEAD_MS - 1);
     expect(await kids()).toEqual([first]);
@@ -69,8 +69,8 @@ describe("the signing keys", () => {
   });
 });
 
-describe("the work that is due", () => {
-  it("after a long pause is one successor, that others can read before it signs", () => {
+describe("the due work", () => {
+  it("creates one successor after a long pause, which others can read before it signs", () => {
     const old = [{ kid: "a", activateTime: 0 }];
     const now = 400 * DAY_MS;
     expect(dueKeys(old, now, 30 * DAY_MS)).toEqual({ create: now + PUBLISHED_AHEAD_MS, forget: [] });

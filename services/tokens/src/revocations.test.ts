@@ -262,9 +262,9 @@ describe("a changed log (R3)", () => {
   };
 
   it.each([
-    ["has gone back", "DELETE FROM revocations"],
-    ["says something else for what was seen", "UPDATE revocations SET head = 'another'"],
-  ])("because it %s is decided by no more", async (_, sql) => {
+    ["lost its entries", "DELETE FROM revocations"],
+    ["has another head for an entry that was read", "UPDATE revocations SET head = 'another'"],
+  ])("allows no further decision if it %s", async (_, sql) => {
     const { clock, store, replica, token } = await start();
     expect(await outcome(replica, clock, token, alice)).toBe("allowed");
     await store.write((tx) => tx.run(sql));
@@ -278,7 +278,7 @@ describe("a changed log (R3)", () => {
     ["entry", "UPDATE revocations SET scope = 'chain'"],
     ["digest", "UPDATE revocations SET digest = 'another'"],
     ["head", "UPDATE revocations SET head = 'another'"],
-  ])("is seen by who reads it for the first time, in each %s (R8)", async (_, sql) => {
+  ])("is refused by a replica that reads it for the first time, with another %s (R8)", async (_, sql) => {
     const { clock, store } = await start();
     await store.write((tx) => tx.run(sql));
     const late = createReplica({ store, bus: deaf, clock });

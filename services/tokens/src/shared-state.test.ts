@@ -96,7 +96,7 @@ describe("after a revocation at one replica", () => {
     await expect(other.spend.reserve(request, checked.blocks, assertCounts)).rejects.toThrow("refused");
   });
 
-  test("the other one finds out by a check of the chain", async () => {
+  test("the other one detects it by a check of the chain", async () => {
     const token = rootToken(clock);
     await revoke(token, otherRoot, true);
     expect(await other.chains.check(token)).toMatchObject({ ok: false, denial: { type: "revoked" } });
@@ -154,7 +154,7 @@ describe("a replica that was stopped during a call", () => {
     expect(other.state.isRevoked(block, [])).toBe(true);
   });
 
-  test("does not answer by old ones if it cannot", async () => {
+  test("refuses to answer if it cannot read them", async () => {
     clock.advance(POLL_MS + 1);
     isBroken = true;
     expect(await other.reader.refresh()).toBe(false);
@@ -169,7 +169,7 @@ describe("used proofs", () => {
     expect(outcomes.filter((each) => each === "allowed")).toHaveLength(1);
   });
 
-  test("a proof whose mark may be durable counts no more", async () => {
+  test("a proof whose record may be durable is refused", async () => {
     const proof = { principal: id(alice), jti: "j", kind: "token", forgetTime: clock.now() + 1000 } as const;
     isBroken = true;
     await expect(one.seenProofs.useRecorded(proof)).rejects.toMatchObject({
@@ -193,7 +193,7 @@ describe("used proofs", () => {
     expect(await proofs.use({ ...proof, jti: "a", issuedAt: clock.now() }, "token")).toBe("fresh");
   });
 
-  test("a full memory accepts no further proof, and expired proofs give room", async () => {
+  test("a full memory accepts no further proof, and an expired proof frees its space", async () => {
     const options = { store: memory, clock, timers: clock, log: silent, max: 2, revocations: one.reader };
     const proofs = new SharedProofs(options);
     const use = (jti: string) =>

@@ -71,7 +71,7 @@ test("stops a check at its time limit", async () => {
 });
 
 test.each([
-  ["is not there", join(folder, "none.ts"), "none.ts"],
+  ["is missing", join(folder, "none.ts"), "none.ts"],
   ["exports nothing", file("empty.ts", "export const a = 1;"), "no default export"],
   [
     "registers a name twice",

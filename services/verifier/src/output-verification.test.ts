@@ -110,7 +110,7 @@ test.each<[what: string, ...replies: Parameters<FakeModel["answer"]>]>([
   ["gives no score", 1, 1, "It is good: 1.0"],
   ["refuses", { status: 500 }, 1, 1],
   ["redirects", { status: 307, headers: { location: "http://127.0.0.1:1/" } }, 1, 1],
-])("a model that %s has passed nothing, and the next call asks again", async (_, ...replies) => {
+])("an output does not pass by a model that %s, and the next call asks again", async (_, ...replies) => {
   const contractId = await agree(judge());
   model.answer(...replies);
   const { result } = await check(contractId);
@@ -288,7 +288,7 @@ test("a rejected output has not passed", async () => {
   expect((await check(contractId)).result).toMatchObject({ passed: false, details: "rejected: wrong" });
 });
 
-test("after a time-out the model decides if there is a rubric", async () => {
+test("after a time-out the model decides if the contract has a rubric", async () => {
   const rubric = { judgePrompt: "{output} {contract}", passThreshold: 0.5, evaluations: 1 };
   const withModel = await agree({ method: "human_review", ...rubric });
   const without = await agree({ method: "human_review" });

@@ -62,7 +62,7 @@ describe("a platform that needs credentials", () => {
     }
   });
 
-  must([45, 66, 77, 78], "another caller's task looks like no task, in every operation", async () => {
+  must([45, 66, 77, 78], "another caller's task looks like an unknown task, in every operation", async () => {
     const id = await sendAs("alice");
     const own = await sendAs("bob");
     const { body } = await as("bob", "ListTasks", {});
@@ -95,7 +95,7 @@ describe("the platform as a client of an agent elsewhere", () => {
   }, 60_000);
   afterAll(() => platform.stop());
 
-  must([4, 5, 72, 84], "it calls the first address that it can, and repeats version and tenant", async () => {
+  must([4, 5, 72, 84], "it calls the first usable address, and repeats version and tenant", async () => {
     const calls: { path: string; headers: IncomingHttpHeaders; body: Json }[] = [];
     const server = createServer(async (incoming, response) => {
       let text = "";

@@ -56,7 +56,7 @@ describe.each(BINDINGS)("over %s", (binding) => {
     }
   });
 
-  must([23, 25], "a new task has an id and a context of its own", async () => {
+  must([23, 25], "a new task has its own id and context", async () => {
     const [one, other] = await Promise.all([scene.send(userMessage("a")), scene.send(userMessage("b"))]);
     for (const member of ["id", "contextId"] as const) {
       expect(one[member]).not.toBe("");
@@ -115,7 +115,7 @@ describe.each(BINDINGS)("over %s", (binding) => {
     },
   );
 
-  must([38, 39, 40], "an ended task takes no message and no subscription, and never changes", async () => {
+  must([38, 39, 40], "an ended task accepts no message and no subscription, and never changes", async () => {
     const { id } = await scene.send(userMessage("hello"));
     const before = await scene.client.getTask(named(id));
     const more = request(userMessage("more", { taskId: id }));

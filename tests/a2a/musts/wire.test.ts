@@ -10,7 +10,7 @@ const INFO = "type.googleapis.com/google.rpc.ErrorInfo";
 describe("the bindings", () => {
   const scene = new Scene();
 
-  must([57, 85], "show one task alike", async () => {
+  must([57, 85], "show one task equally", async () => {
     const { id } = await scene.send(userMessage("files"));
     const { url } = scene.platform;
     const { body } = await call(scene.platform, "GetTask", { id });
@@ -88,7 +88,7 @@ describe("the bindings", () => {
     }
   });
 
-  must([68], "refuse all calls about webhooks where the card declares none", async () => {
+  must([68], "refuse all calls about webhooks if the card declares none", async () => {
     const one = { taskId: "x", id: "1" };
     for (const [method, params] of [
       ["CreateTaskPushNotificationConfig", { taskId: "x", url: "https://example.com" }],
@@ -101,12 +101,12 @@ describe("the bindings", () => {
     }
   });
 
-  must([70], "refuse the extended card where the card declares none", async () => {
+  must([70], "refuse the extended card if the card declares none", async () => {
     const { body } = await call(scene.platform, "GetExtendedAgentCard", {});
     expect(body.error).toMatchObject({ code: -32004, data: [{ reason: "UNSUPPORTED_OPERATION" }] });
   });
 
-  must([83], "refuse an extension's parameter that is malformed", async () => {
+  must([83], "refuse a malformed parameter of an extension", async () => {
     const { body } = await call(scene.platform, "SendMessage", {
       message: { ...HELLO, parts: [{ text: "wait" }] },
       configuration: { returnImmediately: true },
@@ -125,7 +125,7 @@ describe("the bindings", () => {
     await call(scene.platform, "CancelTask", { id });
   });
 
-  must([87], "keep to JSON-RPC 2.0: the id comes back, with either a result or an error", async () => {
+  must([87], "follow JSON-RPC 2.0: the answer has the id, with either a result or an error", async () => {
     const { body: good } = await call(scene.platform, "ListTasks", {});
     expect(Object.keys(good).sort()).toEqual(["id", "jsonrpc", "result"]);
     const { body: bad } = await call(scene.platform, "Nothing", {});
@@ -133,7 +133,7 @@ describe("the bindings", () => {
     expect([good.id, bad.id, bad.error.code]).toEqual(["call-1", "call-1", -32601]);
   });
 
-  must([88], "take the input of GET from the query, by camelCase names", async () => {
+  must([88], "read the input of GET from the query, by camelCase names", async () => {
     const contextId = "a talk & more";
     await scene.send(userMessage("one", { contextId }));
     const { url } = scene.platform;

@@ -138,7 +138,7 @@ describe.each([
   );
 });
 
-test("a host's configuration file names Depute, and a proxied server", async () => {
+test("the configuration file of a host contains Depute, and a proxied server", async () => {
   const proxied = targets["a proxied server over stdio"]?.target;
   const file = join(folder, "host.json");
   const depute = { type: "http", url: `${platform.url}/mcp` };

@@ -46,7 +46,7 @@ describe("the log messages of a server that clients share", () => {
     await client.close();
   });
 
-  test("come in revision 2026-07-28 to the request that asks for them", async () => {
+  test("are sent in revision 2026-07-28 to the request that asks for them", async () => {
     const { client, logs, work } = await listening("2026-07-28");
     await work("quiet");
     await work("quieter", { "io.modelcontextprotocol/logLevel": "error" });

@@ -100,7 +100,7 @@ const approve = async (reviewId: string) =>
 const granted = (id: string) =>
   expect.poll(() => stateOf(id), { timeout: 20_000 }).toBe("PROPOSAL_STATE_GRANTED");
 
-test("an approval that the registry had not read when it was killed makes the grant after the restart", async () => {
+test("an approval that a killed registry has not read makes the grant after the restart", async () => {
   const id = await propose("acme");
   await reviewed(id);
   processes.get("registry")?.kill("SIGSTOP");

@@ -61,7 +61,7 @@ const decide = (caller: string, reviewId: string, verdict = "APPROVED", reason =
 const withdraw = (caller: string, proposalId: string) =>
   call(caller, `${PROPOSALS}/WithdrawProposal`, { proposalId, reason: "not needed" });
 
-describe("a principal that may not grant proposes, and an operator approves in the review queue", () => {
+describe("a principal without the permission to grant proposes, and an operator approves in the review queue", () => {
   test("an organization", async () => {
     const id = await propose(ALICE, ORGANIZATION());
     await reviewed(id);
@@ -122,7 +122,7 @@ describe("a principal that may not grant proposes, and an operator approves in t
   });
 });
 
-test("a rejection says why, and grants nothing", async () => {
+test("a rejection states its reason, and grants nothing", async () => {
   const id = await propose(ALICE, ORGANIZATION("globex"));
   await reviewed(id);
   await decide("operator", id, "REJECTED", "globex does not know this key");
@@ -195,7 +195,7 @@ describe("roles", () => {
     await withdraw(ALICE, id);
   });
 
-  test("an operator does not approve its own proposal, nor in another's name", async () => {
+  test("an operator approves neither its own proposal nor in another operator's name", async () => {
     const id = await propose("both", ORGANIZATION("own"));
     await reviewed(id);
     expect(reasonOf(await decide("both", id))).toBe("CONFLICT_OF_INTEREST");
@@ -203,7 +203,7 @@ describe("roles", () => {
     await withdraw("both", id);
   });
 
-  test("proposals and their reviews are absent for others", async () => {
+  test("proposals and their reviews are invisible to others", async () => {
     const id = await propose(ALICE, ORGANIZATION("hidden"));
     await reviewed(id);
     const ids = async (caller: string) =>

@@ -7,7 +7,7 @@ import { EngineError, selfTest } from "./self-test.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
 
-test("property: both engines agree on the same, with either key, and make the same codes", () => {
+test("property: both engines derive equal secrets, with either key, and equal codes", () => {
   fc.assert(
     fc.property(bytes(32), bytes(32), fc.uint8Array({ maxLength: 300 }), (a, b, data) => {
       const shared = nativeEngine.agree(a, portableEngine.publicKey(b));
@@ -20,7 +20,7 @@ test("property: both engines agree on the same, with either key, and make the sa
   );
 });
 
-test("property: on a key of junk they agree on nothing, or on the same", () => {
+test("property: a junk key gives both engines the same result", () => {
   fc.assert(
     fc.property(bytes(32), bytes(32), (seed, junk) => {
       expect(portableEngine.agree(seed, junk)).toEqual(nativeEngine.agree(seed, junk));
@@ -29,18 +29,21 @@ test("property: on a key of junk they agree on nothing, or on the same", () => {
   );
 });
 
-test.each([nativeEngine, portableEngine])("a key or a seed of another length ($name)", (engine) => {
-  const seed = new Uint8Array(32).fill(1);
-  for (const length of [0, 31, 33, 64]) {
-    expect(engine.agree(seed, new Uint8Array(length).fill(9))).toBeUndefined();
-    expect(() => engine.agree(new Uint8Array(length), engine.publicKey(seed))).toThrow(RangeError);
-  }
-});
+test.each([nativeEngine, portableEngine])(
+  "a key or a seed of another length is refused ($name)",
+  (engine) => {
+    const seed = new Uint8Array(32).fill(1);
+    for (const length of [0, 31, 33, 64]) {
+      expect(engine.agree(seed, new Uint8Array(length).fill(9))).toBeUndefined();
+      expect(() => engine.agree(new Uint8Array(length), engine.publicKey(seed))).toThrow(RangeError);
+    }
+  },
+);
 
 test.each<[string, Partial<CryptoEngine>]>([
   ["a code that leaves out the key", { mac: (_, data) => nativeEngine.blake2b256(data) }],
-  ["an agreement that is none", { agree: (seed) => seed }],
+  ["an agreement that ignores the other key", { agree: (seed) => seed }],
   ["a key of small order", { agree: (seed, key) => nativeEngine.agree(seed, key) ?? new Uint8Array(32) }],
-])("K5 the self test sees %s", (_, wrong) => {
+])("K5 the self test detects %s", (_, wrong) => {
   expect(() => selfTest({ ...nativeEngine, ...wrong })).toThrow(EngineError);
 });

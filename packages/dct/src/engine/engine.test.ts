@@ -22,7 +22,7 @@ describe.each(engines)("engine $name", (engine) => {
     expect(engine.verify(fromHex(signature), fromHex(message), fromHex(publicKey))).toBe(valid);
   });
 
-  test("K1 keys and signatures of another length", () => {
+  test("K1 keys and signatures of another length are refused", () => {
     const seed = new Uint8Array(32).fill(1);
     const key = engine.publicKey(seed);
     const signature = engine.sign(key, seed);
@@ -46,7 +46,7 @@ describe.each(engines)("engine $name", (engine) => {
   });
 });
 
-test("K6 signatures that only hold together, as a batch is verified, hold for no engine", () => {
+test("K6 signatures that are valid only as a batch are valid for no engine", () => {
   const { n: order, p: field } = ed.Point.CURVE();
   const number = (bytes: Uint8Array) => BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`);
   const littleEndian = (value: bigint) => Buffer.from(value.toString(16).padStart(64, "0"), "hex").reverse();
@@ -90,7 +90,7 @@ describe("the engines agree", () => {
     );
   });
 
-  test("property: on a signature with one bit turned, and on junk", () => {
+  test("property: on a signature with one changed bit, and on junk", () => {
     fc.assert(
       fc.property(bytes(32), bytes(32), fc.nat(128 * 8 - 1), (seed, message, bit) => {
         const triple = Uint8Array.of(
@@ -137,7 +137,7 @@ describe("the engines agree", () => {
   });
 });
 
-describe("K5 an engine that answers wrongly does not start", () => {
+describe("K5 an engine with a wrong answer does not start", () => {
   const cofactored = (signature: Uint8Array, message: Uint8Array, key: Uint8Array, zip215: boolean) => {
     try {
       return ed.verify(signature, message, key, { zip215 });
@@ -149,7 +149,7 @@ describe("K5 an engine that answers wrongly does not start", () => {
     ["cofactored verification", { verify: (s, m, k) => cofactored(s, m, k, false) }],
     ["ZIP 215", { verify: (s, m, k) => cofactored(s, m, k, true) }],
     [
-      "signatures with bytes after them",
+      "signatures with further bytes",
       { verify: (s, m, k) => portableEngine.verify(s.subarray(0, 64), m, k) },
     ],
     [

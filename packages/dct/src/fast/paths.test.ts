@@ -54,12 +54,12 @@ const texts = honest.map((token) => serialiseToken(token).token);
 const jsons = texts.map((text) => Buffer.from(text, "base64url").toString());
 
 describe("the fast path and the reference path", () => {
-  test.each(texts)("read an honest token fast, with equal results", (text) => {
+  test.each(texts)("read a valid token fast, with equal results", (text) => {
     expect(readQuickly(text, STRICT)).toBeDefined();
     expect(verify(text).ok).toBe(true);
   });
 
-  test("property: agree on chains with any limits and any words", () => {
+  test("property: agree on chains with any limits and any names", () => {
     const resource = fc.oneof(
       fc.constantFrom(
         "*",
@@ -188,7 +188,7 @@ describe("the fast path and the reference path", () => {
   );
   const at = fc.nat(Math.max(...jsons.map(({ length }) => length)));
 
-  test("property: agree on an honest token's JSON with random insertions and removals", () => {
+  test("property: agree on a valid token's JSON with random insertions and removals", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...jsons),
@@ -203,7 +203,7 @@ describe("the fast path and the reference path", () => {
     );
   });
 
-  test("property: agree on its members in another order or twice", () => {
+  test("property: agree on members that are reordered or repeated", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...jsons),
@@ -254,7 +254,7 @@ describe("the fast path and the reference path", () => {
     );
   });
 
-  test("property: agree on parts of honest tokens recombined", () => {
+  test("property: agree on recombined parts of valid tokens", () => {
     const part = fc.nat(2).map((n) => honest[n] as SignedJSONToken);
     fc.assert(
       fc.property(part, part, part, fc.nat(3), fc.nat(2), (a, b, c, cut, turn) => {
@@ -299,7 +299,7 @@ describe("the fast path and the reference path", () => {
     '"1"',
     "null",
     "1,",
-  ])("agree on %j in the place of each number", (spelling) => {
+  ])("agree on %j in place of each number", (spelling) => {
     expect(numbers.length).toBeGreaterThan(10);
     for (const [json, at] of numbers) {
       verify(encodeText(json.slice(0, at + 1) + spelling + json.slice(at + 1).replace(/^\d+/, "")));
@@ -312,7 +312,7 @@ describe("the fast path and the reference path", () => {
     "9007199254740993",
     "99999999999999999",
     "0".repeat(17),
-  ])("agree on %s in the place of each number", (large) => {
+  ])("agree on %s in place of each number", (large) => {
     for (const [json, at] of numbers) {
       verify(encodeText(json.slice(0, at + 1) + large + json.slice(at + 1).replace(/^\d+/, "")));
     }
@@ -330,7 +330,7 @@ describe("the fast path and the reference path", () => {
     expect(tails.sort()).toEqual([0, 2, 3]);
   });
 
-  test("agree on a text that is a pattern in one namespace alone", () => {
+  test("agree on a text that is a pattern in only one namespace", () => {
     const resource = "https://only-in-web.example/**";
     for (const namespace of ["web", "docs", "web", "docs"]) {
       const capabilities = [{ namespace, action: "read", resource }];
@@ -349,7 +349,7 @@ describe("the fast path and the reference path", () => {
     expect(verify(encode(sign({ ...honest[0]?.authority, capabilities }))).ok).toBe(count <= 64);
   });
 
-  test("ask the context the same questions in the same order", () => {
+  test("make the same calls to the context in the same order", () => {
     const callsByPath = ["reference", "fast"].map((path) => {
       const calls: unknown[] = [];
       const revocations = {

@@ -18,7 +18,7 @@ describe("remembered holders", () => {
   const claims = { htm: "POST", htu: "https://depute.example/a", token: "t", now: NOW };
   const expected = { ...claims, now: NOW };
 
-  test("a cached header proves nothing: each proof is checked like the first", () => {
+  test("a cached header proves nothing: each proof is fully checked", () => {
     const proofs = [alice, bob, alice, bob].map((keypair) => createProof(engine, keypair, claims));
     for (const [i, proof] of proofs.entries()) {
       const principal = id(i % 2 === 0 ? alice : bob);
@@ -63,7 +63,7 @@ describe("remembered signatures", () => {
     });
   });
 
-  test("X1 spare the signatures of a beginning, and of nothing else", () => {
+  test("X1 skip the signatures of a verified prefix, and no other check", () => {
     let verifications = 0;
     const counting = {
       ...engine,
@@ -88,7 +88,7 @@ describe("remembered signatures", () => {
     expect(count(text)).toBe(3);
   });
 
-  test("X2 keep what held, and nothing of what did not", () => {
+  test("X2 keep valid signatures, and no invalid ones", () => {
     const memory = new VerifiedPrefixes();
     const token = honest[2] as SignedJSONToken;
     for (let i = 0; i < 3; i++) {

@@ -26,7 +26,7 @@ test("property: agrees with a list of all used numbers, for recent ones", () => 
 });
 
 test.each([0, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, "1" as never, undefined as never])(
-  "%s is no number of a call",
+  "%s is not a call number",
   (number) => {
     const window = new ReplayWindow();
     expect(window.use(number)).toBe(false);
@@ -34,7 +34,7 @@ test.each([0, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, "1" as nev
   },
 );
 
-test("the last number of all is used once, and ends the count", () => {
+test("the highest number is used once, and ends the numbers", () => {
   const window = new ReplayWindow();
   expect(window.use(1)).toBe(true);
   expect(window.use(Number.MAX_SAFE_INTEGER)).toBe(true);

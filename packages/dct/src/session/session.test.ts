@@ -53,7 +53,7 @@ describe.each([
   });
 });
 
-describe("a code is valid for its own call only", () => {
+describe("a code is valid only for its own call", () => {
   const { caller, session } = open();
   const prove = (more: object = {}) => caller.prove({ ...CALL, now: NOW, ...more });
   const honest = prove();
@@ -70,14 +70,9 @@ describe("a code is valid for its own call only", () => {
     ["another token", honest, { token: `${token}A` }, "invalid_proof ath"],
     ["no token", honest, { token: undefined }, "invalid_proof ath"],
     ["another holder", honest, { principal: id(bob) }, "invalid_proof principal"],
-    [
-      "arguments that it was not made for",
-      honest,
-      { ard: argumentsDigest(engine, {}) },
-      "invalid_proof code",
-    ],
-    ["61 seconds later", honest, { now: NOW + 61_000 }, "invalid_proof time"],
-    ["31 seconds before", honest, { now: NOW - 31_000 }, "invalid_proof time"],
+    ["other arguments", honest, { ard: argumentsDigest(engine, {}) }, "invalid_proof code"],
+    ["61 seconds after the call", honest, { now: NOW + 61_000 }, "invalid_proof time"],
+    ["31 seconds before the call", honest, { now: NOW - 31_000 }, "invalid_proof time"],
     [
       "a time beyond the session",
       prove(),
@@ -86,17 +81,12 @@ describe("a code is valid for its own call only", () => {
     ],
     ["another number", [sid, "9", time, code].join("."), {}, "invalid_proof code"],
     ["another time", [sid, counter, String(NOW + 1), code].join("."), {}, "invalid_proof code"],
-    [
-      "the number with a zero before it",
-      [sid, `0${counter}`, time, code].join("."),
-      {},
-      "invalid_proof form",
-    ],
+    ["the number with a leading zero", [sid, `0${counter}`, time, code].join("."), {}, "invalid_proof form"],
     ["a number beyond integers", [sid, "9".repeat(16), time, code].join("."), {}, "invalid_proof form"],
     ["another session", ["A".repeat(22), counter, time, code].join("."), {}, "invalid_proof session"],
     ["K8 a code in another spelling", honest.slice(0, -1) + nextChar(honest), {}, "invalid_proof form"],
-    ["something after it", `${honest}A`, {}, "invalid_proof form"],
-    ["a line end after it", `${honest}\n`, {}, "invalid_proof form"],
+    ["a suffix", `${honest}A`, {}, "invalid_proof form"],
+    ["a trailing line end", `${honest}\n`, {}, "invalid_proof form"],
     [
       "a standalone proof",
       createProof(engine, alice, { ...CALL, token, now: NOW }),
@@ -112,14 +102,14 @@ describe("a code is valid for its own call only", () => {
     );
   });
 
-  test("arguments are bound", () => {
+  test("a code binds the arguments", () => {
     const text = prove({ arguments: { b: 1, a: 2 } });
     const ard = argumentsDigest(engine, { a: 2, b: 1 });
     expect(outcome(session.check(engine, text, { ...call, ard }))).toBe("ok");
     expect(outcome(session.check(engine, text, call))).toBe("invalid_proof code");
   });
 
-  test("property: no changed proof is accepted, and nothing is thrown", () => {
+  test("property: a changed proof is refused without an exception", () => {
     const insertion = fc.constantFrom(..."AZaz09-_.= \n", "");
     fc.assert(
       fc.property(
@@ -137,7 +127,7 @@ describe("a code is valid for its own call only", () => {
     );
   });
 
-  test("a closed session accepts nothing", () => {
+  test("a closed session refuses every code", () => {
     const other = open();
     const text = other.caller.prove({ ...CALL, now: NOW });
     other.session.close();
@@ -145,17 +135,17 @@ describe("a code is valid for its own call only", () => {
   });
 });
 
-describe("opening", () => {
+describe("the opening of a session", () => {
   const request = requestSession(engine, alice, { ...OPEN, audience: AUDIENCE, now: NOW });
   const plain = createProof(engine, alice, { ...OPEN, now: NOW });
 
   test.each<[string, unknown, object, string]>([
     ["nothing", undefined, {}, "proof_required"],
-    ["a proof that is for a call", plain, {}, "invalid_proof aud"],
+    ["a proof for a call", plain, {}, "invalid_proof aud"],
     ["for another audience", request.proof, { opens: "https://other.example" }, "invalid_proof aud"],
     ["for no audience", request.proof, { opens: "" }, "internal_context"],
     ["for another token", request.proof, { token: "other" }, "invalid_proof ath"],
-    ["by another", request.proof, { principal: id(bob) }, "invalid_proof jwk"],
+    ["by another principal", request.proof, { principal: id(bob) }, "invalid_proof jwk"],
     ["late", request.proof, { now: NOW + 61_000 }, "invalid_proof iat"],
     [
       "with a key of small order",
@@ -167,7 +157,7 @@ describe("opening", () => {
     expect(outcome(openSession(engine, proof, { ...expected, ...more }))).toBe(expectedOutcome);
   });
 
-  test("K4 a key of mixed order agrees on nothing", () => {
+  test("K4 a key of mixed order gives no shared secret", () => {
     const mixed = open();
     const { verifierKey } = mixed.grant;
     expect(engine.agree(new Uint8Array(32), Buffer.from(verifierKey, "base64url"))).toBeDefined();
@@ -175,14 +165,14 @@ describe("opening", () => {
     expect(outcome(openSession(engine, proof, expected))).toBe("invalid_proof epk");
   });
 
-  test("what opens a session proves nothing else", () => {
+  test("the opening proof is valid for no other purpose", () => {
     expect(checkProof(engine, request.proof, { ...OPEN, now: NOW })).toMatchObject({
       denial: { detail: "epk" },
     });
     expect(checkProof(engine, plain, { ...OPEN, now: NOW }).ok).toBe(true);
   });
 
-  test("a session lives no longer than it may, nor than its token", () => {
+  test("a session lasts at most its maximum, and at most until its token's end", () => {
     const end = (options: object) => open(engine, engine, {}, options).session.terms.expiresAt;
     expect(end({})).toBe(NOW + SESSION_LIFETIME_MS);
     expect(end({ lifetimeMs: 5 })).toBe(NOW + 5);
@@ -207,21 +197,21 @@ describe("opening", () => {
   });
 
   test.each<[string, (grant: SessionGrant) => SessionGrant]>([
-    ["signed by another", (grant) => ({ ...grant, signer: id(mallory) })],
+    ["signed by another principal", (grant) => ({ ...grant, signer: id(mallory) })],
     ["not signed", ({ id: sid, expiresAt, verifierKey }) => ({ id: sid, expiresAt, verifierKey })],
     ["with another key", (grant) => ({ ...grant, verifierKey: id(bob) })],
     ["with another end", (grant) => ({ ...grant, expiresAt: grant.expiresAt + 1 })],
     ["with another id", (grant) => ({ ...grant, id: "A".repeat(22) })],
-    ["with an id that is none", (grant) => ({ ...grant, id: "A" })],
+    ["with a malformed id", (grant) => ({ ...grant, id: "A" })],
     ["with NaN as its end", (grant) => ({ ...grant, expiresAt: Number.NaN })],
-    ["with a key that is none", (grant) => ({ ...grant, verifierKey: "A".repeat(43) })],
+    ["with a malformed key", (grant) => ({ ...grant, verifierKey: "A".repeat(43) })],
   ])("a grant %s is refused", (_, change) => {
     const { request: ownRequest, grant } = open();
     expect(() => ownRequest.accept(grant, id(root))).not.toThrow();
     expect(() => ownRequest.accept(change(grant), id(root))).toThrow(/^invalid_proof/);
   });
 
-  test("other terms under the same two keys make another key", () => {
+  test("changed terms under the same two keys give another key", () => {
     const { request: ownRequest, grant, session } = open();
     const otherId = "A".repeat(22);
     for (const change of [{}, { expiresAt: grant.expiresAt + 1 }, { id: otherId }]) {
@@ -232,7 +222,7 @@ describe("opening", () => {
     }
   });
 
-  test("an expired session makes no proof", () => {
+  test("an expired session creates no proof", () => {
     const { caller } = open();
     expect(() => caller.prove({ ...CALL, now: NOW + SESSION_LIFETIME_MS + 1 })).toThrow(/expired/);
   });
@@ -257,7 +247,7 @@ describe("a token is verified with a session in place of a proof", () => {
     });
   });
 
-  test("a session grants no right: a revoked token is denied", () => {
+  test("without a right of its own: a revoked token is denied", () => {
     const text = caller.prove({ ...CALL, now: NOW });
     expect(ask(text, { revocations: { isRevoked: () => true } })).toMatchObject({
       denial: { type: "revoked" },
@@ -274,7 +264,7 @@ describe("a token is verified with a session in place of a proof", () => {
     });
   });
 
-  test("total: never throws, for any value in the session's place", () => {
+  test("never throws, for any value in the session's place", () => {
     fc.assert(
       fc.property(fc.anything(), (junk) => {
         const holder = { proof: "x", session: junk as HolderSession, ...CALL };
@@ -284,7 +274,7 @@ describe("a token is verified with a session in place of a proof", () => {
   });
 });
 
-describe("sessions of one verifier", () => {
+describe("the sessions of one verifier", () => {
   const sessionFor = (keypair = alice, lifetimeMs = 1000) => {
     const request = requestSession(engine, keypair, { ...OPEN, audience: AUDIENCE, now: NOW });
     const opened = openSession(engine, request.proof, expected, { lifetimeMs });
@@ -309,7 +299,7 @@ describe("sessions of one verifier", () => {
     expect(outcome(two.session.check(engine, two.prove(), { ...call, principal: id(bob) }))).toMatch(/code$/);
   });
 
-  test("are bounded, in all and for each principal, and none is evicted for another", () => {
+  test("are limited, in total and for each principal, and none is evicted for another", () => {
     const table = new HolderSessions(3, 2);
     const first = sessionFor();
     expect(
@@ -324,7 +314,7 @@ describe("sessions of one verifier", () => {
     expect(table.add(sessionFor(alice, 5000).session, NOW + 1001)).toBe(true);
   });
 
-  test("at the limit expired ones are removed at most once a second", () => {
+  test("are removed after their expiry at most once a second when the limit is reached", () => {
     const table = new HolderSessions(1, 1);
     table.add(sessionFor(bob, 1500).session, NOW);
     expect(table.add(sessionFor().session, NOW + 1000)).toBe(false);

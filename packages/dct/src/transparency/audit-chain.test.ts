@@ -32,20 +32,20 @@ describe("an exported audit log", () => {
   it("is valid with every record of each day; later records have no seal yet", () => {
     expect(check(seals, records(1, 11))).toEqual({ days: ["valid", "valid", "valid"], unsealed: 2 });
   });
-  it("is incomplete for days whose first records it lacks", () => {
+  it("is incomplete for days without their first records", () => {
     expect(check(seals, records(3, 9)).days).toEqual(["incomplete", "valid", "valid"]);
     expect(check(seals, []).days).toEqual(["incomplete", "incomplete", "incomplete"]);
   });
-  it("shows a changed record", () => {
+  it("reveals a changed record", () => {
     const changed = records(1, 9).map(([n, bytes]) => [n, n === 4 ? utf8.encode("{}") : bytes] as const);
     expect(check(seals, changed).days).toEqual(["valid", "a record was changed", "valid"]);
   });
-  it("shows a missing record, within a day and at its end", () => {
+  it("reveals a missing record, within a day and at its end", () => {
     const without = (gap: number) => records(1, 9).filter(([n]) => n !== gap);
     expect(check(seals, without(2)).days).toEqual(["record 2 is missing", "valid", "valid"]);
     expect(check(seals, without(5)).days).toEqual(["valid", "record 5 is missing", "valid"]);
   });
-  it("shows a seal that does not follow the seal before", () => {
+  it("reveals a seal that does not follow the previous one", () => {
     const [first, , last] = seals as [AuditSeal, AuditSeal, AuditSeal];
     expect(check([first, last], records(1, 9)).days).toEqual([
       "valid",

@@ -8,7 +8,7 @@ const engine = nativeEngine;
 const keypair = generateKeypair(engine);
 const head = { log: keypair.principal.id, treeSize: 3, rootHash: new Uint8Array(32).fill(7), time: 1 };
 
-test("a head holds as it was signed, and with no member changed", () => {
+test("a signed head verifies, and no changed one does", () => {
   const signature = signLogHead(engine, head, keypair);
   expect(verifyLogHead(engine, head, signature)).toBe(true);
   const other = generateKeypair(engine).principal.id;
@@ -24,7 +24,7 @@ test("a head holds as it was signed, and with no member changed", () => {
   }
 });
 
-test("K9: nothing else that the key signs is a head, and a head is nothing else", () => {
+test("K9: a head is no other signature of its key, and no other signature is a head", () => {
   const entry = signObject(
     engine,
     "revocation",

@@ -66,7 +66,7 @@ const VECTORS: [leaf: string, root: string][] = [
   ["606162636465666768696a6b6c6d6e6f", "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"],
 ];
 
-test("the published roots come out, and that of no leaves", () => {
+test("the roots equal the published ones, also without leaves", () => {
   const leaves = VECTORS.map(([leaf]) => Buffer.from(leaf, "hex"));
   for (const [i, [, root]] of VECTORS.entries()) {
     expect(hex(rangeHash(leaves, { begin: 0, end: i + 1 }))).toBe(root);
@@ -74,7 +74,7 @@ test("the published roots come out, and that of no leaves", () => {
   expect(hex(foldNodes(sha256, []))).toBe("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 });
 
-test("proofs are the text's, for every leaf and every pair of sizes up to 33", () => {
+test("proofs follow the text's definition, for every leaf and every pair of sizes up to 33", () => {
   for (let size = 1; size <= 33; size++) {
     const leaves = leavesOf(size);
     const root = treeHash(leaves);
@@ -98,7 +98,7 @@ const treeAndLeaf = fc
   .integer({ min: 1, max: 70 })
   .chain((size) => fc.record({ size: fc.constant(size), index: fc.nat(size - 1) }));
 
-test("no other leaf, place, size, root or proof is accepted", () => {
+test("a proof of another leaf, index, size or root is refused", () => {
   fc.assert(
     fc.property(treeAndLeaf, fc.nat(), fc.nat(255), ({ size, index }, at, flip) => {
       const leaves = leavesOf(size);
@@ -122,7 +122,7 @@ test("no other leaf, place, size, root or proof is accepted", () => {
   );
 });
 
-test("a log that changed or lost a leaf has no proof of consistency", () => {
+test("a log with a changed or lost leaf has no proof of consistency", () => {
   fc.assert(
     fc.property(treeAndLeaf, fc.integer({ min: 1, max: 20 }), ({ size, index }, more) => {
       const before = leavesOf(size);
@@ -142,18 +142,18 @@ test("a log that changed or lost a leaf has no proof of consistency", () => {
 });
 
 test.each([
-  ["not a place", { index: -1 }],
-  ["half a place", { index: 0.5 }],
-  ["no size", { treeSize: Number.NaN }],
-  ["a hash that is none", { leaf: new Uint8Array(31) }],
-])("%s is answered with no", (_, change) => {
+  ["a negative index", { index: -1 }],
+  ["a fractional index", { index: 0.5 }],
+  ["a size that is not a number", { treeSize: Number.NaN }],
+  ["a malformed hash", { leaf: new Uint8Array(31) }],
+])("%s is refused", (_, change) => {
   const leaf = leafHash(sha256, Buffer.from("x"));
   const good = { index: 0, treeSize: 1, leaf, root: leaf, proof: [] };
   expect(verifyInclusion(sha256, good)).toBe(true);
   expect(verifyInclusion(sha256, { ...good, ...change })).toBe(false);
 });
 
-test("sizes over 32 bits have proofs of 40 hashes and less", () => {
+test("sizes over 32 bits have proofs of at most 40 hashes", () => {
   const size = 2 ** 40 - 3;
   expect(inclusionRanges(size - 1, size).length).toBeLessThanOrEqual(40);
   for (const range of consistencyRanges(2 ** 35 + 1, size)) {

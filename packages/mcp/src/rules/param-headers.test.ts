@@ -24,7 +24,7 @@ describe("the headers that a tool declares", () => {
       schemaOf({ type: "array", items: { type: "string", "x-mcp-header": "Region" } }),
       [],
     ],
-    ["no schema", undefined, []],
+    ["a value that is not a schema", undefined, []],
   ])("%s", (_, schema, headers) => {
     expect(paramHeadersOf(schema)).toEqual(headers);
   });
@@ -42,7 +42,7 @@ describe("a header of a call", () => {
     expect(headersFor(REGION, { region })).toEqual({ "mcp-param-region": value });
   });
 
-  test("is absent with the argument, and then not expected", () => {
+  test("is absent without the argument, and then not expected", () => {
     expect(headersFor(REGION, { region: null })).toEqual({});
     expect(headerFault(REGION, {}, new Headers())).toBeUndefined();
   });
@@ -57,7 +57,7 @@ describe("a header of a call", () => {
     expect(headerFault(REGION, { region: "eu" }, headers)).toContain(fault);
   });
 
-  test("is accepted as this proxy writes it", () => {
+  test("is accepted in the form that this proxy writes", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: "binary" }), fc.integer(), fc.boolean()), (region) => {
         fc.pre(typeof region !== "string" || region.isWellFormed());

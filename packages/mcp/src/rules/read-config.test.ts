@@ -33,7 +33,7 @@ describe("a configuration", () => {
     });
   });
 
-  test("has its own rules on top of those that are shipped", () => {
+  test("adds its own rules to the shipped ones", () => {
     const map = { tools: { read_file: { namespace: "docs", action: "read", resource: "one", cost: 5 } } };
     const tools = read({ files: { maps: ["filesystem"], map } }).get("files")?.map.tools;
     expect(tools?.get("read_file")).toEqual({
@@ -53,18 +53,18 @@ describe("a configuration", () => {
 
   const rule = { namespace: "docs", action: "read" };
   test.each<[string, unknown, string]>([
-    ["no object", 7, "/upstreams: an object is wanted"],
-    ["a name that is no name", { "A/b": {} }, "/upstreams/A/b: a name is up to 64 of a-z, 0-9, - and _"],
+    ["a value that is not an object", 7, "/upstreams: an object is wanted"],
+    ["a malformed name", { "A/b": {} }, "/upstreams/A/b: a name is up to 64 of a-z, 0-9, - and _"],
     ["an unknown member", { a: { tool: {} } }, "/upstreams/a/tool: no such member"],
     ["two addresses", { a: { stdio: {}, http: {} } }, "/upstreams/a: stdio or http, not both"],
     ["no command", { a: { stdio: {} } }, "/upstreams/a/stdio/command: a text is wanted"],
     [
-      "arguments that are no texts",
+      "arguments that are not text",
       { a: { stdio: { command: "x", args: [1] } } },
       "/upstreams/a/stdio/args/0: a text is wanted",
     ],
     [
-      "an address that is none",
+      "a malformed address",
       { a: { http: { url: "file:///x" } } },
       "/upstreams/a/http/url: not an http address",
     ],
@@ -74,25 +74,33 @@ describe("a configuration", () => {
       "/upstreams/a/http/url: no user, password or fragment belongs in the address",
     ],
     [
-      "a map that is not shipped",
+      "an unknown map",
       { a: { maps: ["nothing"] } },
       "/upstreams/a/maps/0: no such map; there are everything, fetch, filesystem, git, memory, sequential-thinking, time",
     ],
-    ["a time that is none", { a: { timeoutMs: 0 } }, "/upstreams/a/timeoutMs: from 1 to 3600000"],
+    ["a malformed time", { a: { timeoutMs: 0 } }, "/upstreams/a/timeoutMs: from 1 to 3600000"],
     [
-      "a time to believe definitions that is too long",
+      "a time to cache definitions that is too long",
       { a: { definitionTtlMs: 3_600_001 } },
       "/upstreams/a/definitionTtlMs: from 0 to 3600000",
     ],
     [
-      "answers that are too small",
+      "a limit of answers that is too small",
       { a: { maxAnswerBytes: 65_535 } },
       "/upstreams/a/maxAnswerBytes: from 65536 to 268435456",
     ],
-    ["a word for trust", { a: { trustPromises: 1 } }, "/upstreams/a/trustPromises: true or false is wanted"],
-    ["a word for yes", { a: { requireToken: "no" } }, "/upstreams/a/requireToken: true or false is wanted"],
     [
-      "a revision that is none",
+      "a string in place of the flag of trust",
+      { a: { trustPromises: 1 } },
+      "/upstreams/a/trustPromises: true or false is wanted",
+    ],
+    [
+      "a string in place of a flag",
+      { a: { requireToken: "no" } },
+      "/upstreams/a/requireToken: true or false is wanted",
+    ],
+    [
+      "an unknown revision",
       { a: { revision: "2024" } },
       "/upstreams/a/revision: one of auto, modern, legacy is wanted",
     ],
@@ -112,37 +120,37 @@ describe("a configuration", () => {
       "/upstreams/a/map/tools/t/resource: a resource without wildcards is wanted, or a lone *",
     ],
     [
-      "a pointer that is none",
+      "a malformed pointer",
       { a: { map: { tools: { t: { ...rule, resource: { argument: "path" } } } } } },
       "/upstreams/a/map/tools/t/resource: path is not a JSON pointer, such as /path",
     ],
     [
-      "a form that is none",
+      "an unknown form",
       { a: { map: { tools: { t: { ...rule, resource: { argument: "/p", form: "glob" } } } } } },
       "/upstreams/a/map/tools/t/resource/form: one of text, path, real-path, uri is wanted",
     ],
     [
-      "a cost below nothing",
+      "a negative cost",
       { a: { map: { tools: { t: { ...rule, cost: -1 } } } } },
       "/upstreams/a/map/tools/t/cost: a whole number from 0 to 2^53-1 is wanted",
     ],
     [
-      "a part of a microcent",
+      "a fractional cost",
       { a: { map: { tools: { t: { ...rule, cost: 0.5 } } } } },
       "/upstreams/a/map/tools/t/cost: a whole number from 0 to 2^53-1 is wanted",
     ],
     [
-      "a digest that is none",
+      "a malformed digest",
       { a: { map: { tools: { t: { ...rule, definition: "x" } } } } },
       "/upstreams/a/map/tools/t/definition: not a digest: 43 characters of base64url",
     ],
     [
-      "a limit of nothing",
+      "a limit of zero",
       { a: { map: { tools: { t: { ...rule, limits: { callsPerMinute: 0 } } } } } },
       "/upstreams/a/map/tools/t/limits/callsPerMinute: at least 1",
     ],
     [
-      "a limit that does not exist",
+      "an unknown limit",
       { a: { limits: { callsPerSecond: 1 } } },
       "/upstreams/a/limits/callsPerSecond: no such member",
     ],
@@ -162,7 +170,7 @@ describe("a configuration", () => {
       "/upstreams/a/map/methods/prompts/get/definition: only a tool's rule pins a definition",
     ],
     [
-      "tools/call passed unseen",
+      "tools/call as a method without a rule",
       { a: { map: { passed: ["tools/call"] } } },
       "/upstreams/a/map/passed: tools/call cannot be passed",
     ],
@@ -170,7 +178,7 @@ describe("a configuration", () => {
     expect(faults(upstreams)).toContain(fault);
   });
 
-  test("is refused for everything that is wrong with it at once", () => {
+  test("is refused with all its faults at once", () => {
     expect(faults({ a: { http: { url: "x" }, timeoutMs: -1 }, b: { maps: "x" } })).toHaveLength(4);
   });
 });

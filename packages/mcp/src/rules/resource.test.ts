@@ -33,7 +33,7 @@ describe("the resource that an argument names", () => {
     expect(found(form, at)).toBe(resource);
   });
 
-  test("in namespace web an address is used unchanged", () => {
+  test("in the namespace web an address is used unchanged", () => {
     expect(found("uri", "https://example.com/a?b", "web")).toBe("https://example.com/a?b");
     expect(found("uri", "https://user@example.com/", "web")).toBeUndefined();
   });
@@ -59,11 +59,11 @@ describe("the resource that an argument names", () => {
     ["text", "*"],
     ["text", 7],
     ["text", null],
-  ])("in form %s, %j is none", (form, at) => {
+  ])("in form %s, %j is not a resource", (form, at) => {
     expect(found(form, at)).toBeUndefined();
   });
 
-  test("a missing one is every resource, or the configured default", () => {
+  test("a missing argument is every resource, or the configured default", () => {
     expect(resourceOf(rule("text"), {})).toMatchObject({ ok: true, resources: ["*"] });
     expect(resourceOf(rule("text", "docs", { absent: "usual" }), {})).toMatchObject({
       resources: ["usual"],
@@ -88,7 +88,7 @@ describe("the resource that an argument names", () => {
     expect(resourceOf(call, { from: "/a" })).toMatchObject({ resources: ["*"] });
   });
 
-  test("for every input the answer is a resource without a wildcard, every resource, or none", () => {
+  test("every input gives a resource without a wildcard, every resource, or none", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom<ResourceForm>("text", "path", "uri"), (at, form) => {
         const result = resourceOf(rule(form), { at });
@@ -98,7 +98,7 @@ describe("the resource that an argument names", () => {
     );
   });
 
-  test("an admitted path leads where it says, even if a server trims it", () => {
+  test("an accepted path leads to the named place, even if a server trims it", () => {
     const part = fc.constantFrom("a", "..", ".", "~", '"', "'", " ", "\u00a0", "", "\\", "b");
     fc.assert(
       fc.property(fc.array(part, { maxLength: 6 }), (parts) => {

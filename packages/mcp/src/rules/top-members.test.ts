@@ -33,7 +33,7 @@ test.each<[string, string | number | undefined, boolean]>([
   expect(found(text)).toEqual([id, hasMethod]);
 });
 
-test("the id is what JSON.parse finds, however the bytes are cut", () => {
+test("the id equals that of JSON.parse, for any chunks", () => {
   const message = fc.dictionary(fc.constantFrom("id", "method", "a", '"', "\\"), fc.jsonValue(), {
     maxKeys: 4,
   });

@@ -73,7 +73,7 @@ test("shows a prompt by its name, and a template to a token that can read a matc
   expect(visible([{ uriTemplate: "note://{id}" }], templates, map, granted("note/a"))).toHaveLength(1);
 });
 
-test("a right of another namespace or action shows no entry, and an entry without a name is never shown", () => {
+test("a capability of another namespace or action shows no entry, and an entry without a name is hidden", () => {
   const other = [
     { namespace: "data", action: "read", resource: "**" },
     { namespace: "docs", action: "write", resource: "**" },
@@ -83,7 +83,7 @@ test("a right of another namespace or action shows no entry, and an entry withou
   expect(names(visible(tools, TOOLS, map, undefined))).toEqual(["fixed", "every", "argued"]);
 });
 
-test("a tool that runs only as a task is not shown, because nothing could call it", () => {
+test("a tool that runs only as a task is hidden, because no client could call it", () => {
   const supporting = ["required", "optional", "forbidden"].map((taskSupport) => ({
     name: "fixed",
     execution: { taskSupport },

@@ -56,7 +56,7 @@ const decision = (n: number): TrailDecision => ({
 const resources = () => received.flatMap(({ decisions }) => decisions.map(({ resource }) => resource));
 const undelivered = () => store.read(countBatches);
 
-it("delivers decisions in batches of at most 100, and forgets what was acknowledged", async () => {
+it("delivers decisions in batches of at most 100, and deletes acknowledged ones", async () => {
   const trail = open();
   await trail.start();
   for (let n = 0; n < 250; n++) trail.add(decision(n));
@@ -96,7 +96,7 @@ it("keeps decisions while the log is unavailable, and repeats them with the same
   await after.close();
 });
 
-it("refuses further decisions when too many wait for the log", async () => {
+it("refuses decisions when too many wait for the log", async () => {
   await store.write(async (tx) => {
     for (let n = 0; n < 10_000; n++)
       await tx.run("INSERT INTO batches (id, create_ms, request) VALUES (?, ?, ?)", [

@@ -32,7 +32,7 @@ function take(headers: Headers, [method, ...args]: [keyof Headers, ...string[]])
 }
 
 describe("PlainHeaders", () => {
-  it("do what Headers do, whatever is done to them", () => {
+  it("behave like Headers under any operations", () => {
     fc.assert(
       fc.property(fc.boolean(), fc.array(step, { maxLength: 12 }), (received, steps) => {
         const begin = { a: "1", "b-c": "2, 3" };
@@ -46,7 +46,7 @@ describe("PlainHeaders", () => {
     );
   });
 
-  it("leave what was received as it was", () => {
+  it("leave the received headers unchanged", () => {
     const received = Object.freeze({ ":path": "/", a: "1" });
     const headers = PlainHeaders.received(received);
     headers.set("a", "2");
@@ -57,7 +57,7 @@ describe("PlainHeaders", () => {
     ]);
   });
 
-  it("are taken for Headers", () => {
+  it("are accepted as Headers", () => {
     const headers = PlainHeaders.received({ ":path": "/", a: "1", "set-cookie": ["c", "d"] });
     expect(headers).toBeInstanceOf(Headers);
     expect([...new Headers(headers)]).toEqual([
@@ -75,7 +75,7 @@ describe("PlainHeaders", () => {
 
 describe("headers for HTTP/2", () => {
   it.each([PlainHeaders.toSend({ "content-type": "x" }), new Headers({ "content-type": "x" })])(
-    "keep values apart that do not join, and leave out what HTTP/2 forbids",
+    "keep values apart that cannot be joined, and omit headers that HTTP/2 forbids",
     (headers) => {
       headers.set("connection", "close");
       expect(toNodeHeaders(headers)).toEqual({ "content-type": "x" });

@@ -17,7 +17,7 @@ function fieldsOf(value: JsonValue): number {
 
 const sum = (counts: readonly number[]) => counts.reduce((all, each) => all + each, 0);
 
-test("a message has the fields that it has, those of messages within it counted", () => {
+test("the count of a message includes the fields of nested messages", () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5, noUnicodeString: false }), (output) => {
       const request = { contractId: "ct", output: fromJson(ValueSchema, output as JsonValue) };
@@ -29,7 +29,7 @@ test("a message has the fields that it has, those of messages within it counted"
   );
 });
 
-test("any bytes are read to an end", () => {
+test("any bytes are counted without an error", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
       expect(hasMoreFields(CheckOutputRequestSchema, bytes, bytes.length)).toBeTypeOf("boolean");
@@ -42,18 +42,21 @@ const items = Buffer.alloc(2000, Buffer.of(0x0a, 0));
 const varint = (length: number) => Buffer.of((length & 0x7f) | 0x80, length >>> 7);
 
 test.each<[description: string, bytes: Uint8Array]>([
-  ["as it should be", Buffer.concat([Buffer.of(0x12), varint(2003), Buffer.of(0x32), varint(2000), items])],
-  ["in a message that says it is shorter", Buffer.concat([Buffer.of(0x12, 3, 0x32), varint(2000), items])],
   [
-    "in a message that says it is longer",
+    "in a valid message",
+    Buffer.concat([Buffer.of(0x12), varint(2003), Buffer.of(0x32), varint(2000), items]),
+  ],
+  ["in a message with too short a length", Buffer.concat([Buffer.of(0x12, 3, 0x32), varint(2000), items])],
+  [
+    "in a message with too long a length",
     Buffer.concat([Buffer.of(0x12), varint(9000), Buffer.of(0x32), varint(8000), items]),
   ],
-  ["of fields that nobody knows", Buffer.alloc(2000, Buffer.of(0x78, 0))],
-])("a thousand items %s are counted", (_, bytes) => {
+  ["of unknown fields", Buffer.alloc(2000, Buffer.of(0x78, 0))],
+])("a thousand items %s exceed the limit", (_, bytes) => {
   expect(hasMoreFields(CheckOutputRequestSchema, bytes, 900)).toBe(true);
 });
 
-test("what is nested too deep is too much", () => {
+test("nesting beyond the limit counts as too many fields", () => {
   let bytes = Buffer.of(0x0a, 0);
   for (let i = 0; i < 111; i++) {
     const length = i % 2 === 0 ? Buffer.of(0x32) : Buffer.of(0x0a);
@@ -66,7 +69,7 @@ test("what is nested too deep is too much", () => {
   expect(hasMoreFields(ValueSchema, bytes, 100_000)).toBe(true);
 });
 
-test("of JSON, values and members are counted, and nothing within texts", () => {
+test("in JSON, values and members count, and the content of strings does not", () => {
   const count = (text: string, max: number) => hasMoreJsonValues(Buffer.from(text), max);
   expect(count('{"a":[1,2]}', 8)).toBe(false);
   expect(count('{"a":[1,2]}', 7)).toBe(true);

@@ -85,7 +85,7 @@ describe.each([...NAMES, ...NAMES.map((name) => `${name}, fast`)])("%s", (name) 
       output: fromJson(ValueSchema, output),
     });
 
-  test("what holds more fields than the method takes is refused before it is decoded", async () => {
+  test("a message with more fields than the limit is refused before it is decoded", async () => {
     expect(await refusal(check(MANY))).toMatchObject({
       reason: "LIMIT_EXCEEDED",
       metadata: { limit: "fields", max: "16384" },
@@ -93,13 +93,13 @@ describe.each([...NAMES, ...NAMES.map((name) => `${name}, fast`)])("%s", (name) 
     expect(answered).toBe(0);
   });
 
-  test("what holds fewer is answered, also where it is large", async () => {
+  test("a message with fewer fields is answered, also a large one", async () => {
     await check(FEW);
     await check("x,".repeat(500_000));
     expect(answered).toBe(2);
   });
 
-  test("what is too long is refused as ever", async () => {
+  test("a message with too many bytes is still refused", async () => {
     expect(await refusal(check("x".repeat(5_000_000)))).toMatchObject({ reason: "LIMIT_EXCEEDED" });
     expect(answered).toBe(0);
   });

@@ -75,7 +75,7 @@ const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toSt
 const seconds = (): number => Math.floor(clock.now() / 1000);
 
 describe("a token of a trusted issuer", () => {
-  it("stands for the principal, organization and roles of the first identity that matches", async () => {
+  it("represents the principal, organization and roles of the first matching identity", async () => {
     const identities = open(
       trusting({}, [
         {
@@ -103,12 +103,12 @@ describe("a token of a trusted issuer", () => {
     expect(await outcome(identities, await issuer.sign({ sub: "a".repeat(260) }))).toBe("not_mapped");
   });
 
-  it.each(["RS256", "PS256", "ES256", "ES384", "EdDSA"])("counts with %s", async (alg) => {
+  it.each(["RS256", "PS256", "ES256", "ES384", "EdDSA"])("is accepted with %s", async (alg) => {
     issuer.keys.push(await createIssuerKey("other", alg));
     expect(await outcome(open(), await issuer.sign({}))).toBe("ada@acme");
   });
 
-  it("counts with the types of access tokens, and without a type", async () => {
+  it("is accepted with the types of access tokens, and without a type", async () => {
     const identities = open();
     for (const typ of ["at+jwt", "application/at+jwt", undefined])
       expect(await outcome(identities, await issuer.sign({}, { typ }))).toBe("ada@acme");
@@ -173,13 +173,13 @@ describe("a refused token", () => {
       },
     ],
     [
-      "with claims that are no JSON",
+      "with claims that are not JSON",
       "malformed",
       () => `${part({ alg: "ES256" })}.${SECRET_PART}.${SECRET_PART}`,
     ],
-    ["with a header that is no JSON", "malformed", () => `${SECRET_PART}.${part({})}.${SECRET_PART}`],
+    ["with a header that is not JSON", "malformed", () => `${SECRET_PART}.${part({})}.${SECRET_PART}`],
     ["of 20,000 characters", "malformed", () => issuer.sign({ filler: "a".repeat(20_000) })],
-  ])("%s says %s", async (_, fault, token) => {
+  ])("%s has the fault %s", async (_, fault, token) => {
     const key = issuer.keys[0];
     if (key === undefined) throw new Error("the issuer has no key");
     const signed = await token(key);
@@ -201,7 +201,7 @@ describe("the clock", () => {
     expect(await outcome(identities, token)).toBe("expired");
   });
 
-  it("that steps back makes a verified token wait for its time again", async () => {
+  it("that steps back makes a verified token invalid until its start", async () => {
     const identities = open();
     const token = await issuer.sign({ nbf: seconds() });
     expect(await outcome(identities, token)).toBe("ada@acme");
@@ -209,7 +209,7 @@ describe("the clock", () => {
     expect(await outcome(identities, token)).toBe("not_yet_valid");
   });
 
-  it("that steps forward ends it", async () => {
+  it("that steps forward expires it", async () => {
     const identities = open();
     const token = await issuer.sign({});
     expect(await outcome(identities, token)).toBe("ada@acme");
@@ -219,7 +219,7 @@ describe("the clock", () => {
 });
 
 describe("keys of an issuer", () => {
-  it("rotate: a token of the new key counts at once, one of the withdrawn key no longer", async () => {
+  it("rotate: a token of the new key is accepted at once, one of the removed key is refused", async () => {
     const identities = open();
     const old = await issuer.sign({ n: 1 });
     expect(await outcome(identities, old)).toBe("ada@acme");
@@ -230,7 +230,7 @@ describe("keys of an issuer", () => {
     expect(await outcome(identities, old)).toBe("key");
   });
 
-  it("are read once in the cooldown, however many unknown kids come", async () => {
+  it("are read once in the cooldown, for any number of unknown kids", async () => {
     const identities = open();
     for (let n = 0; n < 20; n += 1)
       expect(await outcome(identities, await issuer.sign({}, { kid: `k${n}` }))).toBe("key");
@@ -240,7 +240,7 @@ describe("keys of an issuer", () => {
     expect(issuer.requests).toHaveLength(4);
   });
 
-  it("count for an hour while the issuer is away, and not longer", async () => {
+  it("are used for an hour while the issuer is unavailable, and no longer", async () => {
     const identities = open();
     expect(await outcome(identities, await issuer.sign({ n: 0 }))).toBe("ada@acme");
     issuer.answers.set(
@@ -279,7 +279,7 @@ describe("keys of an issuer", () => {
       (_, response) =>
         void response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: "https://169.254.169.254/keys" })),
     ],
-  ])("do not count when discovery answers with %s", async (_, fault, answer) => {
+  ])("are unavailable when discovery answers with %s", async (_, fault, answer) => {
     issuer.answers.set("/.well-known/openid-configuration", answer);
     expect(await outcome(open(), await issuer.sign({}))).toBe("issuer_unavailable");
     expect(lines.at(-1)?.fault).toContain(fault);
@@ -293,7 +293,7 @@ describe("keys of an issuer", () => {
       "longer than",
       (_, response) => void response.end(`{"keys": [], "x": "${"x".repeat(MAX_DOCUMENT_BYTES)}"}`),
     ],
-  ])("do not count when their address answers with %s", async (_, fault, answer) => {
+  ])("are unavailable when their address answers with %s", async (_, fault, answer) => {
     const followed = issuer.requests.length;
     issuer.answers.set("/keys", answer);
     expect(await outcome(open(), await issuer.sign({}))).toBe("issuer_unavailable");
@@ -303,16 +303,16 @@ describe("keys of an issuer", () => {
 
   it.each<[string, string, (response: string[]) => string]>([
     ["more than 64 keys", "64 keys", ([jwk]) => `{"keys": [${[...Array(65)].map(() => jwk).join()}]}`],
-    ["no list", "no JSON Web Key Set", () => '{"keys": {}}'],
+    ["a value that is not a list", "no JSON Web Key Set", () => '{"keys": {}}'],
     ["a symmetric key", "", () => '{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "first"}]}'],
-  ])("do not count when the document has %s", async (_, fault, document) => {
+  ])("are not used when the document has %s", async (_, fault, document) => {
     const jwks = issuer.keys.map(({ jwk }) => JSON.stringify(jwk));
     issuer.answers.set("/keys", (_request, response) => void response.end(document(jwks)));
     expect(await outcome(open(), await issuer.sign({}))).toBe(fault === "" ? "key" : "issuer_unavailable");
     if (fault !== "") expect(lines.at(-1)?.fault).toContain(fault);
   });
 
-  it("of a slow issuer are waited for 5 seconds", async () => {
+  it("of a slow issuer time out after 5 seconds", async () => {
     const identities = open();
     const arrived = new Promise<void>((resolve) =>
       issuer.answers.set("/keys", (_, response) => {
@@ -361,7 +361,7 @@ describe("keys of an issuer", () => {
 describe("client certificates", () => {
   const spiffeId = "spiffe://example.org/worker";
 
-  it("stand for the principal of their SPIFFE id, or are refused", () => {
+  it("represent the principal of their SPIFFE id, or are refused", () => {
     const identities = open({ certificates: [{ spiffeId, principal: "worker" }] });
     expect(identities.holderOfCertificate(spiffeId)).toMatchObject({ principal: "worker" });
     expect(() => identities.holderOfCertificate("")).toThrow(/no SPIFFE id/);
@@ -423,7 +423,7 @@ describe("the file", () => {
     expect(() => open(content())).toThrow(message);
   });
 
-  it("counts within 5 seconds when it changes, and a removed identity ends", async () => {
+  it("takes effect within 5 seconds after a change, and a removed identity ends", async () => {
     const identities = open();
     const token = await issuer.sign({});
     expect(await outcome(identities, token)).toBe("ada@acme");
@@ -433,7 +433,7 @@ describe("the file", () => {
     expect(issuer.requests).toHaveLength(2);
   });
 
-  it("is refused whole while it is wrong: the old one stays, and one line says so", async () => {
+  it("is refused completely while it is invalid: the old one stays, and one log line states it", async () => {
     const identities = open();
     const token = await issuer.sign({});
     save({ ...trusting({}, [{ subject: "bob", principal: "bob" }]), more: 1 });

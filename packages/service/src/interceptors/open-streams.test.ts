@@ -114,7 +114,7 @@ async function open(
 }
 
 describe("an open stream", () => {
-  it("goes on while its caller's credentials and roles count", async () => {
+  it("continues while its caller's credentials and roles are valid", async () => {
     const stream = await open("agents", secret);
     await stream.turn();
     await stream.turn();
@@ -148,7 +148,7 @@ describe("an open stream", () => {
     expect(stream.reason()).toBe(reason);
   });
 
-  it("of a holder proof ends when the key loses its role; its proof is not asked for again", async () => {
+  it("of a holder proof ends when the key loses its role, without another check of the proof", async () => {
     bySettings = ["auditor"];
     const stream = await open("audit", { dpop: "proof" });
     await stream.turn();
@@ -158,7 +158,7 @@ describe("an open stream", () => {
     expect(stream.reason()).toBe(ErrorReason.CALLER_NOT_ALLOWED);
   });
 
-  it("leaves no timer behind when it ends", async () => {
+  it("leaves no timer when it ends", async () => {
     const stream = await open("agents", secret);
     expect(clock.pending).toBe(1);
     abort.abort();

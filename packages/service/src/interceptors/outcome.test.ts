@@ -41,15 +41,15 @@ const local: Caller = { ...bound, kind: "local", principal: "local" };
 
 test.each<[string, Caller, string, string]>([
   ["a caller that proved its key", bound, "its-key", "its-key"],
-  ["a caller whose credentials were not judged", bound, "", "unproven"],
+  ["a caller with unchecked credentials", bound, "", "unproven"],
   ["a caller without credentials", local, "", "local"],
   ["a configured credential", { ...bound, kind: "credential", principal: "ci" }, "", "ci"],
-])("the line of a refusal names %s", async (_, caller, proven, loggedCaller) => {
+])("the log line of a refusal names %s", async (_, caller, proven, loggedCaller) => {
   expect(await refused(caller, proven)).toMatchObject([
     { level: "info", caller: loggedCaller, reason: "CALLER_NOT_ALLOWED", refusal: "not yours", msg: "rpc" },
   ]);
 });
 
-test("a call that ends because the process drains is no line of a log", async () => {
+test("a call that ends because the process drains has no log line", async () => {
   expect(await refused(local, "", ErrorReason.SHUTTING_DOWN)).toEqual([]);
 });

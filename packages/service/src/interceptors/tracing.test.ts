@@ -69,7 +69,7 @@ describe("tracing", () => {
     for (const span of [inner, hop, outer]) expect(span?.trace).toBe("0af7651916cd43dd8448eb211c80319c");
   });
 
-  it("holds for every step of a stream, and ends with it", async () => {
+  it("covers every message of a stream, and ends with it", async () => {
     const texts: string[] = [];
     for await (const { text } of echoClient(outside).server({ text: "x" }, { headers: PARENT })) {
       texts.push(text);
@@ -81,7 +81,7 @@ describe("tracing", () => {
     expect(inner?.parent).toBe(hop?.id);
   });
 
-  it("marks a call that failed", async () => {
+  it("marks a failed call", async () => {
     await echoClient(outside)
       .unary({ do: "refuse" })
       .catch(() => {});

@@ -32,8 +32,8 @@ function outbound(hosts: string[], names: Record<string, string[]> = {}): Outbou
 
 const request = () => ({ signal: new AbortController().signal, idleMs: 5000, maxBytes: 1000 });
 
-describe("which addresses are public", () => {
-  it.each(["8.8.8.8", "1.1.1.1", "172.32.0.1", "2606:4700::1111"])("%s is", (address) => {
+describe("an address is public", () => {
+  it.each(["8.8.8.8", "1.1.1.1", "172.32.0.1", "2606:4700::1111"])("%s is public", (address) => {
     expect(isPublicAddress(address)).toBe(true);
   });
 
@@ -42,12 +42,12 @@ describe("which addresses are public", () => {
     ...["192.168.1.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "fc00::1"],
     ...["::ffff:127.0.0.1", "::ffff:8.8.8.8", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:db8::1", "ff02::1"],
     ...["localhost", "", "8.8.8", "0x7f000001"],
-  ])("%s is not", (address) => {
+  ])("%s is not public", (address) => {
     expect(isPublicAddress(address)).toBe(false);
   });
 });
 
-describe("which hosts may be called", () => {
+describe("the allowed hosts", () => {
   const hosts = new AllowedHosts([
     "a.example",
     "b.example:8443",
@@ -89,7 +89,7 @@ describe("which hosts may be called", () => {
   });
 
   it.each(["", "a b", "http://a.example", "a.example:123456", "a.example/x", "private:", "[::1"])(
-    "%j is no entry",
+    "%j is not an entry",
     (entry) => {
       expect(() => new AllowedHosts([entry])).toThrowError("host:port");
     },
@@ -97,7 +97,7 @@ describe("which hosts may be called", () => {
 });
 
 describe("a request", () => {
-  it("reaches a listed host and brings its answer", async () => {
+  it("reaches a listed host and returns its answer", async () => {
     const port = await serve((incoming, answer) => {
       answer.writeHead(201, { "x-kind": incoming.headers["x-kind"] ?? "" });
       incoming.pipe(answer);
@@ -120,7 +120,7 @@ describe("a request", () => {
     expect(answer.status).toBe(302);
   });
 
-  it("does not go where a listed name leads to a private address, nor where one of several is private", async () => {
+  it("does not reach a private address by a listed name, nor if only one of several is private", async () => {
     let wasReached = false;
     const port = await serve((_, answer) => {
       wasReached = true;
@@ -137,7 +137,7 @@ describe("a request", () => {
     expect(wasReached).toBe(false);
   });
 
-  it("goes to a private address where the entry says so", async () => {
+  it("reaches a private address if the entry allows it", async () => {
     const port = await serve((_, answer) => answer.end("in"));
     const calls = outbound(["private:c.internal"], { "c.internal": ["127.0.0.1"] });
     const answer = await calls.send(`http://c.internal:${port}/`, request());
@@ -145,19 +145,19 @@ describe("a request", () => {
     expect((await calls.pin(`http://c.internal:${port}/`)).address).toBe("127.0.0.1");
   });
 
-  it("reads no more of an answer than it may", async () => {
+  it("reads an answer up to its limit", async () => {
     const port = await serve((_, answer) => answer.end("x".repeat(1001)));
     const answer = await outbound(["127.0.0.1"]).send(`http://127.0.0.1:${port}/`, request());
     await expect(readText(answer.body)).rejects.toThrow("longer than 1000 bytes");
   });
 
-  it("waits no longer than it may for an answer to begin", async () => {
+  it("fails if no answer begins in time", async () => {
     const port = await serve(() => {});
     const sent = outbound(["127.0.0.1"]).send(`http://127.0.0.1:${port}/`, { ...request(), idleMs: 20 });
     await expect(sent).rejects.toThrow("no answer within 20 ms");
   });
 
-  it("nor for the next piece of it", async () => {
+  it("fails if the next chunk does not arrive in time", async () => {
     const port = await serve((_, answer) => answer.write("first"));
     const sent = await outbound(["127.0.0.1"]).send(`http://127.0.0.1:${port}/`, {
       ...request(),
@@ -166,7 +166,7 @@ describe("a request", () => {
     await expect(readText(sent.body)).rejects.toThrow();
   });
 
-  it("ends with its signal", async () => {
+  it("ends when its signal aborts", async () => {
     const port = await serve((_, answer) => answer.write("first"));
     const aborter = new AbortController();
     const answer = await outbound(["127.0.0.1"]).send(`http://127.0.0.1:${port}/`, {
@@ -177,7 +177,7 @@ describe("a request", () => {
     await expect(readText(answer.body)).rejects.toThrow();
   });
 
-  it("ends a request whose answer nobody reads, and no error goes uncaught", async () => {
+  it("ends with an unread answer without an uncaught error", async () => {
     const port = await serve((_, response) => {
       response.writeHead(200);
       response.write("a");
@@ -192,7 +192,7 @@ describe("a request", () => {
     await expect(readText(body)).rejects.toThrow();
   });
 
-  it("ends no connection that another request is using by now", async () => {
+  it("does not end a connection that another request already uses", async () => {
     const port = await serve((_, response) => response.end("a"));
     const calls = outbound(["127.0.0.1"]);
     const first = new AbortController();

@@ -75,7 +75,7 @@ describe.each(wires)("over %s", (_, transportOf) => {
     expect(await outcome(call("ada", {}))).toBe("served");
   });
 
-  test("answers count as requests do", async () => {
+  test("answers count like requests", async () => {
     const header = { "x-ask": "y".repeat(2_000) };
     let served = 0;
     while (served < 20 && (await outcome(call("ada", { do: "header" }, header))) === "served") served += 1;
@@ -84,7 +84,7 @@ describe.each(wires)("over %s", (_, transportOf) => {
   });
 });
 
-test("a stock gRPC client finds the wait in RetryInfo", async () => {
+test("a stock gRPC client gets the wait in RetryInfo", async () => {
   const client = host.client(EchoService);
   await client.unary({ do: "x".repeat(3 * BYTES) }, as("ada"));
   const thrown = await client.unary({}, as("ada")).catch((error) => error);
@@ -106,7 +106,7 @@ test("curl gets 429 with Retry-After", async () => {
   expect(await curl({})).toBe("429 3");
 });
 
-test("the members of an organization share its bytes, and another organization is not disturbed", async () => {
+test("the members of an organization share its bytes, and another organization is not affected", async () => {
   const client = host.client(EchoService);
   const use = (principal: string) => client.unary({ do: "x".repeat(BYTES - 500) }, as(principal));
   for (const member of ["acme-1", "acme-2", "acme-1"]) await outcome(use(member));
@@ -119,7 +119,7 @@ test.each([
   ["the fast path", () => host.transport],
   ["the adapter", () => createGrpcWebTransport({ baseUrl: host.url, httpVersion: "1.1" })],
 ])(
-  "an open stream over %s waits for room, and loses nothing",
+  "an open stream over %s waits for its quota, and loses no message",
   async (_, transportOf) => {
     const client = createClient(EchoService, transportOf());
     let received = 0;
@@ -141,7 +141,7 @@ test.each([
   180_000,
 );
 
-test("a caller that leaves a waiting stream ends it", async () => {
+test("a waiting stream ends when its caller leaves", async () => {
   const client = host.client(EchoService);
   const leaving = new AbortController();
   const stream = client.server({ do: "flood" }, { ...as("ada"), signal: leaving.signal });

@@ -22,7 +22,7 @@ function started(options: Partial<FairTurnsOptions> = {}) {
 const callers = (begun: readonly { caller: string }[]) => begun.map(({ caller }) => caller).join("");
 
 describe("turns", () => {
-  test("a caller that is alone has up to the maximum number of turns", async () => {
+  test("a single caller has up to the maximum number of turns", async () => {
     const { begun, arrive, turns } = started({ maxTurns: 3 });
     for (let i = 0; i < 5; i++) void arrive("a");
     expect(begun.length).toBe(3);
@@ -32,7 +32,7 @@ describe("turns", () => {
     expect(turns.waiting).toBe(1);
   });
 
-  test("a second end of a turn lets no further call begin", async () => {
+  test("a turn that ends twice starts only one further call", async () => {
     const { begun, arrive } = started({ maxTurns: 1 });
     for (let i = 0; i < 3; i++) void arrive("a");
     begun[0]?.turn.end();
@@ -51,7 +51,7 @@ describe("turns", () => {
     expect(callers(begun)).toBe("ababcabca");
   });
 
-  test("the call of a light caller begins at once beside 3,000 calls of another", async () => {
+  test("the call of a light caller begins at once beside 3,000 calls of another caller", async () => {
     const { begun, arrive } = started();
     for (let i = 0; i < 3000; i++) void arrive("g");
     const before = begun.length;
@@ -94,7 +94,7 @@ describe("turns", () => {
     expect(callers(begun)).toBe("aa");
   });
 
-  test("a waiting call that ends leaves the line, and the next one begins", async () => {
+  test("a waiting call that is aborted leaves the line, and the next one begins", async () => {
     const { begun, arrive, turns } = started({ maxTurns: 1 });
     void arrive("a");
     const leaving = new AbortController();
@@ -121,7 +121,7 @@ describe("turns", () => {
   });
 });
 
-test("every call begins once, and never more than the maximum run, in any order of arrivals, ends and aborts", async () => {
+test("property: every call begins once, and at most the maximum runs", async () => {
   const step = fc.oneof(
     fc.record({ arrive: fc.constantFrom("a", "b", "c", "d") }),
     fc.record({ end: fc.nat(50) }),

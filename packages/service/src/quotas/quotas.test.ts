@@ -83,20 +83,17 @@ test("a flood of principals does not reset the open streams of another", () => {
 test.each([
   ["bytes", 1000, "bytes_per_second"],
   ["verification_cpu_ms", 100, "verification_cpu_ms_per_second"],
-] as const)(
-  "a caller may use its quota of %s and one amount more, and pays by waiting",
-  (amount, max, limit) => {
-    const { clock, quotas: own } = quotas();
-    own.use(amount, max - 1, "ada", "");
-    own.assertRoom(amount, "ada", "");
-    own.use(amount, max + 1, "ada", "");
-    expect(() => own.assertRoom(amount, "ada", "")).toThrow(refusal(`principal_${limit}`));
-    expect(own.waitOf(amount, "ada", "")).toBe(1_001);
-    own.assertRoom(amount, "bob", "");
-    clock.advance(1_001);
-    own.assertRoom(amount, "ada", "");
-  },
-);
+] as const)("a caller can exceed its quota of %s by one use, and then waits", (amount, max, limit) => {
+  const { clock, quotas: own } = quotas();
+  own.use(amount, max - 1, "ada", "");
+  own.assertRoom(amount, "ada", "");
+  own.use(amount, max + 1, "ada", "");
+  expect(() => own.assertRoom(amount, "ada", "")).toThrow(refusal(`principal_${limit}`));
+  expect(own.waitOf(amount, "ada", "")).toBe(1_001);
+  own.assertRoom(amount, "bob", "");
+  clock.advance(1_001);
+  own.assertRoom(amount, "ada", "");
+});
 
 test.each(["bytes", "verification_cpu_ms"] as const)(
   "the principals of an organization share its quota of %s, and another organization has its own",
@@ -110,7 +107,7 @@ test.each(["bytes", "verification_cpu_ms"] as const)(
   },
 );
 
-test("bytes that are used up refuse calls of every class, and processor time calls that verify", () => {
+test("used bytes refuse calls of every class, and used processor time refuses calls that verify", () => {
   const { quotas: own } = quotas();
   own.use("verification_cpu_ms", 500, "ada", "");
   for (const kind of ["mint", "verification"] as const)
@@ -121,14 +118,14 @@ test("bytes that are used up refuse calls of every class, and processor time cal
     expect(() => own.charge(kind, "ada", "")).toThrow(refusal("principal_bytes_per_second"));
 });
 
-test("each replica grants its share of amounts, and all replicas together the places of open tasks", () => {
+test("each replica grants its share of amounts, and all replicas share the places of open tasks", () => {
   const { quotas: own } = quotas({ replicas: 2 });
   own.use("bytes", 500, "ada", "");
   expect(() => own.assertRoom("bytes", "ada", "")).toThrow(refusal("principal_bytes_per_second"));
   expect([own.maxOpenTasks("principal"), own.maxOpenTasks("organization")]).toEqual([3, 6]);
 });
 
-test("scarcity shows whether anyone may have used its quota", () => {
+test("an amount is scarce when any caller may have used its quota", () => {
   const { clock, quotas: own } = quotas();
   expect(own.isScarce("verification_cpu_ms")).toBe(false);
   own.use("verification_cpu_ms", 200, "ada", "");

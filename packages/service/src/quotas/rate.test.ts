@@ -14,7 +14,7 @@ function given(perSecond: number, times: readonly number[]): number[] {
 
 const RATES = fc.integer({ min: 1, max: 1000 });
 
-test("a full quota gives the calls of one second at once, and no more", () => {
+test("a full quota allows the calls of one second at once", () => {
   fc.assert(
     fc.property(RATES, (rate) => {
       expect(given(rate, Array(2 * rate).fill(5000)).length).toBe(rate);
@@ -22,7 +22,7 @@ test("a full quota gives the calls of one second at once, and no more", () => {
   );
 });
 
-test("no window of time has more than its calls and the burst", () => {
+test("any window of time has at most its calls and the burst", () => {
   const gaps = fc.array(fc.integer({ min: 0, max: 300 }), { maxLength: 300 });
   fc.assert(
     fc.property(RATES, gaps, (rate, steps) => {
@@ -58,14 +58,14 @@ test.each([
   ["the whole burst", 1_000, 1],
   ["twice the burst", 2_000, 1_001],
   ["an hour of the rate", 3_600_000, 3_599_001],
-])("after %s, there is room in the stated time", (_, amount, waitMs) => {
+])("after %s, the quota has room in the stated time", (_, amount, waitMs) => {
   const dueMs = use(1_000, 0, 5_000, amount);
   expect(waitOf(dueMs, 5_000)).toBe(waitMs);
   expect(waitOf(dueMs, 5_000 + waitMs)).toBe(0);
   if (waitMs > 0) expect(waitOf(dueMs, 5_000 + waitMs - 1)).toBe(1);
 });
 
-test("in the long run, amounts that are used only with room keep to the rate", () => {
+test("amounts that wait for room keep to the rate on average", () => {
   const steps = fc.array(
     fc.record({ gap: fc.integer({ min: 0, max: 50 }), amount: fc.integer({ min: 1, max: 200 }) }),
     { minLength: 200, maxLength: 400 },

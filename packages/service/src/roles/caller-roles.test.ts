@@ -70,7 +70,7 @@ describe("a method's roles", () => {
   });
 });
 
-test("the default roles give neither the rights of the root key nor those over others", () => {
+test("the default roles contain neither minter, auditor nor operator", () => {
   expect(DEFAULT_ROLES).not.toContain("minter");
   expect(DEFAULT_ROLES).not.toContain("auditor");
   expect(DEFAULT_ROLES).not.toContain("operator");
@@ -83,7 +83,11 @@ describe("the roles of the credentials file", () => {
       [{ principal: "a", sha256: "a".repeat(64), roles: ["root"] }],
       /roles: not a list of/,
     ],
-    ["no list", [{ principal: "a", sha256: "a".repeat(64), roles: "operator" }], /roles: not a list of/],
+    [
+      "a value that is not a list",
+      [{ principal: "a", sha256: "a".repeat(64), roles: "operator" }],
+      /roles: not a list of/,
+    ],
     [
       "other roles at a second secret",
       [

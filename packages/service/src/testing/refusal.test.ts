@@ -29,13 +29,13 @@ it.each([
 
 it.each([
   ["call", () => Promise.resolve("done")],
-  ["call that answers nothing", () => Promise.resolve()],
+  ["call with an empty answer", () => Promise.resolve()],
   ["stream", () => counting(2)],
 ])("fails for a %s that was not refused", async (_, call) => {
   await expect(refusal(call())).rejects.toThrow("not refused");
 });
 
-it("collects a stream, or as much of it as is wanted", async () => {
+it("collects a stream, or the requested number of messages", async () => {
   expect(await collect(counting(3))).toEqual([1, 2, 3]);
   expect(await collect(counting(3, refused), 2)).toEqual([1, 2]);
 });

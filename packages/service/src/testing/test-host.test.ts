@@ -62,7 +62,7 @@ describe("startTestHost", () => {
     expect((await fetch(host.url)).status).toBe(404);
   });
 
-  it("removes the folder that it made, and leaves the test's", async () => {
+  it("removes the folder that it created, and keeps the test's", async () => {
     const sharedDir = mkdtempSync(join(tmpdir(), "depute-test-host-"));
     ends.push(() => rmSync(sharedDir, { recursive: true, force: true }));
     const [ownHost, onGiven] = [await start(), await start({ dataDir: sharedDir })];
@@ -88,7 +88,7 @@ describe("startTestHost", () => {
     expect(folders.map((folder) => existsSync(folder))).toEqual([false]);
   });
 
-  it("knows a principal by its secret, and nobody else's", async () => {
+  it("authenticates a principal by its secret, and no other", async () => {
     const host = await start({ principals: [ALICE] });
     const readCaller = async (options?: CallOptions): Promise<unknown> =>
       JSON.parse((await host.client(EchoService).unary({ do: "caller" }, options)).text);
@@ -98,7 +98,7 @@ describe("startTestHost", () => {
     expect(stranger).toMatchObject({ reason: ErrorReason.UNAUTHENTICATED });
   });
 
-  it("tells of wake-ups, and goes on after a restart", async () => {
+  it("reports wake-ups, also after a restart", async () => {
     const woken: string[] = [];
     const host = await start({ onWake: { topic: "starts", listener: (key) => woken.push(key) } });
     await vi.waitFor(() => expect(woken).toEqual(["1"]));
@@ -106,7 +106,7 @@ describe("startTestHost", () => {
     await vi.waitFor(() => expect(woken).toEqual(["1", "2"]));
   });
 
-  it("gives the service the clock that the test has", async () => {
+  it("gives the service the test's clock", async () => {
     const clocks: Clock[] = [];
     const module: ServiceModule = {
       ...counting,

@@ -83,7 +83,7 @@ describe("settings of TLS", () => {
     expect(() => open({ ...settings, ...change() })).toThrow(message);
   });
 
-  it("refuse authorities of clients where listeners have no TLS", () => {
+  it("refuse client authorities for listeners without TLS", () => {
     const tlsClientCaFile = saveText("ca.pem", authority.certificate);
     expect(() => open({ ...NONE, tlsClientCaFile })).toThrow(/needs DEPUTE_TLS_CERT_FILE/);
   });
@@ -113,7 +113,7 @@ describe("changed files", () => {
     expect(lines.map(({ msg }) => msg)).toEqual(["certificates read again"]);
   });
 
-  it("are refused whole while they are malformed: the old ones stay, and one line says so", () => {
+  it("are refused completely while they are malformed: the old ones stay, and one log line states it", () => {
     const certificates = open(save(first));
     saveText("server.pem", second.certificate);
     clock.advance(20_000);

@@ -214,7 +214,7 @@ describe("client certificates", () => {
     ["required", "a trusted one", true],
     ["optional", "none", true],
     ["optional", "a trusted one", true],
-  ])("that are %s: a client with %s is let in: %s", async (tlsClientAuth, presented, isLetIn) => {
+  ])("that are %s: a client with %s is accepted: %s", async (tlsClientAuth, presented, isLetIn) => {
     const { server } = await start({ tlsClientAuth });
     const identity = { none: undefined, "another authority's": stranger, "a trusted one": client }[presented];
     const answer = overHttp1(server.url, identity && { cert: identity.certificate, key: identity.key });

@@ -103,7 +103,7 @@ describe("a place at an address", () => {
   beforeEach(() => void seen.splice(0));
   afterAll(() => server.close());
 
-  test("gets and puts with the token", async () => {
+  test("sends the token with GET and PUT", async () => {
     answer = { status: 200, body: "head" };
     expect(await place.read()).toBe("head");
     await place.write("next");
@@ -113,7 +113,7 @@ describe("a place at an address", () => {
     ]);
   });
 
-  test("without a head answers 404", async () => {
+  test("is empty if its address answers 404", async () => {
     answer = { status: 404, body: "none" };
     expect(await place.read()).toBeUndefined();
   });
@@ -128,7 +128,7 @@ describe("a place at an address", () => {
     await expect(place.write("x")).rejects.toThrow();
   });
 
-  test("with a long answer is not read to its end", async () => {
+  test("with a long answer is read up to the limit", async () => {
     answer = { status: 200, body: "x".repeat(100_000) };
     await expect(place.read()).rejects.toThrow("exceeds 65536 bytes");
   });
@@ -184,7 +184,7 @@ describe("a witness", () => {
     await witness.close();
   });
 
-  test("repeats a publication that failed", async () => {
+  test("repeats a failed publication", async () => {
     const witness = make();
     await witness.check();
     isAway = true;
@@ -199,7 +199,7 @@ describe("a witness", () => {
     await witness.close();
   });
 
-  test("publishes a change of the last moment when it closes", async () => {
+  test("publishes the last change when it closes", async () => {
     const witness = make();
     current = 3;
     witness.note();
@@ -208,7 +208,7 @@ describe("a witness", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("publishes the newest head where a replica was faster", async () => {
+  test("publishes the newest head even if another replica was faster", async () => {
     let writes = 0;
     const raced: WitnessPlace = {
       ...place,
@@ -241,7 +241,7 @@ describe("a witness", () => {
       { kept: undefined, isAway: true },
       "the place cannot be read: it is away",
     ],
-  ])("refuses %s, and leaves the place as it is", async (_, state, reason) => {
+  ])("refuses %s, and leaves the place unchanged", async (_, state, reason) => {
     ({ kept, isAway } = state);
     const before = kept;
     await expect(make().check()).rejects.toThrow(SettingsError);
@@ -249,7 +249,7 @@ describe("a witness", () => {
     expect(kept).toBe(before);
   });
 
-  test("accepts a log that goes on from the head", async () => {
+  test("accepts a log that extends the head", async () => {
     kept = "1";
     current = 5;
     await make().check();

@@ -222,7 +222,7 @@ describe.skipIf(postgres === undefined).each(SHARING)("a broken connection to $s
     expect(await all(store)).toEqual([1]);
   }, 30_000);
 
-  test("a session that Postgres still holds after a silent break yields to the next one", async () => {
+  test("a session that Postgres keeps after a silent break ends when the next one starts", async () => {
     const store = await open();
     await insertRow(store, 1);
     proxy.cut("silence");

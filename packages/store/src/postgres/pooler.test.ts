@@ -67,7 +67,7 @@ async function isReady(child: ChildProcess): Promise<void> {
 const open = (url: string, isShared: boolean) =>
   openStore({ postgres: url, schema: freeSchema(), migrations: [], onError: () => {}, isShared });
 
-describe.skipIf(postgres === undefined)("behind PgBouncer, a store opens in no mode", () => {
+describe.skipIf(postgres === undefined)("behind PgBouncer, no mode can open a store", () => {
   test.each([
     ["transaction mode", { pool_mode: "transaction" }, "refuses the search path"],
     [
@@ -90,7 +90,7 @@ describe.skipIf(postgres === undefined)("behind PgBouncer, a store opens in no m
   });
 });
 
-describe.skipIf(postgres === undefined)("a connection has a session of its own", () => {
+describe.skipIf(postgres === undefined)("a connection has its own session", () => {
   const SEARCH_PATH = '"$user", public';
 
   /** Checks a connection whose search path is the one that the check expects. */

@@ -101,7 +101,7 @@ describe.skipIf(postgres === undefined)("a schema that processes share", () => {
     }
   });
 
-  test("a store learns of the commits of others before its next write, and of no commit of its own", async () => {
+  test("a store is notified of other stores' commits before its next write, and not of its own", async () => {
     const [own, other] = (await openSeveral(2)) as [Store, Store];
     let cleared = 0;
     await step(own, 0);
@@ -171,7 +171,7 @@ describe.skipIf(postgres === undefined)("a schema that processes share", () => {
     15_000,
   );
 
-  test("a failed migration leaves the setup to the next process", async () => {
+  test("a failed migration leaves the schema unlocked for the next process", async () => {
     const bad = { id: 1, name: "bad", sql: "nonsense" };
     await expect(open({ migrations: [bad] })).rejects.toThrow("nonsense");
     expect(await count(await open())).toBe(0);
@@ -185,7 +185,7 @@ describe.skipIf(postgres === undefined)("a schema that processes share", () => {
     expect(await step(late, 1)).toBe(2);
   });
 
-  test("an older program goes on after a migration that adds a column: a call fails at most as unavailable", async () => {
+  test("an older program continues after a migration that adds a column: a call fails at most as unavailable", async () => {
     const early = await open();
     const all = "SELECT * FROM counter";
     const calls = [() => early.read((tx) => tx.get(N, all)), () => early.write((tx) => tx.get(N, all))];

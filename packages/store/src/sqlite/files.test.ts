@@ -73,7 +73,7 @@ describe.each(FILE_CHANGES)("a file that is %s while in use", (_, change) => {
   });
 });
 
-test("a moved folder takes its store along", async () => {
+test("a moved folder moves its store with it", async () => {
   const { file, store, lost } = await open();
   await insertRow(store, 1);
   renameSync(dirname(file), `${dirname(file)} moved`);

@@ -128,7 +128,7 @@ describe("a file", () => {
     await (await openStore({ file, migrations: [TABLE], onError })).close();
   });
 
-  test("refuses a file that is no database", async () => {
+  test("refuses a file that is not a database", async () => {
     const file = newFile();
     mkdirSync(dirname(file));
     writeFileSync(file, "not a database, but long enough for SQLite to inspect");

@@ -17,7 +17,7 @@ const compile = (
 ): CompiledSchema => compileSchema(schema, dialect, strictness);
 const both: Strictness[] = ["contract", "plain"];
 
-describe("usable, strict or not", () => {
+describe("a usable schema, strict or not", () => {
   test.each<[description: string, schema: unknown, good: unknown, bad: unknown]>([
     [
       "annotations",

@@ -94,7 +94,7 @@ test.each([
   ['"a" "b"', true],
   [JSON.stringify("x".repeat(MAX_OUTPUT_CHARS)), true],
   ["1e999", { type: "number" }],
-])("leaves an output to the thread: %#", (text, schemaDocument) => {
+])("needs a worker thread for an output: %#", (text, schemaDocument) => {
   expect(fitsQuickly(read(schemaDocument), text)).toBe(false);
 });
 

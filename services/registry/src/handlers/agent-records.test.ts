@@ -291,7 +291,7 @@ describe("a record", () => {
   });
 
   it.each<[string, Record<string, unknown>, string]>([
-    ["a URI that is none", { card: { agentId: "acme.com/a", name: "A" } }, "agent.card.agent_id"],
+    ["a malformed URI", { card: { agentId: "acme.com/a", name: "A" } }, "agent.card.agent_id"],
     ["a URI without a unit", { card: { agentId: "agent://acme.com", name: "A" } }, "agent.card.agent_id"],
     [
       "another's signing key",
@@ -304,8 +304,8 @@ describe("a record", () => {
       },
       "agent.card.signing_public_key",
     ],
-    ["an endpoint that is none", { nekte: { endpoint: "nowhere" } }, "agent.nekte.endpoint"],
-    ["viewers of what everybody sees", { visibleTo: ["b"] }, "agent"],
+    ["a malformed endpoint", { nekte: { endpoint: "nowhere" } }, "agent.nekte.endpoint"],
+    ["viewers of a public agent", { visibleTo: ["b"] }, "agent"],
     ["an empty tag", { tags: [""] }, "agent.tags[0]"],
     ["members of no organization", { visibility: AgentVisibility.ORGANIZATION }, "agent.organization"],
   ])("with %s is refused", async (_, parts, field) => {

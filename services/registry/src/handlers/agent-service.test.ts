@@ -100,7 +100,7 @@ describe("RegisterAgent", () => {
     });
   });
 
-  it("takes the caller as principal if the request names none", async () => {
+  it("uses the caller as principal if the request names none", async () => {
     const call = platform.agents.registerAgent({ requestId: newRequest(), agent: { id: "a" } }, as(BOB));
     expect((await call).agent).toMatchObject({ principal: BOB });
   });
@@ -258,7 +258,7 @@ describe("ListAgents", () => {
     ["those that offer it and live", { capabilityId: "sum", health: AgentHealth.ALIVE }, ["a"]],
     ["those that offer it, of a principal", { capabilityId: "sum", principal: BOB }, ["b"]],
     ["none", { organization: "nobody" }, []],
-  ])("holds %s", async (_, filter, expected) => {
+  ])("contains %s", async (_, filter, expected) => {
     expect(ids(await platform.agents.listAgents(filter))).toEqual(expected);
     const paged: string[] = [];
     let pageToken = "";

@@ -113,7 +113,7 @@ describe("DiscoverCapabilities", () => {
     ],
     ["the best of free text", { filter: { query: "text", topK: 2 } }, ["alpha/sentiment", "alpha/summarize"]],
     ["the start of a word", { filter: { query: "trans" } }, ["beta/translate"]],
-    ["text that would mean something to a database", { filter: { query: "%_" } }, []],
+    ["text with the syntax of a database", { filter: { query: "%_" } }, []],
     ["empty members, which do not narrow", { filter: { category: "", query: "", id: "" } }, ALL],
   ])("finds %s", async (_, request, expected) => {
     expect(names(await platform.discovery.discoverCapabilities(request))).toEqual(expected);
@@ -212,7 +212,7 @@ describe("ResolveCapability", () => {
     ["16 digits", "f53655e974b05aa5", true],
     ["fewer than 8", "f53655e", false],
     ["another version", "0123abcd", false],
-    ["what is no hash", "e5f6g7h8", false],
+    ["a malformed hash", "e5f6g7h8", false],
   ])("compares a hash: %s", async (_, hash, matches) => {
     const answer = await resolve("sentiment", "alpha", hash);
     expect(answer.hashMatches).toBe(matches);

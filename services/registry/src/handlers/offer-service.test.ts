@@ -161,7 +161,7 @@ describe("WithdrawOffer", () => {
 describe("the viewers of an offer", () => {
   it.each<[string, OfferParts, boolean, boolean]>([
     ["for everyone", {}, true, true],
-    ["for nobody", { allowedBuyerAgents: { values: [] } }, false, false],
+    ["without viewers", { allowedBuyerAgents: { values: [] } }, false, false],
     ["for one buyer", { allowedBuyerAgents: { values: ["buyer"] } }, true, false],
   ])("%s", async (_, parts, buyer, other) => {
     await publish(parts);
@@ -228,7 +228,7 @@ describe("ListOfferVersions", () => {
     expect(await versions(CAROL)).toEqual(["3"]);
   });
 
-  it("answers alike for invisible and unknown offers", async () => {
+  it("gives equal answers for invisible and unknown offers", async () => {
     await publish({ allowedBuyerAgents: { values: ["buyer"] } });
     expect(await versions()).toEqual(["1"]);
     const unknown = await refusal(page("", CAROL, "offer-009"));

@@ -158,15 +158,20 @@ describe("PolicyService", () => {
     beforeEach(() => register("buyer", BOB, { manifest: { ...manifest, delegateRules: { seller: rule } } }));
 
     it.each<[string, Record<string, unknown>, PolicyDecision, string]>([
-      ["allows what it is true of", { task }, PolicyDecision.ALLOWED, ""],
+      ["allows a delegation for which it is true", { task }, PolicyDecision.ALLOWED, ""],
       [
         "denies a delegation for which it is false",
         { task: { ...task, priority: 5 } },
         PolicyDecision.PREDICATE_NOT_MET,
         "",
       ],
-      ["denies where a fact is not known", {}, PolicyDecision.PREDICATE_FAILED, "field not found: priority"],
-      ["asks for a reason first", { task, justification: "" }, PolicyDecision.NO_JUSTIFICATION, ""],
+      [
+        "denies a delegation without a needed fact",
+        {},
+        PolicyDecision.PREDICATE_FAILED,
+        "field not found: priority",
+      ],
+      ["requires a justification first", { task, justification: "" }, PolicyDecision.NO_JUSTIFICATION, ""],
     ])("%s", async (_, parts, decision, predicateFailure) => {
       const allowed = decision === PolicyDecision.ALLOWED;
       const answer = { allowed, decision, predicate, predicateFailure, whenToDelegate: "Now." };

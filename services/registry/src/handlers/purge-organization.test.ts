@@ -179,7 +179,7 @@ it("is for operators only, and keeps ids, authorities and a proven name from oth
   expect((await platform.organizations.listMembers({ organization: "acme" })).members).toEqual([]);
 });
 
-it("tells watchers of the removal before the agents are gone", async () => {
+it("notifies watchers of the removal before it deletes the agents", async () => {
   const seen: [string, AgentChangeKind][] = [];
   let purged: Promise<unknown> | undefined;
   for await (const { change } of platform.agents.watchAgents({ sendStart: true })) {

@@ -166,31 +166,31 @@ describe("RecordEvidence", () => {
       "",
       { reason: "AGENT_NOT_FOUND" },
     ],
-    ["a rating of nothing", () => evidence(rating(5)), BOB, { reason: "INVALID_REQUEST" }],
-    ["a rating in another's name", () => evidence(rating(5)), CAROL, { reason: "CALLER_NOT_ALLOWED" }],
+    ["a rating without an outcome", () => evidence(rating(5)), BOB, { reason: "INVALID_REQUEST" }],
+    ["a rating in another agent's name", () => evidence(rating(5)), CAROL, { reason: "CALLER_NOT_ALLOWED" }],
     ["six stars", () => evidence(rating(6)), BOB, { reason: "INVALID_REQUEST" }],
     ["an endorser without trust", () => evidence(endorsement), BOB, { reason: "INVALID_REQUEST" }],
     [
-      "another's import",
+      "another principal's import",
       () => imported({ securityPosture: 9 }, signer()),
       ALICE,
       { reason: "SIGNATURE_INVALID" },
     ],
     [
-      "an import for another",
+      "an import for another agent",
       () => imported({}, operator, { sub: "b" }),
       ALICE,
       { reason: "SIGNATURE_INVALID" },
     ],
     ["an old import", () => imported({}, operator, { iat: 1 }), ALICE, { reason: "SIGNATURE_INVALID" }],
-    ["an import of nothing", () => imported({}), ALICE, { reason: "INVALID_REQUEST" }],
+    ["an empty import", () => imported({}), ALICE, { reason: "INVALID_REQUEST" }],
     [
       "an import out of bounds",
       () => imported({ securityPosture: 101 }),
       ALICE,
       { reason: "INVALID_REQUEST" },
     ],
-    ["an import of what is none", () => imported({ fame: 1 }), ALICE, { reason: "INVALID_REQUEST" }],
+    ["an import of an unknown component", () => imported({ fame: 1 }), ALICE, { reason: "INVALID_REQUEST" }],
   ])("refuses %s, and changes nothing", async (_, make, caller, expected) => {
     expect(await refusal(record(make(), caller))).toMatchObject(expected);
     expect((await trust()).overall?.evidenceCount).toBe(0n);
@@ -342,7 +342,7 @@ describe("access to trust", () => {
     expect((await trust("alpha", "", CAROL)).overall?.evidenceCount).toBe(1n);
   });
 
-  it("gives all evidence to the agent, and to others the evidence that they gave", async () => {
+  it("returns all evidence to the agent, and to others the evidence that they recorded", async () => {
     await record(evidence(attested()));
     await record(evidence(attested(), "alpha", "gamma"));
     const read = async (caller: string) =>

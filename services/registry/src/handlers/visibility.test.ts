@@ -169,8 +169,8 @@ describe("a filter", () => {
       { tags: ["cheap"], filter: { query: "numbers", category: "x" } },
       [],
     ],
-    ["an agent that has it", { agentId: "f2", tags: ["fast"] }, ["f2"]],
-    ["an agent that has it not", { agentId: "f2", tags: ["cheap"] }, []],
+    ["an agent with the tag", { agentId: "f2", tags: ["fast"] }, ["f2"]],
+    ["an agent without the tag", { agentId: "f2", tags: ["cheap"] }, []],
     ["an id", { tags: ["fast"], filter: { id: "sum" } }, ["f1", "f2"]],
   ])("by %s", async (_, request, expected) => {
     const lines: string[] = [];

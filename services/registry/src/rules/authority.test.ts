@@ -53,7 +53,7 @@ test("a grant or a proof supersedes a first registration", () => {
 });
 
 test.each([
-  ["who holds it", [by("me", FIRST)], "first", false, "holds"],
+  ["its holder", [by("me", FIRST)], "first", false, "holds"],
   ["the holder, under any policy", [by("me", GRANTED)], "granted", true, "holds"],
   ["a stranger", [by("other", FIRST)], "first", false, "taken"],
   [
@@ -63,9 +63,9 @@ test.each([
     false,
     "taken",
   ],
-  ["the first", [], "first", false, "first"],
+  ["the first principal", [], "first", false, "first"],
   ["the first principal, if a grant is required", [], "granted", false, "ungranted"],
-  ["the first, where the domain speaks for itself", [], "first", true, "ungranted"],
+  ["the first principal, if the domain can prove its key", [], "first", true, "ungranted"],
 ] as const)("%s", (_name, grants, policy, isProvable, standing) => {
   expect(authorityStanding(grants, "me", policy, isProvable)).toBe(standing);
 });

@@ -43,13 +43,13 @@ describe("checkOwnership", () => {
     [string, string, { principal: string } | undefined, { principal: string } | undefined, string | undefined]
   >([
     ["a new agent", "a", undefined, undefined, undefined],
-    ["her own", "a", hers, undefined, undefined],
+    ["an agent of the caller", "a", hers, undefined, undefined],
     ["his", "a", his, undefined, "AGENT_EXISTS"],
-    ["one without a key", "a", { principal: "" }, undefined, "AGENT_EXISTS"],
-    ["an instance of her own", "a:1", undefined, hers, undefined],
-    ["an instance of his", "a:1", undefined, his, "INVALID_REQUEST"],
-    ["an instance of nothing", "a:1", undefined, undefined, "INVALID_REQUEST"],
-    ["his instance of hers", "a:1", his, hers, "AGENT_EXISTS"],
+    ["an agent without a key", "a", { principal: "" }, undefined, "AGENT_EXISTS"],
+    ["an instance of the caller's agent", "a:1", undefined, hers, undefined],
+    ["an instance of another principal's agent", "a:1", undefined, his, "INVALID_REQUEST"],
+    ["an instance without a base", "a:1", undefined, undefined, "INVALID_REQUEST"],
+    ["another principal's instance of the caller's agent", "a:1", his, hers, "AGENT_EXISTS"],
   ])("%s", (_, id, taken, base, expected) => {
     expect(reasonOf(() => checkOwnership(id, "hers", taken, base))).toBe(expected);
   });

@@ -61,17 +61,17 @@ describe("refuses", () => {
   };
 
   it.each<[string, string, string]>([
-    ["what is no JSON", "{", "is not JSON"],
-    ["what is no object", "[]", "is not a JSON object"],
+    ["malformed JSON", "{", "is not JSON"],
+    ["a value that is not an object", "[]", "is not a JSON object"],
     ["half a surrogate pair", '{"name":"\\ud800"}', "no canonical form"],
-    ["a member that objects have already", '{"__proto__":{}}', "__proto__"],
+    ["a member of every object", '{"__proto__":{}}', "__proto__"],
     ["a card without a name", signed({ name: "" }), "has no name"],
     ["a card without an address", signed({ url: 5 }), "has no url"],
     ["a card without a version", signed({ version: undefined }), "has no version"],
     ["a card without a DelegateOS member", signed({ delegateos: undefined }), "delegateos"],
-    ["another's card", signed({ delegateos: { principal: OTHER.principal } }), "delegateos"],
+    ["another agent's card", signed({ delegateos: { principal: OTHER.principal } }), "delegateos"],
     ["a card that is not signed", JSON.stringify(CARD), "has no signatures"],
-    ["signatures that are none", JSON.stringify({ ...CARD, signatures: {} }), "has no signatures"],
+    ["malformed signatures", JSON.stringify({ ...CARD, signatures: {} }), "has no signatures"],
     ["too many signatures", JSON.stringify({ ...CARD, signatures: Array(9).fill({}) }), "more than 8"],
     ["odd signatures", JSON.stringify({ ...CARD, signatures: [1, {}, { protected: 1 }] }), "is not signed"],
     [
@@ -81,7 +81,7 @@ describe("refuses", () => {
     ],
     ["an added member", forged((card) => Object.assign(card, { more: true })), "is not signed"],
     ["another algorithm", signed({}, { alg: "none" }), "is not signed"],
-    ["an extension that is not known here", signed({}, { b64: false, crit: ["b64"] }), "is not signed"],
+    ["an unknown extension", signed({}, { b64: false, crit: ["b64"] }), "is not signed"],
     ["a card that another key has signed", signedCard(OTHER, CARD), "is not signed"],
   ])("%s", (_, text, why) => {
     expect(refusal(text).message).toContain(why);

@@ -48,14 +48,18 @@ describe("checkDelegation", () => {
     ["to one whose id only begins like an allowed one's", { toId: "analyst-12" }, D.NOT_ALLOWED],
     ["to itself", { toId: "pm-1" }, D.NOT_ALLOWED],
     ["from an agent without a manifest", { from: bare }, D.NO_MANIFEST],
-    ["from nobody", { from: undefined }, D.UNKNOWN_AGENT],
-    ["to nobody", { to: undefined }, D.UNKNOWN_AGENT],
+    ["from an unknown agent", { from: undefined }, D.UNKNOWN_AGENT],
+    ["to an unknown agent", { to: undefined }, D.UNKNOWN_AGENT],
     ["to the user", { toId: "user" }, D.ROLE],
     ["to the orchestrator", { toId: "orchestrator" }, D.ROLE],
     ["from the user", { fromId: "user", from: undefined }, D.ROLE],
     ["from the orchestrator", { fromId: "orchestrator", from: undefined, justification: "" }, D.ALLOWED],
-    ["from the orchestrator to nobody", { fromId: "orchestrator", to: undefined }, D.UNKNOWN_AGENT],
-    ["from an orchestrator that may not", { fromId: "orchestrator", orchestratorMay: false }, D.ROLE],
+    ["from the orchestrator to an unknown agent", { fromId: "orchestrator", to: undefined }, D.UNKNOWN_AGENT],
+    [
+      "from an orchestrator without the permission",
+      { fromId: "orchestrator", orchestratorMay: false },
+      D.ROLE,
+    ],
   ])("%s", (_, parts, decision) => {
     expect(ask(parts).decision).toBe(decision);
   });
@@ -117,7 +121,7 @@ describe("checkToolAccess", () => {
   });
 
   it.each<[string, Parameters<typeof checkToolAccess>[0], PolicyDecision]>([
-    ["of nobody", undefined, D.UNKNOWN_AGENT],
+    ["of an unknown agent", undefined, D.UNKNOWN_AGENT],
     ["of an agent without a manifest", bare, D.NO_MANIFEST],
   ])("%s", (_, agent, decision) => {
     expect(checkToolAccess(agent, { serverId: "s", tool: "t", scope: "" })).toBe(decision);

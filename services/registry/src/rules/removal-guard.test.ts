@@ -31,9 +31,9 @@ describe("nextGuardState", () => {
     ["15 % still missing", holding(NOW - 1_000), 85, 15, false],
     ["16 % still missing", holding(NOW - 1_000), 84, 16, true],
     ["too few still missing", holding(NOW - 1_000), 0, 9, false],
-    ["all back", holding(NOW - 1_000), 100, 0, false],
+    ["all agents returned", holding(NOW - 1_000), 100, 0, false],
     ["held too long", holding(NOW - MAX_HOLD_MS), 0, 100, false],
-    ["held whatever is there", holding(NOW - 1_000, NOW + 1), 100, 0, true],
+    ["a hold before its earliest end", holding(NOW - 1_000, NOW + 1), 100, 0, true],
   ])("%s", (_, state, running, vanished, holds) => {
     expect(nextGuardState(state, { running, vanished }, NOW).holds).toBe(holds);
   });
@@ -45,7 +45,7 @@ describe("nextGuardState", () => {
     expect(nextGuardState(tripped, { running: 0, vanished: 50 }, NOW + 5_000)).toBe(tripped);
   });
 
-  it("decides alike with capped and full counts", () => {
+  it("decides equally with capped and full counts", () => {
     const states = fc.constantFrom<GuardState>(OPEN, holding(NOW - 1_000));
     fc.assert(
       fc.property(states, fc.nat(100_000), fc.nat(20_000), (state, running, vanished) => {

@@ -45,7 +45,7 @@ describe("nekteJson", () => {
         examples: [{ in: { a: 1 }, out: { b: "é" } }],
       },
     ],
-  ])("%s is what NEKTE's JSON has", (_, each, expected) => {
+  ])("%s equals NEKTE's JSON", (_, each, expected) => {
     expect(JSON.parse(nekteJson(each))).toEqual(expected);
     expect(nekteJson(each)).toBe(JSON.stringify(JSON.parse(nekteJson(each))));
   });

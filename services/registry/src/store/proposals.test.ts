@@ -40,7 +40,7 @@ const insert = (id: string, more: Partial<StoredProposal> = {}) =>
   store.write((tx) => insertProposal(tx, proposal(id, more)));
 const find = (id: string) => store.read((tx) => findProposal(tx, id));
 
-it("owes a withdrawal that comes during the call that creates the review", async () => {
+it("keeps a withdrawal due that arrives during the creation of the review", async () => {
   await insert("a");
   const [creating] = await store.read((tx) => owingProposals(tx, 10));
   const end = { state: ProposalState.WITHDRAWN, reason: "", decidedBy: "", endTime: NOW } as const;

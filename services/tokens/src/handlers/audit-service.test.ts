@@ -113,7 +113,7 @@ describe("AuditService", () => {
     });
   });
 
-  it("does not take a client's word for its address, wire or beneficiary", async () => {
+  it("ignores a client's claim about its address, wire or beneficiary", async () => {
     const headers = {
       "depute-client-address": "10.0.0.1",
       "depute-wire": "a2a",
@@ -164,7 +164,7 @@ describe("AuditService", () => {
     expect(seen).toEqual(["1 undefined", "2 attenuate", "3 mint"]);
   });
 
-  it("leaves records out of a watch that its filter does not select", async () => {
+  it("omits records from a watch that its filter excludes", async () => {
     const left = new AbortController();
     const watch = platform.auditRecords.watchAuditRecords(
       { sendStart: true, filter: { kind: "mint" } },
@@ -219,7 +219,7 @@ describe("AuditService", () => {
     expect(await exported({ filter: { kind: "mint" } })).toEqual(lines.slice(0, 1));
   });
 
-  it("seals a day when it is over, and the seal covers exactly its records", async () => {
+  it("seals a day at its end, and the seal covers exactly its records", async () => {
     await chain();
     expect((await platform.auditRecords.listAuditSeals({})).seals).toEqual([]);
     const day = formatTime(platform.clock.now()).slice(0, 10);

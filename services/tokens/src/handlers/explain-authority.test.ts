@@ -46,7 +46,7 @@ const roots = async () => {
   return { roots: new Set(trustedRoots), logs: new Set<string>() };
 };
 
-it("names each block's parties, its privilege, and what it narrows", async () => {
+it("names each block's parties, its privilege, and its narrowing", async () => {
   const { root, leaf } = await chain();
   const { explanation } = await explain(ofDelegation(leaf.delegationId));
   expect(explanation).toMatchObject({

@@ -69,7 +69,7 @@ const trusted = async () => {
   return { roots: new Set(trustedRoots), logs: new Set<string>() };
 };
 
-it("names who authorized the call, what each block narrowed, and the decision", async () => {
+it("names the authorizing parties of the call, the narrowing of each block, and the decision", async () => {
   const { root, leaf, requestId } = await called();
   const { explanation } = await explained(requestId);
   expect(explanation).toMatchObject({
@@ -97,7 +97,7 @@ it("states the validity at the time of the call, and the present one", async () 
   expect(explanation).toMatchObject({ validThen: true, validNow: false });
 });
 
-it("explains a denied call, and a verification that is no call of a tool not at all", async () => {
+it("explains a denied call, and refuses a verification that is not a tool call", async () => {
   const { requestId } = await called(undefined, { requested: { ...READ, resource: "/secret" } });
   expect((await explained(requestId)).explanation?.toolCall).toMatchObject({
     isAllowed: false,
@@ -108,7 +108,7 @@ it("explains a denied call, and a verification that is no call of a tool not at 
   expect(await refusal(explain(ofCall(other.requestId)))).toMatchObject({ reason: "TOOL_CALL_NOT_FOUND" });
 });
 
-it("asks for the audit record when a client used a request id twice", async () => {
+it("needs the audit record when a client used a request id twice", async () => {
   const { leaf, requestId } = await called();
   await explained(requestId);
   await call(leaf, requestId);
@@ -156,7 +156,7 @@ describe("callers", () => {
   });
 });
 
-it("a bundle holds offline, and none does with a changed or missing line", async () => {
+it("a bundle is valid offline, and invalid with a changed or missing line", async () => {
   const { requestId } = await called();
   const { bundle } = await explained(requestId);
   const keys = await trusted();

@@ -100,7 +100,7 @@ async function purge(organization: Organization, maxCount: number) {
 const LIFETIMES_MS = 2 * 24 * 3_600_000;
 
 it.each([1])(
-  "deletes what is over, then the rest, in steps of %i",
+  "deletes ended records, then the rest, in steps of %i",
   async (max) => {
     const first = await purge("acme", max);
     expect(first.deleted).toEqual({ "kept keys": 2, reservations: 1, delegations: 1 });

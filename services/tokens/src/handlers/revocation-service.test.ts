@@ -47,7 +47,7 @@ describe("RevokeToken", () => {
   it.each([
     ["its signer", alice],
     ["its delegatee", bob],
-  ])("takes the word of %s, for every token with the block and no other", async (_, revoker) => {
+  ])("accepts the request of %s, for every token with the block and no other", async (_, revoker) => {
     const { first, second, third } = await chain();
     const entry = revocation(platform, second.revocationId, revoker);
     const { revocation: logged, pending } = await platform.revocations.revokeToken({ entry });
@@ -70,7 +70,7 @@ describe("RevokeToken", () => {
     ["a stranger", () => mallory],
     ["a delegatee below", () => carol],
     ["the signer of a block below", () => bob],
-  ])("does not take that of %s", async (_, who) => {
+  ])("refuses the request of %s", async (_, who) => {
     const { first, third } = await chain();
     const entry = revocation(platform, first.revocationId, who());
     for (const token of [undefined, requirePresent(third.token)]) {

@@ -71,7 +71,7 @@ test("the holder of a key pays for the verification of its proofs", async () => 
   expect((await verifyProof(bob)).result.case).toBe("principal");
 });
 
-test("a stranger with a forged proof uses nobody's quota, and does not learn that a quota is used", async () => {
+test("a stranger with a forged proof uses no quota, and does not learn that a quota is used", async () => {
   const { token } = (await mint(platform)) as { token: SerializedDCT };
   const forged = () => prove(platform, mallory, { token: requirePresent(token).token });
   for (let i = 0; i < 100; i++)

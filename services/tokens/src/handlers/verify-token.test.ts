@@ -52,11 +52,11 @@ describe("a denial", () => {
   const fresh = async (more: object = {}) => requirePresent((await mint(platform, more)).token);
 
   const cases: Record<string, [keyof typeof DenialType, () => Promise<DenialReason>]> = {
-    "no token at all": [
+    "a missing token": [
       "MALFORMED_TOKEN",
       () => denialOf(platform.tokens.verifyToken({ requested: readFile() })),
     ],
-    "a text that is none": [
+    "a malformed token": [
       "MALFORMED_TOKEN",
       () => presentToken({ token: "!!", format: "delegateos-sjt-v1" }),
     ],
@@ -77,7 +77,7 @@ describe("a denial", () => {
         return presentToken(requirePresent(token));
       },
     ],
-    "a root that nobody trusts": [
+    "an untrusted root": [
       "INVALID_SIGNATURE",
       () => {
         const grant = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
@@ -97,13 +97,13 @@ describe("a denial", () => {
         );
       },
     ],
-    "a block that widens": ["ATTENUATION_VIOLATION", () => widened({ maxBudgetMicrocents: 5000 })],
+    "a block that grants more": ["ATTENUATION_VIOLATION", () => widened({ maxBudgetMicrocents: 5000 })],
     "a link too many": ["CHAIN_DEPTH_EXCEEDED", async () => widened({}, await fresh({ maxChainDepth: 0 }))],
     "no proof": [
       "PROOF_REQUIRED",
       async () => denialOf(platform.tokens.verifyToken({ token: await fresh(), requested: readFile() })),
     ],
-    "the proof of somebody else": [
+    "another principal's proof": [
       "INVALID_PROOF",
       async () => denialOf(verify(platform, await fresh(), mallory)),
     ],
@@ -139,7 +139,7 @@ describe("a denial", () => {
       "CONTRACT_MISMATCH",
       async () => presentToken(await fresh(), { contractId: "ct_000000000001" }),
     ],
-    "a contract that needs more": [
+    "a contract that requires more": [
       "CONTRACT_MISMATCH",
       async () => presentToken(await fresh(), { requiredCapabilities: ["docs:read", "docs:write"] }),
     ],
@@ -300,7 +300,7 @@ describe("VerifyToken", () => {
     }
   });
 
-  it("decides alike with the portable engine", async () => {
+  it("decides equally with the portable engine", async () => {
     const portable = await startPlatform(["--token-engine", "portable"]);
     try {
       const narrowed = await attenuate(portable, (await mint(portable)).token, alice, bob);

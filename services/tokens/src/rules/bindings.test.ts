@@ -29,14 +29,14 @@ describe("a chain's bindings", () => {
 
   it.each<[string, Binding[], object, string | undefined]>([
     ["none", [], place, undefined],
-    ["one that names the audience", [bound([B, A])], place, undefined],
-    ["one that names another", [bound([B])], place, "audience"],
-    ["one below that names more than the one above", [bound([B]), bound([A, B])], place, "audience"],
-    ["two of which each names it", [bound([A, B]), bound([A])], place, undefined],
-    ["one of audiences, and no call to compare", [bound([A])], { target: "" }, "audience"],
-    ["one that names the tenant", [bound([], ["acme"])], place, undefined],
-    ["one that names another tenant", [bound([], ["other"])], place, "tenant"],
-    ["one of tenants, and nobody's call", [bound([], ["acme"])], { tenant: "" }, "tenant"],
+    ["one binding to the audience", [bound([B, A])], place, undefined],
+    ["one binding to another audience", [bound([B])], place, "audience"],
+    ["a lower binding to more audiences than the higher one", [bound([B]), bound([A, B])], place, "audience"],
+    ["two bindings that both contain the audience", [bound([A, B]), bound([A])], place, undefined],
+    ["a binding to audiences, without a call", [bound([A])], { target: "" }, "audience"],
+    ["one binding to the tenant", [bound([], ["acme"])], place, undefined],
+    ["one binding to another tenant", [bound([], ["other"])], place, "tenant"],
+    ["a binding to tenants, without a tenant of the call", [bound([], ["acme"])], { tenant: "" }, "tenant"],
   ])("with %s", (_, bindings, at, detail) => {
     expect(bindingDenial(bindings, { ...place, ...at })?.detail).toBe(detail);
   });

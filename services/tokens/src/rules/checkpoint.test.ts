@@ -38,11 +38,11 @@ describe("the head of a log", () => {
   });
 
   it.each([
-    ["goes on", { sequence: 2, head: "h" }, "h", true],
+    ["continues", { sequence: 2, head: "h" }, "h", true],
     ["was empty", { sequence: 0, head: NO_HEAD }, undefined, true],
-    ["has gone back", { sequence: 2, head: "h" }, undefined, false],
-    ["says something else", { sequence: 2, head: "h" }, "g", false],
-  ])("shows whether a log that %s may be the same one (R3)", (_, knownLog, then, expected) => {
+    ["lost entries", { sequence: 2, head: "h" }, undefined, false],
+    ["has other entries", { sequence: 2, head: "h" }, "g", false],
+  ])("shows whether a log that %s can be the same one (R3)", (_, knownLog, then, expected) => {
     expect(isContinued(knownLog, then)).toBe(expected);
   });
 });

@@ -73,20 +73,20 @@ describe("a delegation's end", () => {
   it.each<[string, End, End, boolean]>([
     ["a completion", active, completed, true],
     ["a failure", active, failed, true],
-    ["the same again", completed, completed, false],
+    ["a repeated end", completed, completed, false],
     ["the same attestation again", attested, attested, false],
-    ["the same with no attestation", attested, completed, false],
-    ["an attestation that comes later", completed, attested, true],
-  ])("takes %s", (_, before, next, changes) => {
+    ["the same end without an attestation", attested, completed, false],
+    ["a later attestation", completed, attested, true],
+  ])("accepts %s", (_, before, next, changes) => {
     expect(isNewEnd("del_1", before, next)).toBe(changes);
   });
 
   it.each<[string, End, End]>([
-    ["a failure of what is completed", completed, failed],
-    ["a completion of what failed", failed, attested],
-    ["a completion of what is revoked", revoked, attested],
+    ["a failure after a completion", completed, failed],
+    ["a completion after a failure", failed, attested],
+    ["a completion after a revocation", revoked, attested],
     ["another attestation", attested, { ...attested, attestationId: "att_2" }],
-  ])("does not take %s", (_, before, next) => {
+  ])("refuses %s", (_, before, next) => {
     const refused = refusal(() => isNewEnd("del_1", before, next));
     expect(refused).toMatchObject({
       reason: ErrorReason.DELEGATION_STATE_CONFLICT,

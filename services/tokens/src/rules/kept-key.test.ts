@@ -31,7 +31,7 @@ describe.each(Object.keys(LIVES) as KeyStanding[])("a key that is %s", (standing
     expect(keyStanding(life, now)).toBe(standing);
   });
 
-  it.each(MAY.active)("may or may not %s", (use) => {
+  it.each(MAY.active)("allows or refuses %s by its state", (use) => {
     const run = () => assertUsable(life, use, now);
     if (MAY[standing].includes(use)) return expect(run).not.toThrow();
     expect(run).toThrow(

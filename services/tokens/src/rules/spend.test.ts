@@ -25,7 +25,7 @@ describe("a reservation", () => {
     ["held at its expiry, then charged in full", heldReservation, 1000, "expired", 100],
     ["committed, also late", committed, 5000, "committed", 40],
     ["released, also late", released, 5000, "released", 0],
-  ] as const)("stands as %s", (_, reservation, now, state, charged) => {
+  ] as const)("is %s", (_, reservation, now, state, charged) => {
     expect(reservationState(reservation, now)).toEqual({ state, charged });
   });
 

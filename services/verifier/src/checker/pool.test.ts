@@ -51,7 +51,7 @@ async function reasonOf(job: Promise<unknown>): Promise<string> {
   return error instanceof DeputeError ? reasonName(error.reason) : `no refusal: ${error}`;
 }
 
-test("has threads while there are jobs, and ends them when it has been idle for a minute", async () => {
+test("has threads while jobs exist, and ends them after a minute without jobs", async () => {
   const clock = new ManualClock();
   const pool = open({ timers: clock });
   expect(pool.threads).toBe(0);

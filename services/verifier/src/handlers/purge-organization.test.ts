@@ -144,7 +144,7 @@ it.each([1])(
   180_000,
 );
 
-it("keeps digests: nobody reuses an id, and the log proves what was attested", async () => {
+it("keeps digests: no caller reuses an id, and the log still proves attestations", async () => {
   await purge("acme", 1000);
   const [contract] = acme.contracts;
   const [attestation] = acme.attestations;

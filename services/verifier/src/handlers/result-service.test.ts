@@ -99,14 +99,14 @@ test("stores a result with sufficient evidence once, as a leaf of the log", asyn
 });
 
 test.each<[what: string, change: Parameters<typeof submission>[0], field: string]>([
-  ["nothing of what is required", { artifacts: [] }, "artifacts"],
+  ["none of the required evidence", { artifacts: [] }, "artifacts"],
   ["bytes with another digest", { artifacts: [{ ...PAYLOAD, uri: "data:,hullo" }] }, "artifacts"],
   [
     "evidence of the result with a wrong digest",
     { result: { evidence: { values: [{ ...PAYLOAD, uri: "data:,hullo" }] } } },
     "artifacts",
   ],
-  ["a data: URI that is none", { artifacts: [{ ...PAYLOAD, uri: "data:hello" }] }, "artifacts"],
+  ["a malformed data: URI", { artifacts: [{ ...PAYLOAD, uri: "data:hello" }] }, "artifacts"],
   [
     "an artifact that the store does not have",
     { artifacts: [{ ...PAYLOAD, uri: `urn:depute:artifact:sha256:${"0".repeat(64)}` }] },

@@ -87,7 +87,7 @@ test("the members of an organization share its quota, and another organization i
   expect(await checkWide(as("globex"), "g")).toBe("served");
 });
 
-test("the caller in whose call a service asks pays for the check", async () => {
+test("a check by a service counts for the caller of the service's call", async () => {
   const onBehalfOf = (principal: string) => ({
     headers: { [HOP.internal]: "between-ourselves", [HOP.origin]: "service", [HOP.onBehalfOf]: principal },
   });

@@ -66,8 +66,8 @@ beforeAll(async () => {
 beforeEach(() => platform.witness.deleteWitnessedPlatform({ platform: "local" }));
 afterAll(() => platform.stop());
 
-describe("a witness keeps the newest head", () => {
-  test("of each log, also across a restart", async () => {
+describe("a witness", () => {
+  test("keeps the newest head of each log, also across a restart", async () => {
     for (const [first, second] of [
       [0, 0],
       [0, 1],
@@ -86,7 +86,7 @@ describe("a witness keeps the newest head", () => {
     expect(platforms).toEqual([record]);
   });
 
-  test("and a publication again changes nothing", async () => {
+  test("changes nothing after a repeated publication", async () => {
     await platform.witness.publishLogHead({ head: headOf(3) });
     const first = await platform.witness.getWitnessedPlatform({});
     const again = await platform.witness.publishLogHead({ head: headOf(3, { time: NOW + 1000 }) });
@@ -131,9 +131,9 @@ describe("a witness refuses", () => {
     ["a longer log that rewrote its past", () => grown(5, 9, { to: "x" }), "LOG_HEAD_CONTRADICTS", "5"],
     ["the proof of such a log", () => grown(5, 9, { from: "x", to: "x" }), "LOG_HEAD_CONTRADICTS", "5"],
     ["a longer log without a proof", () => ({ head: headOf(9), firstSize: 5n }), "LOG_HEAD_CONTRADICTS", "5"],
-    ["a proof that begins elsewhere", () => grown(3, 9), "LOG_HEAD_MOVED", "5"],
+    ["a proof from another head", () => grown(3, 9), "LOG_HEAD_MOVED", "5"],
     ["no head", () => ({}), "INVALID_REQUEST", undefined],
-  ])("%s, and keeps what it has", async (_, request, reason, size) => {
+  ])("%s, and keeps its head", async (_, request, reason, size) => {
     await platform.witness.publishLogHead({ head: headOf(5) });
     await platform.witness.publishLogHead({ head: checkpointOf(5, digest("e")) });
     const before = await platform.witness.getWitnessedPlatform({});
@@ -148,8 +148,8 @@ describe("a witness refuses", () => {
     ["a long root", { rootHash: new Uint8Array(33) }, "log_head.root_hash"],
     ["a long signature", { signature: new Uint8Array(65) }, "log_head.signature"],
     ["a negative size", { treeSize: -1n }, "log_head.tree_size"],
-    ["a name that is no key", { log: "x".repeat(1000) }, "log_head.log"],
-  ])("%s by its form", async (_, change, field) => {
+    ["a malformed key", { log: "x".repeat(1000) }, "log_head.log"],
+  ])("%s, for its form", async (_, change, field) => {
     const head = headOf(5);
     const request = { head: { ...head, value: { ...head.value, ...change } } };
     expect(await refusal(platform.witness.publishLogHead(request))).toMatchObject({
@@ -158,7 +158,7 @@ describe("a witness refuses", () => {
     });
   });
 
-  test("more hashes than a proof can have", async () => {
+  test("a proof with more hashes than the maximum", async () => {
     const consistencyProof = Array.from({ length: 65 }, () => new Uint8Array(32));
     const request = { head: headOf(5), consistencyProof };
     expect(await refusal(platform.witness.publishLogHead(request))).toMatchObject({
@@ -203,7 +203,7 @@ describe("the record of a platform", () => {
     await full.stop();
   });
 
-  test("begins anew after an operator deleted it", async () => {
+  test("is new after an operator deleted it", async () => {
     await platform.witness.publishLogHead({ head: headOf(5) });
     const remove = () => platform.witness.deleteWitnessedPlatform({ platform: "local" });
     expect(await remove()).toMatchObject({ deleted: true });

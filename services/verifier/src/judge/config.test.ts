@@ -21,18 +21,18 @@ test("reads judges by model, and none without a file", () => {
 });
 
 test.each<[what: string, content: unknown, hosts?: string[]]>([
-  ["no JSON", "{"],
-  ["no list", {}],
+  ["malformed JSON", "{"],
+  ["a value that is not a list", {}],
   ["a host that is not allowed", [good], []],
-  ["a host that only begins like one that is", [{ ...good, url: "https://models.example.evil/" }]],
+  ["a host that only begins like an allowed one", [{ ...good, url: "https://models.example.evil/" }]],
   ["a user before the host", [{ ...good, url: "https://models.example@evil/" }]],
   ["another scheme", [{ ...good, url: "file://models.example/x" }]],
   ["no models", [{ ...good, models: [] }]],
-  ["a style that there is not", [{ ...good, style: "other" }]],
-  ["a model twice", [good, good]],
+  ["an unknown style", [{ ...good, style: "other" }]],
+  ["a repeated model", [good, good]],
   ["an unknown member", [{ ...good, kefile: "x" }]],
-  ["a key that is not there", [{ ...good, keyFile: join(folder, "none") }]],
-  ["a price that is none", [{ ...good, inputMicrocentsPerMillion: -1 }]],
+  ["a missing key", [{ ...good, keyFile: join(folder, "none") }]],
+  ["a malformed price", [{ ...good, inputMicrocentsPerMillion: -1 }]],
 ])("refuses: %s", (_, content, hosts) => {
   expect(() => read(content, hosts)).toThrow(expect.objectContaining({ name: "JudgeConfigError" }));
 });

@@ -22,7 +22,7 @@ test.each<[what: string, change: object, member: string]>([
   ["a rubric without the output", { judgePrompt: "{contract}" }, "judge_prompt"],
   ["a rubric without the contract", { judgePrompt: "{output}" }, "judge_prompt"],
   ["no threshold", { passThreshold: undefined }, "pass_threshold"],
-  ["a threshold that is none", { passThreshold: Number.NaN }, "pass_threshold"],
+  ["a malformed threshold", { passThreshold: Number.NaN }, "pass_threshold"],
   ["an even number of evaluations", { evaluations: 2 }, "evaluations"],
   ["no evaluations", { evaluations: 0 }, "evaluations"],
   ["a temperature over 2", { judgeTemperature: 2.1 }, "judge_temperature"],

@@ -13,7 +13,7 @@ test.each([
   ["the same state", kept, { ...kept }, undefined, "same"],
   ["a longer log with a proof", kept, { ...kept, size: 6, digest: "six" }, good, "newer"],
   ["a longer log without proofs", kept, { ...kept, size: 6, digest: "six" }, undefined, "newer"],
-] as const)("a witness takes %s", (_, before, next, proof, outcome) => {
+] as const)("a witness accepts %s", (_, before, next, proof, outcome) => {
   expect(advance(before, next, proof)).toBe(outcome);
 });
 

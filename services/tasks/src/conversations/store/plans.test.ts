@@ -7,10 +7,10 @@ import { countWebhooks, dueWebhooks, findWebhook, listWebhooks, nextWebhook } fr
 // A query that scans or sorts becomes slower with every webhook, so no query may do either.
 test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   ["a webhook", (tx) => findWebhook(tx, "t", "w"), "task_id=? AND id=?"],
-  ["how many a task has", (tx) => countWebhooks(tx, "t"), "task_id=?"],
-  ["those of a task", (tx) => listWebhooks(tx, "t", "a", 9), "task_id=? AND id>?"],
-  ["those that are due", (tx) => dueWebhooks(tx, 1, ["a"], 9), "conversation_webhooks_due"],
-  ["when the next is due", (tx) => nextWebhook(tx, 1), "conversation_webhooks_due"],
+  ["the number of webhooks of a task", (tx) => countWebhooks(tx, "t"), "task_id=?"],
+  ["the webhooks of a task", (tx) => listWebhooks(tx, "t", "a", 9), "task_id=? AND id>?"],
+  ["due webhooks", (tx) => dueWebhooks(tx, 1, ["a"], 9), "conversation_webhooks_due"],
+  ["the time of the next due webhook", (tx) => nextWebhook(tx, 1), "conversation_webhooks_due"],
 ])("%s: found by an index, in its order", async (_, query, index) => {
   const plans = await plansOf(CONVERSATION_MIGRATIONS, query);
   expect(plans).toHaveLength(1);

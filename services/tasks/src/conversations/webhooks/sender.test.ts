@@ -124,7 +124,7 @@ test("a webhook whose delivery fails 12 times is deleted, and no line of the log
   expect(lines.join()).not.toMatch(/sesame|almond|example\.com/);
 });
 
-test("a failure starts the count anew after an accepted delivery, and the order stays", async () => {
+test("an accepted delivery resets the count of failures, and the order stays", async () => {
   await put("t");
   const got: number[] = [];
   start(async (_, request) => {

@@ -48,7 +48,7 @@ describe.skipIf(redis === undefined)("contexts in Redis", () => {
   const find = (contexts: SharedContexts, { id }: ContextRecord) =>
     contexts.using(async () => contexts.find(id));
 
-  test("another replica reads what one added, with its digest", async () => {
+  test("another replica reads an added context, with its digest", async () => {
     const { a, b } = replicas();
     const one = record();
     await add(a, one);
@@ -58,7 +58,7 @@ describe.skipIf(redis === undefined)("contexts in Redis", () => {
     expect(await b.lostOf([one.id, "none"])).toEqual(["none"]);
   });
 
-  test("Redis never has the data or its digest in clear, and another key or id does not open it", async () => {
+  test("Redis never has the data or its digest in clear text, and another key or id does not open it", async () => {
     const { a, stranger, raw } = replicas();
     const one = record();
     await add(a, one);
@@ -73,7 +73,7 @@ describe.skipIf(redis === undefined)("contexts in Redis", () => {
     expect(await find(a, other)).toBeUndefined();
   });
 
-  test("outside `using` nothing is there, and data stays in the process only as long as a call", async () => {
+  test("no context is available outside `using`, and the process keeps data only during a call", async () => {
     const { a } = replicas();
     const one = record();
     await a.using(async () => {
@@ -84,7 +84,7 @@ describe.skipIf(redis === undefined)("contexts in Redis", () => {
     expect(() => a.add([record()])).toThrow("was not fetched");
   });
 
-  test("the number of one owner is bounded over all replicas", async () => {
+  test("the number of contexts of one owner is bounded over all replicas", async () => {
     const { a, b } = replicas({ bytes: 10_000, number: 10, ofOwner: 2 });
     const [one, two, three] = [record(), record(), record()];
     await add(a, one);
@@ -105,7 +105,7 @@ describe.skipIf(redis === undefined)("contexts in Redis", () => {
       .toBe("added");
   });
 
-  test("a function that needs several contexts runs again for those that it lacks", async () => {
+  test("a function that needs several contexts runs again for each missing one", async () => {
     const { a, b } = replicas();
     const records = [record(), record(), record()];
     await add(a, ...records);
@@ -117,7 +117,7 @@ describe.skipIf(redis === undefined)("contexts in Redis", () => {
     expect(runs).toBe(4);
   });
 
-  test("a sweep removes what has no row", async () => {
+  test("a sweep removes contexts without a row", async () => {
     const { a, b } = replicas();
     const [kept, orphan] = [record(), record()];
     await add(a, kept, orphan);

@@ -28,26 +28,38 @@ test.each<[string, Parameters<typeof alices>[0]]>([
   ["has an agent without a manifest", { plain: {} }],
   ["has an agent whose manifest allows it", { boss: { mayDelegateTo: ["worker"] } }],
   [
-    "has several agents, of which one may",
+    "has several agents, one of which may delegate",
     { aide: { mayDelegateTo: ["bob"] }, boss: { mayDelegateTo: ["worker"] } },
   ],
-])("a delegator may that %s", async (_name, agents) => {
+])("a delegator may create a task if it %s", async (_name, agents) => {
   alices(agents);
   await create(ALICE);
 });
 
 test.each<[string, Parameters<typeof alices>[0], object, string, string]>([
-  ["whom the manifest does not name", { boss: { mayDelegateTo: ["bob"] } }, {}, "boss", "not_allowed"],
-  ["when the manifest names nobody", { boss: { mayDelegateTo: [] } }, {}, "boss", "not_allowed"],
-  ["whom none of several names", { plain: {}, boss: { mayDelegateTo: ["bob"] } }, {}, "boss", "not_allowed"],
   [
-    "without a word why",
+    "for an agent that its manifest does not name",
+    { boss: { mayDelegateTo: ["bob"] } },
+    {},
+    "boss",
+    "not_allowed",
+  ],
+  ["if its manifest names no agent", { boss: { mayDelegateTo: [] } }, {}, "boss", "not_allowed"],
+  [
+    "for an agent that none of its manifests names",
+    { plain: {}, boss: { mayDelegateTo: ["bob"] } },
+    {},
+    "boss",
+    "not_allowed",
+  ],
+  [
+    "without a justification",
     { boss: { mayDelegateTo: ["worker"] } },
     { description: " " },
     "boss",
     "no_justification",
   ],
-])("a delegator may not, %s", async (_name, agents, draft, agent, decision) => {
+])("a delegator may not create a task %s", async (_name, agents, draft, agent, decision) => {
   alices(agents);
   expect(await refusal(create(ALICE, draft))).toMatchObject({
     reason: "CALLER_NOT_ALLOWED",
@@ -57,19 +69,19 @@ test.each<[string, Parameters<typeof alices>[0], object, string, string]>([
   expect(tasks).toEqual([]);
 });
 
-test("others' manifests hold nobody, nor any the platform's own callers", async () => {
+test("a manifest binds neither other principals nor the platform's own callers", async () => {
   alices({ boss: { mayDelegateTo: [] } });
   await create(BOB);
   await create(undefined);
 });
 
-test("the description is the reason, as far as the registry reads one, and no character is cut in two", async () => {
+test("the description is the justification, cut at the registry's limit between characters", async () => {
   alices({ boss: { mayDelegateTo: ["worker"] } });
   await create(ALICE, { description: `${"a".repeat(3999)}😀😀` });
   expect(bench.fakes.justifications).toEqual([`${"a".repeat(3999)}😀`]);
 });
 
-test("what was created before is answered, whatever the manifest says now", async () => {
+test("a replay gets its answer even if a new manifest forbids the task", async () => {
   const request = { requestId: "same", draft: { agentId: "worker" } };
   const first = await bench.tasks.createTask(request, asCaller(ALICE));
   alices({ boss: { mayDelegateTo: [] } });
@@ -77,7 +89,7 @@ test("what was created before is answered, whatever the manifest says now", asyn
   expect(second.task?.id).toBe(first.task?.id);
 });
 
-test("a predicate that is not met, or cannot be decided, is told with why", async () => {
+test("a predicate that is false or undecided is reported with its cause", async () => {
   alices({ boss: { mayDelegateTo: ["worker"] } });
   bench.fakes.predicateFailure = "field not found: depth";
   expect(await refusal(create(ALICE))).toMatchObject({
@@ -92,7 +104,7 @@ test("a predicate that is not met, or cannot be decided, is told with why", asyn
   });
 });
 
-test("the registry is told of the work what predicates of manifests may ask", async () => {
+test("the registry gets the facts of the task that predicates can use", async () => {
   alices({ boss: { mayDelegateTo: ["worker", "bob"] } });
   const spend = { maxCostMicrocents: 700n, maxTokens: 80n };
   const { task } = await create(ALICE, {

@@ -86,7 +86,7 @@ const endings: [string, TaskStatus, (taskId: string) => Promise<unknown>][] = [
     },
   ],
 ];
-test.each(endings)("the delegation of a task that is %s has failed", async (_name, status, end) => {
+test.each(endings)("a task that is %s fails its delegation", async (_name, status, end) => {
   const taskId = await task("one");
   await end(taskId);
   await sendEnds(["block-1", FAILED]);
@@ -94,14 +94,14 @@ test.each(endings)("the delegation of a task that is %s has failed", async (_nam
   expect(ended?.status).toBe(status);
 });
 
-test("what runs under no token is told to nobody", async () => {
+test("a task without a token reports no end of a delegation", async () => {
   const draft = { agentId: "bob" };
   const { task: createdTask } = await bench.tasks.createTask({ requestId: "n", draft }, asCaller(ALICE));
   await cancel(createdTask?.id ?? "");
   expect(await untold()).toEqual([]);
 });
 
-test("while the tokens service is away ends wait in their order, also through a restart", async () => {
+test("ends wait in their order while the tokens service is unavailable, also over a restart", async () => {
   const [first, second] = [await task("one"), await task("two")];
   fakes.away.add("tokens");
   await cancel(second);
@@ -116,7 +116,7 @@ test("while the tokens service is away ends wait in their order, also through a 
   await sendEnds(["block-2", FAILED], ["block-1", FAILED]);
 });
 
-test("more ends than are read at once are all told", async () => {
+test("more ends than one read returns are all reported", async () => {
   const ids: string[] = [];
   for (let index = 0; index < 120; index++) {
     fakes.tokens.set(`t${index}`, { delegatee: BOB, block: `b${index}` });
@@ -128,7 +128,7 @@ test("more ends than are read at once are all told", async () => {
   await sendEnds(...ids.map((_id, index): [string, DelegationStatus] => [`b${index}`, FAILED]));
 });
 
-test("a delegation that is not there, or ended otherwise, holds up no others", async () => {
+test("a delegation that is unknown or ended otherwise does not delay others", async () => {
   const [first, second] = [await task("one"), await task("two")];
   const reasons = [ErrorReason.DELEGATION_NOT_FOUND, ErrorReason.DELEGATION_STATE_CONFLICT];
   let calls = 0;
@@ -142,7 +142,7 @@ test("a delegation that is not there, or ended otherwise, holds up no others", a
   expect(calls).toBe(2);
 });
 
-test("a delegation that several tasks run under ends with the last of them", async () => {
+test("a delegation with several tasks ends with the last of them", async () => {
   const [first, second] = [await task("one"), await task("one")];
   await cancel(first);
   expect(await untold()).toEqual([]);

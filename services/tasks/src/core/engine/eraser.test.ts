@@ -66,7 +66,7 @@ async function purge(organization: string, maxCount: number): Promise<number[]> 
   return counts;
 }
 
-test("a purge leaves nothing of the organization, and all of others", async () => {
+test("a purge deletes all records of the organization, and none of others", async () => {
   const ended = await create("acmewords", acme);
   const lease = await begin(bench, "worker");
   await bench.workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, "acmewords") } });
@@ -88,7 +88,7 @@ test("a purge leaves nothing of the organization, and all of others", async () =
   expect(await purge("acme", 10)).toEqual([0]);
 });
 
-test("a purge takes small steps, and each step has at most the number of records that is asked for", async () => {
+test("a purge takes small steps, each with at most the requested number of records", async () => {
   for (let number = 0; number < 7; number++) await create("acmewords", acme, number);
   const counts = await purge("acme", 3);
   expect(Math.max(...counts)).toBeLessThanOrEqual(3);

@@ -33,7 +33,7 @@ async function completed(): Promise<string> {
   return taskId;
 }
 
-test("a task is whole for its retention, then only known to have been there, then gone", async () => {
+test("a task is complete for its retention, then a tombstone, then deleted", async () => {
   const taskId = await completed();
   await pass(DAY_MS - 120_000);
   expect(await get(taskId)).toMatchObject({ description: "secret words", output: {} });
@@ -48,7 +48,7 @@ test("a task is whole for its retention, then only known to have been there, the
   expect(await create()).not.toBe(taskId);
 });
 
-test("a watcher that asks for purged events is told so; one that has them all is not", async () => {
+test("a watch of purged events is refused; a watch after them is not", async () => {
   const taskId = await completed();
   await pass(DAY_MS + 120_000);
   expect(await refusal(bench.tasks.watchTask({ taskId }))).toMatchObject({
@@ -61,7 +61,7 @@ test("a watcher that asks for purged events is told so; one that has them all is
   expect(await collect(bench.tasks.watchTask({ taskId, afterSequence: 4n }))).toEqual([]);
 });
 
-test("a purged task leaves nothing behind but its own row", async () => {
+test("a purged task leaves only its own row", async () => {
   const taskId = await completed();
   await pass(DAY_MS + 120_000);
   const { store } = bench.runtime.context.engine;
@@ -79,7 +79,7 @@ test("a purged task leaves nothing behind but its own row", async () => {
   expect(remainingIds.sort()).toEqual(["task_requests", "tasks"]);
 });
 
-test("the schema of outputs goes with the last task that needs it", async () => {
+test("an output schema is deleted with the last task that needs it", async () => {
   const schemas = () =>
     bench.runtime.context.engine.store.read((tx) => tx.all(FOUND, "SELECT digest FROM output_schemas"));
   const shout = async (requestId: string) => {
@@ -99,7 +99,7 @@ test("the schema of outputs goes with the last task that needs it", async () => 
   expect(await schemas()).toEqual([]);
 });
 
-test("what has not ended is never purged", async () => {
+test("an open task is never purged", async () => {
   const { task } = await bench.tasks.createTask({
     requestId: "long",
     draft: { agentId: "worker", description: "long", limits: { total: { seconds: BigInt(20 * 86_400) } } },

@@ -24,10 +24,10 @@ const second = { ...first, epoch: 1 };
 const ended = { ...first, task: { ...first.task, status: TaskStatus.COMPLETED } };
 
 test.each([
-  ["the last one", [first, second], second],
-  ["none that has ended", [first, ended], undefined],
-  ["the same one, noted twice", [first, second, second], second],
-])("of several writes of a transaction it holds %s", (_name, records, expected) => {
+  ["the last record", [first, second], second],
+  ["no ended task", [first, ended], undefined],
+  ["the same record, written twice", [first, second, second], second],
+])("after several writes in one transaction the cache holds %s", (_name, records, expected) => {
   const cache = new RecordCache(10);
   const { tx, succeed } = transaction();
   for (const record of records) cache.store(tx, record);
@@ -36,7 +36,7 @@ test.each([
   expect(cache.get(first.task.id)).toBe(expected);
 });
 
-test("it holds nothing of a transaction that failed", () => {
+test("the cache holds no record of a failed transaction", () => {
   const cache = new RecordCache(10);
   const { tx, fail } = transaction();
   cache.store(tx, first);

@@ -49,7 +49,7 @@ test("a revoked block ends the open tasks that depend on it, and no others", asy
   expect(await statusOf(ended)).toBe(TaskStatus.CANCELLED);
 });
 
-test("more tasks than one transaction takes are ended all", async () => {
+test("more tasks than one transaction can change all end", async () => {
   bench = await openBench(fakes);
   const ids = await Promise.all(Array.from({ length: 230 }, () => task("one")));
   fakes.revoke("block-1");
@@ -58,7 +58,7 @@ test("more tasks than one transaction takes are ended all", async () => {
   });
 });
 
-test("what was revoked while nobody followed is caught up, from the cursor on", async () => {
+test("revocations of the downtime take effect after a restart, from the cursor on", async () => {
   bench = await openBench(fakes);
   const [first, second] = [await task("one"), await task("two")];
   fakes.revoke("block-1");
@@ -70,7 +70,7 @@ test("what was revoked while nobody followed is caught up, from the cursor on", 
   expect(fakes.openedAfter[0]).toBe(0);
 });
 
-test("while the tokens service is away it is tried again", async () => {
+test("the watch of revocations is retried while the tokens service is unavailable", async () => {
   fakes.away.add("tokens");
   bench = await openBench(fakes);
   await bench.pass(60_000);

@@ -29,7 +29,7 @@ function scene() {
   };
 }
 
-test("watchers at the same place share a read, until the task's next wake-up", async () => {
+test("watchers at the same position share a read, until the task's next wake-up", async () => {
   const { reads, wakeUps, asked, bus } = scene();
   wakeUps.on("t", () => {});
   await Promise.all([reads.read("t", 1n, 9), reads.read("t", 1n, 9)]);
@@ -42,7 +42,7 @@ test("watchers at the same place share a read, until the task's next wake-up", a
   expect(asked).toEqual(["t 1", "t 1", "t 2"]);
 });
 
-test("a lost wake-up does not make a read last for ever", async () => {
+test("a shared read expires, so a lost wake-up only delays watchers", async () => {
   const { reads, wakeUps, asked, clock } = scene();
   wakeUps.on("t", () => {});
   await reads.read("t", 1n, 9);
@@ -51,7 +51,7 @@ test("a lost wake-up does not make a read last for ever", async () => {
   expect(asked).toHaveLength(2);
 });
 
-test("nothing is held of a task that nobody watches", async () => {
+test("no read is kept for a task without watchers", async () => {
   const { reads, wakeUps } = scene();
   const stop = wakeUps.on("t", () => {});
   await reads.read("t", 1n, 9);
@@ -69,7 +69,7 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-test("a hundred watchers of a task get the same events, and read each of them about once", async () => {
+test("a hundred watchers of a task get the same events, with about one read for each event", async () => {
   const { task } = await bench.tasks.createTask({
     requestId: "one",
     draft: { agentId: "worker", description: "count" },

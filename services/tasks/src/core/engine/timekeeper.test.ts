@@ -23,7 +23,7 @@ const expired = async () =>
   (await bench.tasks.listTasks({ statuses: [TaskStatus.EXPIRED], pageSize: 1000 }, asCaller(ALICE))).tasks
     .length;
 
-test("a limit holds to the millisecond, also one that is set while a later one is waited for", async () => {
+test("a limit takes effect to the millisecond, also one that is set during the wait for a later one", async () => {
   await create(1, 900);
   await create(1, 300);
   await bench.pass(299);
@@ -36,19 +36,19 @@ test("a limit holds to the millisecond, also one that is set while a later one i
   expect(await expired()).toBe(2);
 });
 
-test("more than one transaction takes are all moved on", async () => {
+test("more expired tasks than one transaction can change all end", async () => {
   await create(230, 500);
   await bench.pass(500);
   expect(await expired()).toBe(230);
 });
 
-test("what passed while nobody looked is caught up at the start", async () => {
+test("limits that passed during a downtime take effect at the start", async () => {
   await create(3, 500);
   await bench.reopen(() => bench.clock.advance(500));
   expect(await expired()).toBe(3);
 });
 
-test("a store that fails for a while does not end it", async () => {
+test("a temporary failure of the store does not stop the timekeeper", async () => {
   await create(1, 500);
   const { engine } = bench.runtime.context;
   const { due } = engine;

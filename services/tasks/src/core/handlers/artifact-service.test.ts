@@ -59,7 +59,7 @@ async function read(artifactId: string, options = HER, offset = 0n): Promise<str
 }
 
 describe("an artifact", () => {
-  test("is written in pieces, checked, and read by all who see the task", async () => {
+  test("is written in pieces, checked, and read by the delegate and the delegator", async () => {
     const id = await announce();
     await write(id, 0, 10);
     expect((await write(id, 10, 20)).artifact).toMatchObject({ writtenBytes: 20n, isComplete: false });
@@ -71,7 +71,7 @@ describe("an artifact", () => {
     expect(await refusal(read(id, HER, 99n))).toMatchObject({ fields: ["offset"] });
   });
 
-  test("written and announced again is the same", async () => {
+  test("is the same artifact after a repeated write and a repeated announcement", async () => {
     const id = await announce();
     expect(await announce()).toBe(id);
     await write(id, 0, BYTES.length);
@@ -80,7 +80,7 @@ describe("an artifact", () => {
     expect(artifacts).toMatchObject([{ id, name: "table.csv", sha256, creator: ALICE }]);
   });
 
-  test("that is not what was announced is refused, and can be written anew", async () => {
+  test("that differs from its announcement is refused, and its creator can write it again", async () => {
     const id = await announce(HER, { sha256: new Uint8Array(32) });
     expect(await refusal(write(id, 0, BYTES.length))).toMatchObject({
       reason: "DIGEST_MISMATCH",
@@ -89,7 +89,7 @@ describe("an artifact", () => {
     expect((await write(id, 0, 5)).artifact).toMatchObject({ writtenBytes: 5n });
   });
 
-  test("has no gaps, ends at its size, and is its maker's to write", async () => {
+  test("has no gaps, ends at its size, and is written by its creator alone", async () => {
     const id = await announce();
     expect(await refusal(write(id, 1, 5))).toMatchObject({ fields: ["offset"] });
     const beyond = { artifactId: id, data: new Uint8Array(BYTES.length + 1) };
@@ -97,7 +97,7 @@ describe("an artifact", () => {
     expect(await refusal(write(id, 0, 5, ME))).toMatchObject({ reason: "ARTIFACT_NOT_FOUND" });
   });
 
-  test("belongs to an open task, within its bounds", async () => {
+  test("belongs to an open task, within the limits of the task", async () => {
     expect(await refusal(announce(STRANGER))).toMatchObject({ reason: "TASK_NOT_FOUND" });
     const large = BigInt(64 * 1024 * 1024);
     for (let i = 0; i < 4; i++) await announce(HER, { sizeBytes: large, sha256: new Uint8Array(32).fill(i) });
@@ -118,7 +118,7 @@ describe("an artifact", () => {
     expect(await refusal(announce(ME))).toMatchObject({ reason: "TASK_STATE_CONFLICT" });
   });
 
-  test("of a worker with an overseer is hidden from the delegator until it is approved", async () => {
+  test("of a worker with an overseer is hidden from the delegator until its approval", async () => {
     bench.fakes.agents.set("chief", { principal: CHIEF, active: true });
     bench.fakes.agents.set("bob", { principal: BOB, active: true, overseer: "chief" });
     await begin(bench, "bob", ME);

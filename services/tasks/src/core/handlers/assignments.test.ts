@@ -46,7 +46,7 @@ function worker(options: { capacity?: number; capabilityIds?: string[]; begin?: 
 }
 
 describe("a worker's stream", () => {
-  test("gives what waits, oldest first, then what comes, as far as there is room", async () => {
+  test("sends the waiting tasks, oldest first, and then each new task, up to its capacity", async () => {
     const [first, second] = [await task(), await task()];
     const { next } = worker({ capacity: 2 });
     const [one, two] = [await next(), await next()];
@@ -61,7 +61,7 @@ describe("a worker's stream", () => {
     expect((await pending).lease?.taskId).toBe(third);
   });
 
-  test("is held to limits that are set while it is open, and to what they are afterwards", async () => {
+  test("follows the delegate's limits, also when they change while it is open", async () => {
     const limit = (limits: object) => platform.workers.setDelegateLimits({ agentId: "bob", limits }, as(BOB));
     const standing = async (id: string) =>
       (await platform.tasks.getTask({ taskId: id }, as(ALICE))).task?.status;
@@ -94,13 +94,13 @@ describe("a worker's stream", () => {
     expect(assignmentLists.flat().toSorted()).toEqual(ids.toSorted());
   });
 
-  test("keeps to the capabilities that it names", async () => {
+  test("sends only tasks of the capabilities that it names", async () => {
     await task("");
     const shout = await task();
     expect((await worker({ capabilityIds: ["whisper", "shout"] }).next()).lease?.taskId).toBe(shout);
   });
 
-  test("that is ended in order loses nothing of what is handed out meanwhile", async () => {
+  test("that ends in order loses no task that is dispatched meanwhile", async () => {
     const request = { agentId: "bob", capacity: 100, begin: true, streamId: "mine" };
     const assignmentsOfBob = collect(platform.workers.watchAssignments(request, as(BOB)));
     const first = await task();
@@ -122,7 +122,7 @@ describe("a worker's stream", () => {
     });
   });
 
-  test("is ended by its name alone, by its own agent alone, and as often as one likes", async () => {
+  test("ends by its own id and its own agent alone, and a repeated end succeeds", async () => {
     const request = { agentId: "bob", capacity: 1, streamId: "mine" };
     const assignmentsOfBob = collect(platform.workers.watchAssignments(request, as(BOB)));
     const end = (streamId: string, caller = BOB) =>
@@ -139,7 +139,7 @@ describe("a worker's stream", () => {
     expect((await assignmentsOfBob).map(({ assignment }) => assignment?.lease?.taskId)).toEqual([taskId]);
   });
 
-  test("may end and the lease goes on, also over another connection", async () => {
+  test("can end without an effect on the lease, which another connection can use", async () => {
     const taskId = await task();
     const { next, stop } = worker();
     const { lease } = await next();
@@ -151,10 +151,10 @@ describe("a worker's stream", () => {
   });
 
   test.each([
-    ["another's agent", "bob", ALICE, "CALLER_NOT_ALLOWED"],
+    ["another principal's agent", "bob", ALICE, "CALLER_NOT_ALLOWED"],
     ["an agent without a key", "worker", ALICE, "CALLER_NOT_ALLOWED"],
-    ["an agent that is not there", "nobody", ALICE, "AGENT_NOT_FOUND"],
-    ["an agent that was removed", "gone", ALICE, "AGENT_NOT_FOUND"],
+    ["an unknown agent", "nobody", ALICE, "AGENT_NOT_FOUND"],
+    ["a removed agent", "gone", ALICE, "AGENT_NOT_FOUND"],
     ["no agent", "", ALICE, "INVALID_REQUEST"],
   ])("is not opened for %s", async (_name, agentId, caller, reason) => {
     const stream = platform.workers.watchAssignments({ agentId }, as(caller));
@@ -175,7 +175,7 @@ test("a worker without credentials on an open loopback may work for any agent", 
   }
 });
 
-test("what was claimed and not sent when a stream ends waits again, and costs no attempt", async () => {
+test("a task that a closed stream claimed and did not send waits again, and uses no attempt", async () => {
   const bench = await openBench();
   try {
     const ids: (string | undefined)[] = [];
@@ -216,7 +216,7 @@ function aborter() {
 }
 
 describe("a worker that begins at once", () => {
-  test("gets its tasks running, with both events, and ends them without a start", async () => {
+  test("gets running tasks, with both events, and completes them without a start", async () => {
     const taskId = await task();
     const { next } = worker({ begin: true });
     const { lease, task: assignedTask } = await next();
@@ -228,7 +228,7 @@ describe("a worker that begins at once", () => {
     ]);
   });
 
-  test("is given again by a poll what it does not know of", async () => {
+  test("receives again, by a poll, each task that it does not list as known", async () => {
     const taskId = await task();
     const poll = async (knownTaskIds: string[]) => {
       const request = { agentId: "bob", worker: "w", capacity: 2, begin: true, knownTaskIds, wait: {} };

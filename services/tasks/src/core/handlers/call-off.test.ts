@@ -41,8 +41,8 @@ const beat = (lease: Lease, more: object = {}) => bench.workers.heartbeatAssignm
 const callOff = (taskId: string, grace = GRACE) =>
   bench.tasks.cancelTask({ taskId, reason: "no need", grace }, HER);
 
-describe("work that is called off with a grace", () => {
-  test("goes on until its worker has ended it in order", async () => {
+describe("a task that is cancelled with a grace period", () => {
+  test("runs until its worker ends it in order", async () => {
     const lease = await begun();
     const { task, previousStatus } = await callOff(lease.taskId);
     expect(task).toMatchObject({ status: TaskStatus.RUNNING, cancellation: { reason: "no need" } });
@@ -78,7 +78,7 @@ describe("work that is called off with a grace", () => {
     expect(await get(lease.taskId)).toMatchObject({ status });
   });
 
-  test("is terminated by a call without one, and is asked for once", async () => {
+  test("is cancelled at once by a call without a grace period, and the request counts once", async () => {
     const lease = await begun();
     await callOff(lease.taskId);
     const { task } = await callOff(lease.taskId, durationFromMs(3_600_000));
@@ -91,19 +91,19 @@ describe("work that is called off with a grace", () => {
     expect(await beat(lease)).toMatchObject({ directive: WorkerDirective.STOP });
   });
 
-  test("ends at once where no worker has it", async () => {
+  test("is cancelled at once if no worker has it", async () => {
     expect((await callOff(await created())).task?.status).toBe(TaskStatus.CANCELLED);
   });
 });
 
-describe("a deadline that is moved", () => {
+describe("a moved deadline", () => {
   const move = (taskId: string, ms: number, options = HER, id = requestId()) =>
     bench.tasks.moveTaskDeadline({ taskId, requestId: id, expireTime: toTimestamp(T0 + ms) }, options);
 
   test.each([
     [90_000, 89_999],
     [20_000, 19_999],
-  ])("to %i holds, for the attempt as well, and its worker hears of it", async (ms, within) => {
+  ])("of %i ms applies to the task and its attempt, and the worker is notified", async (ms, within) => {
     const lease = await begun();
     const first = await beat(lease);
     const { task } = await move(lease.taskId, ms);
@@ -124,7 +124,7 @@ describe("a deadline that is moved", () => {
     expect((await get(lease.taskId))?.status).toBe(TaskStatus.EXPIRED);
   });
 
-  test("wakes a heartbeat that is held back", async () => {
+  test("answers a heartbeat that waits", async () => {
     const lease = await begun();
     const { workExpireTime } = await beat(lease);
     const pendingBeat = beat(lease, { workExpireTime, wait: durationFromMs(9_000) });
@@ -133,7 +133,7 @@ describe("a deadline that is moved", () => {
     expect((await pendingBeat).directive).toBe(WorkerDirective.DEADLINE_MOVED);
   });
 
-  test("leaves a task that waits where it stands in the queue", async () => {
+  test("leaves a waiting task at its place in the queue", async () => {
     const first = await created();
     await bench.pass(1);
     await created();
@@ -141,7 +141,7 @@ describe("a deadline that is moved", () => {
     expect((await take(bench, "bob")).lease?.taskId).toBe(first);
   });
 
-  test("is moved once for each request id", async () => {
+  test("moves once for each request id", async () => {
     const taskId = await created();
     await move(taskId, 90_000, HER, "once");
     await move(taskId, 80_000);
@@ -152,12 +152,12 @@ describe("a deadline that is moved", () => {
 
   test.each<[string, number, object]>([
     ["has passed", 0, { fields: ["expire_time"] }],
-    ["is too far away", 31 * 86_400_000, { fields: ["expire_time"] }],
+    ["is beyond the limit", 31 * 86_400_000, { fields: ["expire_time"] }],
   ])("is refused when it %s", async (_name, ms, expected) => {
     expect(await refusal(move(await created(), ms))).toMatchObject(expected);
   });
 
-  test("is refused to others, beyond the parent's, and once the task has ended", async () => {
+  test("is refused to other callers, beyond the parent's deadline, and after the end of the task", async () => {
     const parentTaskId = await created();
     const part = await created({ parentTaskId });
     expect(await refusal(move(part, 61_000))).toMatchObject({ fields: ["expire_time"] });

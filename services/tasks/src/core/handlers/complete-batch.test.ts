@@ -54,7 +54,7 @@ function errorOf({ outcome }: CompletionOutcome) {
   return fields.length === 0 ? info?.reason : { reason: info?.reason, fields };
 }
 
-test("each result is judged by itself, and the outcomes are in the order of the requests", async () => {
+test("the service decides each result separately, and the outcomes are in the order of the requests", async () => {
   const [first, second, third] = (await begun(3)) as [Lease, Lease, Lease];
   const stale = { ...second, epoch: second.epoch + 1n };
   const unfit = { full: fromJson(ValueSchema, 7) };
@@ -80,7 +80,7 @@ test("each result is judged by itself, and the outcomes are in the order of the 
   ]);
 });
 
-test("a batch that is sent again is answered as before, and one lease in it twice ends once", async () => {
+test("a repeated batch gets the same answer, and a lease that occurs twice completes its task once", async () => {
   const [lease] = (await begun(1)) as [Lease];
   const requests = [
     { lease, output: DONE },
@@ -94,7 +94,7 @@ test("a batch that is sent again is answered as before, and one lease in it twic
   expect(events.map(({ payload }) => payload.case)).toEqual(["created", "accepted", "started", "completed"]);
 });
 
-test("others' tasks are not there", async () => {
+test("the tasks of other agents are not found", async () => {
   const [lease] = (await begun(1)) as [Lease];
   const requests = [{ lease, output: DONE }];
   const { outcomes } = await bench.workers.batchCompleteAssignments(
@@ -107,8 +107,8 @@ test("others' tasks are not there", async () => {
 
 test.each([
   ["nothing", 0, "requests"],
-  ["more than a hundred", 101, "requests"],
-  ["one without an output", 2, "requests[1].output"],
+  ["more than a hundred requests", 101, "requests"],
+  ["a request without an output", 2, "requests[1].output"],
 ])("the contract refuses %s as a whole", (_name, length, field) => {
   const lease = { taskId: "t", epoch: 1n };
   const requests = Array.from({ length }, (_, i) => (i === 1 ? { lease } : { lease, output: DONE }));

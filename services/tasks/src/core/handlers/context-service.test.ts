@@ -76,7 +76,7 @@ describe("a shared context", () => {
     expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
   });
 
-  test.each([true, false])("is over when its time is (persist: %s)", async (persist) => {
+  test.each([true, false])("expires at the end of its time to live (persist: %s)", async (persist) => {
     const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
     await bench.pass(59_999);
     await request(id, ME);
@@ -89,7 +89,7 @@ describe("a shared context", () => {
   });
 
   test.each([true, false])(
-    "is known for a while after its time, without its data (persist: %s)",
+    "is known for a while after its expiry, without its data (persist: %s)",
     async (persist) => {
       const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
       await bench.pass(60_000);
@@ -105,29 +105,23 @@ describe("a shared context", () => {
     },
   );
 
-  test.each([true, false])(
-    "leaves its id to another once its time has passed (persist: %s)",
-    async (persist) => {
-      const permissions = { ...ALL, persist };
-      const first = await share({ permissions, requestId: "one", envelope: { id: "mine" } });
-      await bench.pass(60_000);
-      const second = await share({
-        permissions,
-        requestId: "two",
-        envelope: { id: "mine", data: json("new") },
-      });
-      expect(second).not.toBe(first);
-      const lookup = await bench.contexts.requestContext(
-        { name: { case: "externalId", value: "mine" } },
-        HER,
-      );
-      expect(lookup.context?.envelope?.data).toEqual(json("new"));
-      expect(await refusal(request(first))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
-    },
-  );
+  test.each([true, false])("frees its external id when it expires (persist: %s)", async (persist) => {
+    const permissions = { ...ALL, persist };
+    const first = await share({ permissions, requestId: "one", envelope: { id: "mine" } });
+    await bench.pass(60_000);
+    const second = await share({
+      permissions,
+      requestId: "two",
+      envelope: { id: "mine", data: json("new") },
+    });
+    expect(second).not.toBe(first);
+    const lookup = await bench.contexts.requestContext({ name: { case: "externalId", value: "mine" } }, HER);
+    expect(lookup.context?.envelope?.data).toEqual(json("new"));
+    expect(await refusal(request(first))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+  });
 
   test.each([true, false])(
-    "is over when its owner takes it back, and nobody else can (persist: %s)",
+    "ends when its owner revokes it, and no other caller can revoke it (persist: %s)",
     async (persist) => {
       const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
       expect(await refusal(revoke(id, ME))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
@@ -142,7 +136,7 @@ describe("a shared context", () => {
     },
   );
 
-  test("is for the capabilities of its scope", async () => {
+  test("is valid for the capabilities of its scope alone", async () => {
     const id = await share({ envelope: { scope: { capabilities: ["shout"] } } });
     await request(id, HER, "shout");
     expect(await refusal(request(id, HER, "whisper"))).toMatchObject({
@@ -153,7 +147,7 @@ describe("a shared context", () => {
   });
 
   test.each([true, false])(
-    "is shared once by a request id, and by an id of the owner's own (persist: %s)",
+    "is created once for a request id, and once for its owner's external id (persist: %s)",
     async (persist) => {
       const permissions = { ...ALL, persist };
       const id = await share({ permissions, requestId: "once", envelope: { id: "mine" } });
@@ -174,7 +168,7 @@ describe("a shared context", () => {
     },
   );
 
-  test("is JSON, within its limits, with readers that exist", async () => {
+  test("is JSON within the limits, and its readers exist", async () => {
     expect(await refusal(share({ envelope: { data: json("x").slice(1) } }))).toMatchObject({
       fields: ["envelope.data"],
     });
@@ -188,7 +182,7 @@ describe("a shared context", () => {
 describe("a context that may not be persisted", () => {
   const permissions = { forward: true, derive: true, persist: false };
 
-  test("never reaches the disk, with or without a task that carries it, and is gone with the process", async () => {
+  test("never reaches the disk, with or without a task that carries it, and ends with the process", async () => {
     const id = await share({ permissions });
     const taskId = await delegate([id]);
     await bench.tasks.cancelTask({ taskId }, HER);
@@ -202,7 +196,7 @@ describe("a context that may not be persisted", () => {
     expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
   });
 
-  test("is refused when there is no room, until others are over", async () => {
+  test("is refused when the memory is full, until other contexts end", async () => {
     const large = { permissions, envelope: { data: json("x".repeat(700)) } };
     const first = await share(large);
     expect(await refusal(share(large))).toMatchObject({
@@ -216,8 +210,8 @@ describe("a context that may not be persisted", () => {
   });
 });
 
-describe("a context that goes along with a task", () => {
-  test("reaches its delegate, who may read it from then on", async () => {
+describe("a context that a task carries", () => {
+  test("reaches the delegate, which can read it from then on", async () => {
     const id = await share({});
     expect(await refusal(request(id, ME))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
     await delegate([id]);
@@ -226,7 +220,7 @@ describe("a context that goes along with a task", () => {
     expect((await request(id, ME)).context?.readerAgentIds).toEqual(["bob"]);
   });
 
-  describe.each([true, false])("that is over (persist: %s)", (persist) => {
+  describe.each([true, false])("and that expires or is revoked (persist: %s)", (persist) => {
     const permissions = { ...ALL, persist };
     const endOf = async (taskId: string) => {
       const { task } = await bench.tasks.getTask({ taskId }, HER);
@@ -234,7 +228,7 @@ describe("a context that goes along with a task", () => {
     };
     const EXPIRED = [TaskStatus.EXPIRED, "CONTEXT_EXPIRED"];
 
-    test("ends the work at that moment, if no worker has it", async () => {
+    test("ends the task at its expiry, if no worker has the task", async () => {
       const taskId = await delegate([await share({ permissions })]);
       await bench.pass(59_999);
       expect(await endOf(taskId)).toEqual([TaskStatus.PENDING, undefined]);
@@ -242,7 +236,7 @@ describe("a context that goes along with a task", () => {
       expect(await endOf(taskId)).toEqual(EXPIRED);
     });
 
-    test("leaves work alone that a worker has", async () => {
+    test("does not affect a task that a worker has", async () => {
       const taskId = await delegate([await share({ permissions })]);
       const { lease } = await take(bench, "bob");
       await bench.workers.startAssignment({ lease }, ME);
@@ -256,7 +250,7 @@ describe("a context that goes along with a task", () => {
       expect((await endOf(taskId))[0]).toBe(TaskStatus.RUNNING);
     });
 
-    test.each(["expired", "revoked"])("ends the work when another worker would get it (%s)", async (how) => {
+    test.each(["expired", "revoked"])("ends the task before another worker gets it (%s)", async (how) => {
       const id = await share({ permissions });
       const taskId = await delegate([id]);
       const { lease } = await take(bench, "bob");
@@ -267,7 +261,7 @@ describe("a context that goes along with a task", () => {
       expect(await endOf(taskId)).toEqual(EXPIRED);
     });
 
-    test("ends the work instead of sending it again after a lost answer", async () => {
+    test("ends the task instead of a repeated assignment after a lost answer", async () => {
       const id = await share({ permissions });
       const taskId = await delegate([id]);
       const poll = () =>
@@ -282,14 +276,14 @@ describe("a context that goes along with a task", () => {
       expect(await endOf(taskId)).toEqual(EXPIRED);
     });
 
-    test("was in memory: the end of its process ends the work that waits", async () => {
+    test("in memory alone ends the waiting task when the process ends", async () => {
       const taskId = await delegate([await share({ permissions })]);
       await bench.reopen();
       expect(await endOf(taskId)).toEqual(persist ? [TaskStatus.PENDING, undefined] : EXPIRED);
     });
   });
 
-  test.each([true, false])("is the input where the draft says so (persist: %s)", async (persist) => {
+  test.each([true, false])("is the input if the draft says so (persist: %s)", async (persist) => {
     const id = await share({ permissions: { forward: false, derive: false, persist } });
     const draft = { agentId: "bob", description: "read", contextIds: [id], inputFromContext: true };
     const { task } = await bench.tasks.createTask({ requestId: "from context", draft }, HER);
@@ -302,7 +296,7 @@ describe("a context that goes along with a task", () => {
     expect([await read(HER), await read(ME)]).toEqual([undefined, undefined]);
   });
 
-  test("is the input in the place of another, or of none", async () => {
+  test("cannot be the input if the draft has another input, or no context", async () => {
     const draft = { agentId: "bob", description: "read", inputFromContext: true };
     const bring = (more: object) =>
       bench.tasks.createTask({ requestId: `request ${++count}`, draft: { ...draft, ...more } }, HER);
@@ -312,7 +306,7 @@ describe("a context that goes along with a task", () => {
   });
 
   test.each([true, false])(
-    "travels on to a part only where it may be forwarded (forward: %s)",
+    "is carried by a child task only if it may be forwarded (forward: %s)",
     async (forward) => {
       const id = await share({ permissions: { ...ALL, forward } });
       const parentTaskId = await delegate([id]);
@@ -327,14 +321,14 @@ describe("a context that goes along with a task", () => {
     },
   );
 
-  test("has to be the caller's to send", async () => {
+  test("is refused unless the caller may read it", async () => {
     const id = await share({});
     expect(await refusal(delegate([id], ME))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
     expect(await refusal(delegate(["none"]))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
   });
 });
 
-describe("a context that comes with the task's own request", () => {
+describe("a context in the request that creates the task", () => {
   const envelope = (permissions = {}, more: Sharing["envelope"] = {}) => ({
     data: SECRET,
     ttlS: 60,
@@ -351,7 +345,7 @@ describe("a context that comes with the task's own request", () => {
       HER,
     );
 
-  test("reaches the delegate after those that the request names, and never the disk where it may not be persisted", async () => {
+  test("reaches the delegate after the named contexts, and stays off the disk unless it may be persisted", async () => {
     const first = await share({ readers: ["carol"] });
     await bring([envelope({ persist: true }, { data: json(2) }), envelope({}, { data: SECRET })], {
       contextIds: [first],
@@ -365,25 +359,28 @@ describe("a context that comes with the task's own request", () => {
     }
   });
 
-  test("leaves nothing of itself on the disk, where it may not be persisted", async () => {
+  test("is not on the disk if it may not be persisted", async () => {
     await bring([envelope({ forward: true })]);
     await bench.reopen();
     const files = readdirSync(bench.dataDir).map((file) => readFileSync(join(bench.dataDir, file), "latin1"));
     expect(files.join("")).not.toContain("between us");
   });
 
-  test.each([true, false])("is part of what a request id stands for (persist: %s)", async (persist) => {
-    const [same, other] = [envelope({ persist }), envelope({ persist }, { data: json("other") })];
-    const { task } = await bring([same], {}, "once");
-    expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
-    expect(await refusal(bring([other], {}, "once"))).toMatchObject({ reason: "REQUEST_ID_REUSED" });
-    const heldBytes = heldBytesOf(bench);
-    expect(heldBytes).toBe(persist ? 0 : SECRET.length);
-    await bench.reopen();
-    expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
-  });
+  test.each([true, false])(
+    "is part of the request that a request id identifies (persist: %s)",
+    async (persist) => {
+      const [same, other] = [envelope({ persist }), envelope({ persist }, { data: json("other") })];
+      const { task } = await bring([same], {}, "once");
+      expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
+      expect(await refusal(bring([other], {}, "once"))).toMatchObject({ reason: "REQUEST_ID_REUSED" });
+      const heldBytes = heldBytesOf(bench);
+      expect(heldBytes).toBe(persist ? 0 : SECRET.length);
+      await bench.reopen();
+      expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
+    },
+  );
 
-  test("is the one that is there under its owner's id, and no other", async () => {
+  test("is the existing context if the external id and the fields are equal, and is refused otherwise", async () => {
     const id = await share({ permissions: { forward: true }, readers: ["carol"], envelope: { id: "mine" } });
     await bring([envelope({ forward: true }, { id: "mine" })]);
     expect((await take(bench, "bob")).contexts.map((context) => context.id)).toEqual([id]);
@@ -409,29 +406,29 @@ describe("a context that comes with the task's own request", () => {
       { reason: "CONTEXT_PERMISSION_DENIED" },
     ],
     [
-      "is one of few",
+      "is one of at most the maximum number",
       () => bring(Array(4).fill(envelope()), { contextIds: ["another"] }),
       { reason: "LIMIT_EXCEEDED", metadata: { limit: "draft.contexts", max: "4" } },
     ],
     [
-      "is not too large with the others",
+      "is within the size limit with the others",
       () => bring(Array(2).fill(envelope({ persist: true }, { data: json("x".repeat(600_000)) }))),
       { reason: "LIMIT_EXCEEDED", metadata: { limit: "draft.context_ids.bytes" } },
     ],
     [
-      "has room, or none of them is held",
+      "has room in the memory, with all the others",
       () => bring(Array(2).fill(envelope({}, { data: json("x".repeat(600)) }))),
       { reason: "LIMIT_EXCEEDED", metadata: { limit: "context_memory.bytes" } },
     ],
-  ])("%s, or there is no task", async (_name, call, expected) => {
+  ])("%s, or no task is created", async (_name, call, expected) => {
     expect(await refusal(call())).toMatchObject(expected);
     expect(heldBytesOf(bench)).toBe(0);
     expect((await bench.tasks.listTasks({}, HER)).tasks).toEqual([]);
   });
 });
 
-describe("a context made of another", () => {
-  test("is refused where nothing may be derived", async () => {
+describe("a derived context", () => {
+  test("is refused if its source may not be derived", async () => {
     const source = await share({ permissions: { ...ALL, derive: false }, readers: ["bob"] });
     expect(await refusal(share({ from: [source] }, ME))).toMatchObject({
       reason: "CONTEXT_PERMISSION_DENIED",
@@ -440,9 +437,17 @@ describe("a context made of another", () => {
 
   test.each<[string, Sharing, string]>([
     ["may not be forwarded further", { permissions: { forward: true } }, "envelope.permissions.forward"],
-    ["may not be kept longer", { permissions: { persist: true } }, "envelope.permissions.persist"],
-    ["lasts no longer", { permissions: {}, envelope: { ttlS: 61 } }, "envelope.ttl_s"],
-    ["is for no other capabilities", { permissions: {}, envelope: { ttlS: 9 } }, "envelope.scope"],
+    [
+      "may not be persisted if its source may not",
+      { permissions: { persist: true } },
+      "envelope.permissions.persist",
+    ],
+    ["expires no later", { permissions: {}, envelope: { ttlS: 61 } }, "envelope.ttl_s"],
+    [
+      "has no further capabilities in its scope",
+      { permissions: {}, envelope: { ttlS: 9 } },
+      "envelope.scope",
+    ],
   ])("%s", async (_name, makeRequest, field) => {
     const source = await share({
       permissions: { derive: true },
@@ -459,7 +464,7 @@ describe("a context made of another", () => {
     [true, false],
     [false, false],
   ])(
-    "is taken back with it, also what travelled on (its source persists: %s, it persists: %s)",
+    "is revoked with its source, also if a child task carries it (its source persists: %s, it persists: %s)",
     async (sourcePersists, persists) => {
       const source = await share({ permissions: { ...ALL, persist: sourcePersists }, readers: ["bob"] });
       const permissions = { ...ALL, persist: persists };

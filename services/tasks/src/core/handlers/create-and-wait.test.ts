@@ -63,22 +63,25 @@ test.each([
     },
   ],
   [
-    "called off",
+    "cancelled",
     TaskStatus.CANCELLED,
     async (id: string) => {
       await bench.tasks.cancelTask({ taskId: id }, HER);
     },
   ],
   ["expired", TaskStatus.EXPIRED, () => bench.pass(5_001)],
-])("a task that is %s is answered as it is stored, now and again", async (_name, status, end) => {
-  const { answer, taskId, again } = await awaited({ limits: limits({ queue: 5_000 }) });
-  await end(taskId);
-  expect((await answer)?.status).toBe(status);
-  expect(await answer).toEqual(await stored(taskId));
-  expect(await again()).toEqual(await answer);
-});
+])(
+  "the answer for a task that is %s is the stored task, also when the call is repeated",
+  async (_name, status, end) => {
+    const { answer, taskId, again } = await awaited({ limits: limits({ queue: 5_000 }) });
+    await end(taskId);
+    expect((await answer)?.status).toBe(status);
+    expect(await answer).toEqual(await stored(taskId));
+    expect(await again()).toEqual(await answer);
+  },
+);
 
-test("a task that has not ended in time is answered as it stands", async () => {
+test("the answer at the timeout is the task in its present state", async () => {
   const { answer, taskId } = await awaited({}, 3_000);
   await begin(bench, "bob", ME);
   await bench.pass(3_000);
@@ -86,7 +89,7 @@ test("a task that has not ended in time is answered as it stands", async () => {
   expect(await answer).toEqual(await stored(taskId));
 });
 
-test("an attempt that is tried again is not the end", async () => {
+test("an attempt with a retry does not end the wait", async () => {
   const { answer, taskId } = await awaited({ retry: { maxAttempts: 2 } });
   const first = await begin(bench, "bob", ME);
   const failure = { reason: "BUSY", message: "", retryable: true };

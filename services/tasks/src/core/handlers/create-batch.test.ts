@@ -35,7 +35,7 @@ function errorOf({ outcome }: CreationOutcome) {
 
 const listed = async (options: object = asCaller(ALICE)) => (await bench.tasks.listTasks({}, options)).tasks;
 
-test("each checked of work is judged by itself, and the outcomes are in the order of the requests", async () => {
+test("the service checks each request separately, and the outcomes are in the order of the requests", async () => {
   const outcomes = await batch([
     { requestId: "a", draft: SHOUT },
     { requestId: "b", draft: { ...SHOUT, input: fromJson(ValueSchema, 7) } },
@@ -55,7 +55,7 @@ test("each checked of work is judged by itself, and the outcomes are in the orde
   expect((await listed()).map(({ agentId }) => agentId).sort()).toEqual(["bob", "worker"]);
 });
 
-test("a task is what it would have been by a call of its own", async () => {
+test("a task of a batch equals a task of a single call", async () => {
   const single = await bench.tasks.createTask({ requestId: "single", draft: SHOUT }, asCaller(ALICE));
   await batch([{ requestId: "batched", draft: SHOUT }]);
   const [batched] = (await listed()).filter(({ id }) => id !== single.task?.id);
@@ -63,7 +63,7 @@ test("a task is what it would have been by a call of its own", async () => {
   expect(same(batched)).toEqual(same(single.task));
 });
 
-test("a batch that is sent again names the tasks that are there, also where they would be refused now", async () => {
+test("a repeated batch returns the existing tasks, even if new ones would be refused", async () => {
   const requests = [
     { requestId: "a", draft: SHOUT },
     { requestId: "b", draft: FREE },
@@ -78,7 +78,7 @@ test("a batch that is sent again names the tasks that are there, also where they
   expect(await listed()).toHaveLength(2);
 });
 
-test("what many are for is looked up once", async () => {
+test("an agent that several requests name is read once", async () => {
   let questions = 0;
   const agents = bench.runtime.context.dependencies.agents;
   const getAgent = agents.getAgent;
@@ -93,10 +93,10 @@ test("what many are for is looked up once", async () => {
   expect(questions).toBe(1);
 });
 
-describe("a caller under a token", () => {
+describe("a caller with a token", () => {
   beforeEach(() => bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b" }));
 
-  test("is asked once for the right that all the work needs", async () => {
+  test("has its token checked once for the capability that all requests need", async () => {
     const requests = ["a", "b"].map((requestId) => ({ requestId, draft: { ...FREE, contractId: CONTRACT } }));
     expect(await batch(requests, presenting())).toEqual(["a task", "a task"]);
     expect(bench.rights).toEqual([
@@ -114,7 +114,7 @@ describe("a caller under a token", () => {
     { requestId: "b", draft: SHOUT },
   ];
 
-  test("cannot hand over work that needs different rights", async () => {
+  test("cannot create tasks that need different capabilities", async () => {
     expect(await refusal(batch(mixed, presenting()))).toMatchObject({
       reason: "INVALID_REQUEST",
       fields: ["requests"],
@@ -123,10 +123,10 @@ describe("a caller under a token", () => {
   });
 
   test.each([
-    ["of different rights", mixed],
-    ["of one right", [{ requestId: "a", draft: FREE }]],
-    ["of nobody who is there", [{ requestId: "a", draft: { agentId: "nobody" } }]],
-  ])("who is not its holder learns nothing %s", async (_name, requests) => {
+    ["about requests for different capabilities", mixed],
+    ["about a request for one capability", [{ requestId: "a", draft: FREE }]],
+    ["about an unknown agent", [{ requestId: "a", draft: { agentId: "nobody" } }]],
+  ])("that does not hold the token learns nothing %s", async (_name, requests) => {
     expect(await refusal(batch(requests, presenting(BOB)))).toMatchObject({
       reason: "TOKEN_DENIED",
       metadata: { denial: "invalid_proof", detail: "jwk" },
@@ -134,7 +134,7 @@ describe("a caller under a token", () => {
   });
 });
 
-test("to wait for the end is for a call that hands over one checked", async () => {
+test("a request with a wait is refused in a batch of several", async () => {
   const requests = [
     { requestId: "a", draft: FREE },
     { requestId: "b", draft: FREE, wait: { seconds: 1n } },
@@ -148,8 +148,8 @@ test("to wait for the end is for a call that hands over one checked", async () =
 
 test.each([
   ["nothing", 0, "requests"],
-  ["more than a hundred", 101, "requests"],
-  ["one without a draft", 2, "requests[1].draft"],
+  ["more than a hundred requests", 101, "requests"],
+  ["a request without a draft", 2, "requests[1].draft"],
 ])("the contract refuses %s as a whole", (_name, length, field) => {
   const requests = Array.from({ length }, (_, i) => ({
     requestId: `${i}`,
@@ -160,7 +160,7 @@ test.each([
   expect(broken.map((rule) => pathToString(rule.field))).toContain(field);
 });
 
-test("the tasks of a batch are taken by workers in the order of the requests, with their inputs", async () => {
+test("workers get the tasks of a batch in the order of the requests, with their inputs", async () => {
   const inputs = ["first", "second", "third"].map((word) => fromJson(ValueSchema, word));
   await batch(inputs.map((each, i) => ({ requestId: `${i}`, draft: { ...SHOUT, input: each } })));
   const assignments = [await take(bench, "bob"), await take(bench, "bob"), await take(bench, "bob")];

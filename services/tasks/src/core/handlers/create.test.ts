@@ -17,10 +17,10 @@ const input = fromJson(ValueSchema, "hello");
 const right = { namespace: "depute:tasks", action: "delegate" };
 
 test.each([
-  ["a capability", { capabilityId: "shout", input }, { ...right, resource: "bob/shout" }],
-  ["free work", { agentId: "worker" }, { ...right, resource: "worker/-" }],
+  ["a task of a capability", { capabilityId: "shout", input }, { ...right, resource: "bob/shout" }],
+  ["a task without a capability", { agentId: "worker" }, { ...right, resource: "worker/-" }],
   [
-    "work under a contract",
+    "a task under a contract",
     { agentId: "worker", contractId: CONTRACT },
     {
       ...right,
@@ -28,30 +28,30 @@ test.each([
       binding: { contractId: CONTRACT, requiredCapabilities: ["docs:read"] },
     },
   ],
-])("the right that is asked for %s", async (_name, draft, askedSpend) => {
+])("the token is checked for the capability to create %s", async (_name, draft, askedSpend) => {
   await bench.tasks.createTask({ requestId: "r", draft }, presenting());
   expect(bench.rights).toEqual([askedSpend]);
 });
 
-test("a call asks for it once, also when it comes again", async () => {
+test("each call checks the token once, also a repeated call", async () => {
   const request = { requestId: "r", draft: { agentId: "worker" } };
   await bench.tasks.createTask(request, presenting());
   await bench.tasks.createTask(request, presenting());
   expect(bench.rights).toHaveLength(2);
 });
 
-test("a caller without a token is asked who it is, and for no right", async () => {
+test("a caller without a token is identified, and no capability is checked", async () => {
   await bench.tasks.createTask({ requestId: "r", draft: { agentId: "worker" } }, asCaller(ALICE));
   expect(bench.rights).toEqual([]);
 });
 
 const hidden: [string, object, string][] = [
-  ["the agent", { agentId: "bob" }, "AGENT_NOT_FOUND"],
-  ["its capability", { capabilityId: "shout", input }, "CAPABILITY_NOT_FOUND"],
+  ["the id", { agentId: "bob" }, "AGENT_NOT_FOUND"],
+  ["a capability", { capabilityId: "shout", input }, "CAPABILITY_NOT_FOUND"],
 ];
 
 test.each(hidden)(
-  "%s of one who is hidden is not there for whom it is hidden from",
+  "%s of a hidden agent is not found by callers from which it is hidden",
   async (_name, draft, reason) => {
     const create = (options: object) => bench.tasks.createTask({ requestId: "r", draft }, options);
     bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [ALICE] });
@@ -71,7 +71,7 @@ test.each([
   ["visible", [HOLDER]],
   ["hidden", []],
 ])(
-  "who presents a token that is not its own learns nothing of an agent that is %s to its holder",
+  "a caller with another principal's token learns nothing of an agent that is %s to the holder",
   async (_, to) => {
     bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: to });
     bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b" });
@@ -83,13 +83,13 @@ test.each([
   },
 );
 
-test("a made-up token is denied before anything is said of the agent", async () => {
+test("a forged token is denied before the answer says anything about the agent", async () => {
   bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b", denial: DenialType.INVALID_SIGNATURE });
   const call = bench.tasks.createTask({ requestId: "r", draft: { agentId: "nobody" } }, presenting());
   expect(await refusal(call)).toMatchObject({ reason: "TOKEN_DENIED" });
 });
 
-test("a text that is no token is denied", async () => {
+test("a malformed token is denied", async () => {
   const options = { headers: { as: ALICE, authorization: "DPoP abc" } };
   const call = bench.tasks.createTask({ requestId: "r", draft: { agentId: "worker" } }, options);
   expect(await refusal(call)).toMatchObject({
@@ -98,7 +98,7 @@ test("a text that is no token is denied", async () => {
   });
 });
 
-test("a hidden agent cannot be named as a reader, and its work is not there", async () => {
+test("a hidden agent cannot be a reader, and its tasks are not found", async () => {
   bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [] });
   const envelope = {
     data: new TextEncoder().encode("{}"),

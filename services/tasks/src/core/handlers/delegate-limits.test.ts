@@ -12,13 +12,13 @@ const set = (principal: string, limits: object) =>
 describe("an agent's own limits", () => {
   it.each<[string, object, object, boolean]>([
     ["a first bound", {}, { maxHeld: 5 }, true],
-    ["a lower one", { maxHeld: 5 }, { maxHeld: 4 }, true],
-    ["the same one", { maxHeld: 5 }, { maxHeld: 5 }, true],
+    ["a lower bound", { maxHeld: 5 }, { maxHeld: 4 }, true],
+    ["the same bound", { maxHeld: 5 }, { maxHeld: 5 }, true],
     ["draining, and its end", { maxHeld: 5, draining: true }, { maxHeld: 5 }, true],
-    ["a higher one", { maxHeld: 5 }, { maxHeld: 6 }, false],
-    ["no bound any more", { maxHeld: 5 }, {}, false],
-    ["a higher one, with draining", { maxHeld: 5 }, { maxHeld: 6, draining: true }, false],
-  ])("%s: accepted of the agent only where it is not wider", async (_, before, after, isAccepted) => {
+    ["a higher bound", { maxHeld: 5 }, { maxHeld: 6 }, false],
+    ["a removed bound", { maxHeld: 5 }, {}, false],
+    ["a higher bound, with draining", { maxHeld: 5 }, { maxHeld: 6, draining: true }, false],
+  ])("%s: the agent itself can set it only if it is not wider", async (_, before, after, isAccepted) => {
     bench = await openBench(undefined, ["the-operator"]);
     await set(BOB, before);
     if (isAccepted) await set(BOB, after);
@@ -35,7 +35,7 @@ describe("an agent's own limits", () => {
     await set("the-operator", after);
   });
 
-  it("may be wider by its own word on an open loopback without operators", async () => {
+  it("can be widened by the agent itself on an open loopback without operators", async () => {
     bench = await openBench();
     await set(BOB, { maxHeld: 5 });
     await set(BOB, {});

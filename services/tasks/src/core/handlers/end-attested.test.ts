@@ -49,8 +49,8 @@ const kinds = async (taskId: string) =>
 describe("the task under an attested delegation", () => {
   const STATES: [string, (taskId: string) => Promise<unknown>][] = [
     ["waits for a worker", async () => {}],
-    ["was handed out", () => take(bench, "bob")],
-    ["is worked on", () => begin(bench, "bob", ME)],
+    ["is dispatched", () => take(bench, "bob")],
+    ["runs", () => begin(bench, "bob", ME)],
     [
       "waits for an answer",
       async () => {
@@ -80,22 +80,25 @@ describe("the task under an attested delegation", () => {
     });
   });
 
-  test.each(STATES)("fails for good when it %s and the delegatee says so", async (_, reach) => {
-    const taskId = await create({ retry: { maxAttempts: 5 } });
-    await reach(taskId);
-    const failed = {
-      status: TaskStatus.FAILED,
-      ...{ attestationId: ATTESTATION, failure: { reason: "TASK_FAILED", message: "broken" } },
-    };
-    expect(await end({ outcome: FAILED })).toMatchObject(failed);
-    expect(await end({ outcome: FAILED })).toMatchObject(failed);
-    expect(await get(taskId)).toMatchObject(failed);
-  });
+  test.each(STATES)(
+    "fails without a retry when it %s and the delegatee attests a failure",
+    async (_, reach) => {
+      const taskId = await create({ retry: { maxAttempts: 5 } });
+      await reach(taskId);
+      const failed = {
+        status: TaskStatus.FAILED,
+        ...{ attestationId: ATTESTATION, failure: { reason: "TASK_FAILED", message: "broken" } },
+      };
+      expect(await end({ outcome: FAILED })).toMatchObject(failed);
+      expect(await end({ outcome: FAILED })).toMatchObject(failed);
+      expect(await get(taskId)).toMatchObject(failed);
+    },
+  );
 
   test.each([
     ["completed", {}, DelegationStatus.COMPLETED],
     ["failed", { outcome: FAILED }, DelegationStatus.FAILED],
-  ])("that is %s tells its delegation, with the attestation", async (_, more: More, status) => {
+  ])("that is %s ends its delegation, with the attestation", async (_, more: More, status) => {
     await create();
     await end(more);
     const expectedEnds = [{ revocationId: "block-1", status, attestationId: ATTESTATION }];
@@ -108,11 +111,11 @@ describe("the task under an attested delegation", () => {
     await vi.waitFor(async () => expect(await end(more)).toBeUndefined());
   });
 
-  test("is not there for a delegation without one", async () => {
+  test("is absent for a delegation without a task", async () => {
     expect(await end({ revocationId: "block-9" })).toBeUndefined();
   });
 
-  test("is ended by another attestation only", async () => {
+  test("that has ended is not changed by another attestation", async () => {
     await create();
     bench.fakes.away.add("tokens");
     await end();
@@ -124,14 +127,14 @@ describe("the task under an attested delegation", () => {
     }
   });
 
-  test("is one: several under one delegation are ended by their workers", async () => {
+  test("is unique: several tasks under one delegation are ended by their workers", async () => {
     const ids = [await create(), await create()];
     expect(await refusal(end())).toMatchObject({ reason: "TASK_STATE_CONFLICT" });
     await bench.tasks.cancelTask({ taskId: ids[0] ?? "" }, HER);
     expect(await end()).toMatchObject({ id: ids[1], status: TaskStatus.COMPLETED });
   });
 
-  test("is not moved by a caller who is not the verifier", async () => {
+  test("is not ended by a caller other than the verifier", async () => {
     const taskId = await create();
     for (const caller of [HER, ME, BOSS]) {
       expect(await refusal(end({}, caller))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
@@ -140,15 +143,15 @@ describe("the task under an attested delegation", () => {
   });
 });
 
-describe("what is attested", () => {
-  test("fits the capability's output schema, or the task stays as it is", async () => {
+describe("an attested result", () => {
+  test("fits the capability's output schema, or the task is unchanged", async () => {
     const taskId = await create();
     const outcome = { case: "completed", value: { output: value(3) } } as const;
     expect(await refusal(end({ outcome }))).toMatchObject({ reason: "OUTPUT_SCHEMA_VIOLATION" });
     expect(await kinds(taskId)).toEqual(["created"]);
   });
 
-  test("costs no more than the task was given, or the task stays as it is", async () => {
+  test("costs at most the task's budget, or the task is unchanged", async () => {
     const taskId = await create({ spend: { maxCostMicrocents: 100n } });
     expect(await refusal(end({ usage: { costMicrocents: 101n } }))).toMatchObject({
       reason: "BUDGET_EXCEEDED",
@@ -158,7 +161,7 @@ describe("what is attested", () => {
     expect(await end({ usage: { costMicrocents: 100n } })).toMatchObject({ status: TaskStatus.COMPLETED });
   });
 
-  test("counts against the budget of the task above, without a worker as well", async () => {
+  test("counts against the budget of the parent task, also without a worker", async () => {
     const root = { agentId: "worker", capabilityId: "", workerToken: "", contractId: "" };
     const parentTaskId = await create({ ...root, spend: { maxCostMicrocents: 100n } });
     await create({ parentTaskId });
@@ -174,7 +177,7 @@ describe("a result of an agent with an overseer", () => {
     bench.fakes.agents.set("bob", { principal: BOB, active: true, overseer: "chief" });
   });
 
-  test("is held, and is the delegation's end when it is approved", async () => {
+  test("is held, and ends the delegation when it is approved", async () => {
     const taskId = await create();
     expect(await end()).toMatchObject({ status: TaskStatus.IN_REVIEW });
     expect(await end()).toMatchObject({ status: TaskStatus.IN_REVIEW });
@@ -190,7 +193,7 @@ describe("a result of an agent with an overseer", () => {
     });
   });
 
-  test("that is held is for the overseer to decide, whatever else is attested", async () => {
+  test("that is held is decided by the overseer, whatever another attestation says", async () => {
     const taskId = await create();
     await end();
     for (const outcome of [FAILED, { case: "completed", value: { output: value("BYE") } } as const]) {

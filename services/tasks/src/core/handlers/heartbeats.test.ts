@@ -20,8 +20,8 @@ async function afterSilence<T>(stream: AsyncIterator<T>): Promise<T> {
   return (await next).value;
 }
 
-describe("a stream that is silent says where it is", () => {
-  test("of events, with the cursor to take it up again", async () => {
+describe("a heartbeat of a silent stream states its position", () => {
+  test("in events, with the cursor to resume from", async () => {
     const { task } = await bench.tasks.createTask({ requestId: "one", draft });
     const taskId = task?.id ?? "";
     const stream = bench.tasks.watchTask({ taskId }, { signal: leaving.signal })[Symbol.asyncIterator]();
@@ -37,7 +37,7 @@ describe("a stream that is silent says where it is", () => {
     expect((await stream.next()).done).toBe(true);
   });
 
-  test("of events, opened after a cursor", async () => {
+  test("in events after a cursor", async () => {
     const { task } = await bench.tasks.createTask({ requestId: "one", draft });
     const request = { taskId: task?.id ?? "", afterSequence: 1n };
     const stream = bench.tasks.watchTask(request)[Symbol.asyncIterator]();
@@ -45,14 +45,14 @@ describe("a stream that is silent says where it is", () => {
     await stream.return?.();
   });
 
-  test("of a delegation", async () => {
+  test("in a delegation", async () => {
     const stream = bench.tasks.delegateTask({ requestId: "one", draft })[Symbol.asyncIterator]();
     await stream.next();
     expect((await afterSilence(stream)).heartbeat?.afterSequence).toBe(1n);
     await stream.return?.();
   });
 
-  test("of assignments, and then gives work as ever", async () => {
+  test("in assignments, which then continue", async () => {
     const stream = bench.workers.watchAssignments({ agentId: "worker" })[Symbol.asyncIterator]();
     const silent = await afterSilence(stream);
     expect(silent.assignment).toBeUndefined();

@@ -59,7 +59,7 @@ const casesOf = async ({ taskId }: Lease) =>
 const beat = (lease: Lease) => bench.workers.heartbeatAssignment({ lease }, ME);
 
 describe("a checkpoint", () => {
-  test("is found by the attempt after a lost one", async () => {
+  test("is in the assignment after a lost attempt", async () => {
     const lease = await begun(5000);
     await bench.workers.saveCheckpoint({ lease, checkpoint: text({ done: 1 }) }, ME);
     await bench.workers.saveCheckpoint({ lease, checkpoint: CHECKPOINT }, ME);
@@ -68,7 +68,7 @@ describe("a checkpoint", () => {
     expect(await assigned()).toMatchObject({ checkpoint: CHECKPOINT, task: { attempt: 2 } });
   });
 
-  test("saved again as it is stands once in the log", async () => {
+  test("that is saved twice unchanged has one event", async () => {
     const lease = await begun();
     const save = () => bench.workers.saveCheckpoint({ lease, checkpoint: CHECKPOINT }, ME);
     await save();
@@ -76,7 +76,7 @@ describe("a checkpoint", () => {
     expect((await casesOf(lease)).filter((name) => name === "checkpointed")).toHaveLength(1);
   });
 
-  test("is forgotten with the task's end, and is never the delegator's to see", async () => {
+  test("is deleted at the end of the task, and is never visible to the delegator", async () => {
     const lease = await begun();
     await bench.workers.saveCheckpoint({ lease, checkpoint: CHECKPOINT }, ME);
     const events = await bench.runtime.context.engine.events(lease.taskId, 0n, 100);
@@ -99,8 +99,8 @@ describe("a checkpoint", () => {
   });
 });
 
-describe("an interruption", () => {
-  test("is told by heartbeats and reports, made by the worker, and goes on from the checkpoint when resumed", async () => {
+describe("a suspension", () => {
+  test("reaches the worker with heartbeats and reports, and a resumed task continues from the checkpoint", async () => {
     const lease = await begun();
     await bench.tasks.suspendTask({ taskId: lease.taskId, reason: "not now" }, HER);
     expect(await beat(lease)).toMatchObject({ directive: WorkerDirective.SUSPEND, reason: "not now" });
@@ -138,7 +138,7 @@ describe("an interruption", () => {
     ]);
   });
 
-  test("asked for again changes nothing", async () => {
+  test("that is requested again changes nothing", async () => {
     const lease = await begun();
     await bench.tasks.suspendTask({ taskId: lease.taskId }, HER);
     const { task } = await bench.tasks.suspendTask({ taskId: lease.taskId }, HER);
@@ -148,14 +148,14 @@ describe("an interruption", () => {
     expect(suspended?.lastSequence).toBe(5n);
   });
 
-  test("holds when the worker is lost before it has let go", async () => {
+  test("takes effect when the worker is lost before it suspends", async () => {
     const lease = await begun(5000);
     await bench.tasks.suspendTask({ taskId: lease.taskId, reason: "not now" }, HER);
     await bench.pass(5000);
     expect(await get(lease)).toMatchObject({ status: TaskStatus.SUSPENDED, attempt: 1 });
   });
 
-  test("is the delegator's to ask for and to end", async () => {
+  test("is requested and ended by the delegator alone", async () => {
     const lease = await begun();
     const { taskId } = lease;
     const stranger = asCaller(`${"C".repeat(42)}I`);
@@ -166,7 +166,7 @@ describe("an interruption", () => {
     }
   });
 
-  test("of what is not running, and a resumption of what is not suspended, are refused", async () => {
+  test("is refused unless the task runs, and a resumption unless it is suspended", async () => {
     const draft = { capabilityId: "shout", input: text("hello") };
     const { task } = await bench.tasks.createTask({ requestId: requestId(), draft }, HER);
     const taskId = task?.id ?? "";
@@ -179,7 +179,7 @@ describe("an interruption", () => {
     });
   });
 
-  test("is resumed once by a request id, however often it is sent", async () => {
+  test("is ended once for each request id", async () => {
     const lease = await begun();
     await bench.workers.suspendAssignment({ lease }, ME);
     const request = { taskId: lease.taskId, requestId: requestId() };
@@ -194,7 +194,7 @@ describe("an interruption", () => {
 describe("a question", () => {
   const question = { prompt: "Which one?", details: text(["a", "b"]) };
 
-  test("waits for its answer, which comes with a heartbeat, and with every later assignment", async () => {
+  test("stays open until its answer, which the next heartbeat and all later assignments contain", async () => {
     const lease = await begun(5000);
     const { taskId } = lease;
     await bench.workers.requestInput({ lease, question }, ME);
@@ -218,7 +218,7 @@ describe("a question", () => {
     expect((await assigned()).providedInputs).toEqual([text("b")]);
   });
 
-  test("stops the clock of the attempt, and not that of the worker's life", async () => {
+  test("pauses the time limit of the attempt, and not the heartbeat timeout", async () => {
     const draft = {
       capabilityId: "shout",
       input: text("hello"),
@@ -237,7 +237,7 @@ describe("a question", () => {
     expect(await get(lease)).toMatchObject({ status: TaskStatus.PENDING });
   });
 
-  test("is the delegator's to answer, while it is open, within bounds", async () => {
+  test("is answered by the delegator, while it is open, within the limits", async () => {
     const lease = await begun();
     const provide = (input: JsonValue, options = HER) =>
       refusal(
@@ -256,14 +256,14 @@ describe("a question", () => {
 describe("a heartbeat that waits", () => {
   const wait = durationFromMs(9000);
 
-  test("answers at once when the task is called off", async () => {
+  test("returns at once when the task is cancelled", async () => {
     const lease = await begun();
     const waiting = bench.workers.heartbeatAssignment({ lease, wait }, ME);
     await bench.tasks.cancelTask({ taskId: lease.taskId, reason: "no more" }, HER);
     expect(await waiting).toMatchObject({ directive: WorkerDirective.STOP, reason: "CANCELLED: no more" });
   });
 
-  test("answers at once when an answer is there", async () => {
+  test("returns at once when the question is answered", async () => {
     const lease = await begun();
     await bench.workers.requestInput({ lease, question: { prompt: "Which?" } }, ME);
     const waiting = bench.workers.heartbeatAssignment({ lease, wait }, ME);
@@ -272,10 +272,10 @@ describe("a heartbeat that waits", () => {
   });
 });
 
-describe("waiting for a task", () => {
+describe("a wait for a task", () => {
   const timeout = durationFromMs(9000);
 
-  test("ends with its end, or with the event after the cursor", async () => {
+  test("ends when the task ends, or with the event after the cursor", async () => {
     const lease = await begun();
     const { taskId } = lease;
     const end = bench.tasks.waitTask({ taskId, timeout }, HER);
@@ -286,7 +286,7 @@ describe("waiting for a task", () => {
     expect(await end).toMatchObject({ timedOut: false, task: { status: TaskStatus.COMPLETED } });
   });
 
-  test("ends when the time is up", async () => {
+  test("ends at its timeout", async () => {
     const { taskId } = await begun();
     expect(await bench.tasks.waitTask({ taskId, timeout: durationFromMs(0) }, HER)).toMatchObject({
       timedOut: true,

@@ -30,14 +30,14 @@ const full = (owner: string, max: number) => ({
   metadata: { limit: `${owner}_open_tasks`, max: String(max), retry_after_ms: "1000" },
 });
 
-test("a principal with as many open tasks as it may have gets no further one", async () => {
+test("a principal at its maximum of open tasks cannot create another one", async () => {
   await create(by(ALICE));
   await create(by(ALICE));
   expect(await refusal(create(by(ALICE)))).toMatchObject(full("principal", 2));
   await create(by(BOB));
 });
 
-test("a replay returns the task that is there, also without a place", async () => {
+test("a replay returns the existing task, also at the maximum", async () => {
   const first = await create(by(ALICE), {}, "again");
   await create(by(ALICE));
   const again = await create(by(ALICE), {}, "again");
@@ -71,7 +71,7 @@ test.each<[string, (taskId: string) => Promise<unknown>]>([
   expect(await refusal(create(by(ALICE, "acme")))).toMatchObject(full("principal", 2));
 });
 
-test("a task that is created in the place of another needs no further place", async () => {
+test("a task that replaces another one needs no further place", async () => {
   const named = { externalId: "mine" };
   await create(by(ALICE), named);
   await create(by(ALICE));
@@ -112,7 +112,7 @@ test("`local` has no quota", async () => {
   for (let i = 0; i < 5; i++) await create({});
 });
 
-test("a start counts anew what an older version did not count", async () => {
+test("a start recounts the open tasks of an older version", async () => {
   await create(by(ALICE, "acme"));
   await create(by(BOB, "acme"));
   await bench.runtime.context.engine.store.write(async (tx) => {

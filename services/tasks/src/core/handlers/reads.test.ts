@@ -52,7 +52,7 @@ async function readsOf<T>(call: () => Promise<T>): Promise<{ result: T; reads: s
 const create = (draft: object = {}) =>
   bench.tasks.createTask({ requestId: "r", draft: { agentId: "worker", input: VALUE, ...draft } }, ME);
 
-test("creation reads whether the request was answered before, and no more", async () => {
+test("a creation reads only whether the request was answered before", async () => {
   const created = await readsOf(() => create());
   expect(created.reads).toEqual(["task_requests by delegator"]);
   expect(created.result.task?.input).toEqual(VALUE);
@@ -67,7 +67,7 @@ test("a repeated creation reads its request once, and the task", async () => {
   ]);
 });
 
-test("a delegation tells its first events without reading the log", async () => {
+test("a delegation streams its first events without a read of the log", async () => {
   const events = bench.tasks
     .delegateTask({ requestId: "r", draft: { agentId: "worker", input: VALUE } }, ME)
     [Symbol.asyncIterator]();
@@ -77,7 +77,7 @@ test("a delegation tells its first events without reading the log", async () => 
   await events.return?.();
 });
 
-test("a task that goes to a worker at once carries its new context and input without a read", async () => {
+test("a task that is dispatched at once carries its new context and input without a read", async () => {
   const leaving = new AbortController();
   const calls = { signal: leaving.signal };
   const stream = bench.workers
@@ -103,7 +103,7 @@ test("a task that goes to a worker at once carries its new context and input wit
   await stream.next().catch(() => {});
 });
 
-test("a claim reads the input once, and neither the row nor contexts of a task without any", async () => {
+test("a claim reads the input once, and neither the row nor absent contexts", async () => {
   await create();
   const claimed = await readsOf(() => take(bench, "worker"));
   expect(claimed.result.task?.input).toEqual(VALUE);
@@ -111,7 +111,7 @@ test("a claim reads the input once, and neither the row nor contexts of a task w
   expect(claimed.reads).not.toContain(ROW);
 });
 
-test("a completion reads the input of its answer alone", async () => {
+test("a completion reads only the input for its answer, and the child tasks", async () => {
   await create();
   const lease = await begin(bench, "worker");
   const output = { full: VALUE };
@@ -120,14 +120,14 @@ test("a completion reads the input of its answer alone", async () => {
   expect(completed.reads).toEqual(["task_inputs by task_id", "tasks by parent_id"]);
 });
 
-test("a cancellation reads the input of its answer, and the parts that it ends", async () => {
+test("a cancellation reads the input for its answer, and the child tasks", async () => {
   const taskId = (await create()).task?.id ?? "";
   const cancelled = await readsOf(() => bench.tasks.cancelTask({ taskId }, ME));
   expect(cancelled.result.task?.input).toEqual(VALUE);
   expect(cancelled.reads).toEqual(["tasks by parent_id", "task_inputs by task_id"]);
 });
 
-test("an interruption and the resumption after it read the input of their answers alone", async () => {
+test("a suspension and the resumption after it read only the input for their answers", async () => {
   const taskId = (await create()).task?.id ?? "";
   const lease = await begin(bench, "worker");
   const suspended = await readsOf(() => bench.workers.suspendAssignment({ lease }));

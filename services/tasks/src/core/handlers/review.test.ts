@@ -40,7 +40,7 @@ const decide = ({ taskId }: Lease, verdict: ReviewVerdict, comment?: string) =>
   decideOn(bench, taskId, verdict, comment);
 
 describe("the result of an agent with an overseer", () => {
-  test("is seen by the overseer and the delegate, and by the delegator only when it is approved", async () => {
+  test("is visible to the overseer and the delegate, and to the delegator only after its approval", async () => {
     const lease = await submitted();
     expect(await get(lease)).toMatchObject({ status: TaskStatus.IN_REVIEW, overseerId: "chief" });
     expect((await get(lease))?.output).toBeUndefined();
@@ -58,7 +58,7 @@ describe("the result of an agent with an overseer", () => {
     expect(await get(lease)).toMatchObject({ output: DONE });
   });
 
-  test("goes back to a worker with the comment when changes are requested", async () => {
+  test("returns to a worker with the comment when changes are requested", async () => {
     const lease = await submitted();
     await decide(lease, ReviewVerdict.CHANGES_REQUESTED, "louder");
     const again = await take(bench, "bob");
@@ -68,7 +68,7 @@ describe("the result of an agent with an overseer", () => {
     expect(await get(lease)).toMatchObject({ status: TaskStatus.IN_REVIEW });
   });
 
-  test("that is turned down fails the task, and is gone", async () => {
+  test("that is rejected fails the task, and is deleted", async () => {
     const lease = await submitted();
     expect(await decide(lease, ReviewVerdict.REJECTED)).toMatchObject({
       status: TaskStatus.FAILED,
@@ -77,7 +77,7 @@ describe("the result of an agent with an overseer", () => {
     expect((await get(lease, BOSS))?.output).toBeUndefined();
   });
 
-  test("is decided on once", async () => {
+  test("is decided once", async () => {
     const lease = await submitted();
     await decide(lease, ReviewVerdict.APPROVED);
     expect(await refusal(decide(lease, ReviewVerdict.REJECTED))).toMatchObject({
@@ -85,13 +85,13 @@ describe("the result of an agent with an overseer", () => {
     });
   });
 
-  test("can still be called off by the delegator, who then never sees it", async () => {
+  test("can still be cancelled by the delegator, and then stays hidden", async () => {
     const lease = await submitted();
     await bench.tasks.cancelTask({ taskId: lease.taskId }, HER);
     expect((await get(lease, BOSS))?.output).toBeUndefined();
   });
 
-  test("has preliminary forms, which are withheld", async () => {
+  test("has its preliminary results withheld", async () => {
     await create();
     const lease = await begin(bench, "bob", ME);
     await bench.workers.reportPartial({ lease, output: fromJson(ValueSchema, "HEL") }, ME);
@@ -104,8 +104,8 @@ describe("the result of an agent with an overseer", () => {
   });
 });
 
-describe("reviews", () => {
-  test("of an overseer that is not there would wait for ever, so the work is refused", async () => {
+describe("a review", () => {
+  test("of an unregistered overseer could not end, so the task is refused", async () => {
     bench.fakes.agents.delete("chief");
     expect(await refusal(create())).toMatchObject({
       reason: "AGENT_NOT_FOUND",

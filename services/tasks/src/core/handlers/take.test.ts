@@ -28,7 +28,7 @@ async function poll(
 const idsOf = (assignments: Awaited<ReturnType<typeof poll>>) =>
   assignments.map(({ lease }) => lease?.taskId);
 
-test("a poll takes what waits, as far as its worker has room", async () => {
+test("a poll takes waiting tasks, up to the worker's capacity", async () => {
   const [first, second] = [await task(), await task()];
   expect(idsOf(await poll())).toEqual([first]);
   expect(idsOf(await poll({ knownIds: [first] }))).toEqual([]);
@@ -41,7 +41,7 @@ test("a poll waits for work", async () => {
   expect(idsOf(await waiting)).toEqual([taskId]);
 });
 
-test("an answer that was lost is given again, under the same lease, until the work begins or the lease ends", async () => {
+test("a poll after a lost answer returns the same lease, until the task starts or the lease ends", async () => {
   const taskId = await task();
   const [lostTask] = await poll();
   const [again] = await poll();
@@ -52,7 +52,7 @@ test("an answer that was lost is given again, under the same lease, until the wo
   expect(await poll()).toEqual([]);
 });
 
-test("another's work is not taken", async () => {
+test("the tasks of another agent are not assigned", async () => {
   const request = { agentId: "bob", worker: "w" };
   expect(await refusal(bench.workers.takeAssignments(request, HER))).toMatchObject({
     reason: "CALLER_NOT_ALLOWED",

@@ -27,8 +27,8 @@ const create = (draft: Draft, caller = ALICE) =>
   platform.tasks.createTask({ requestId: `request ${++count}`, draft }, as(caller));
 const idOf = async (draft: Draft, caller = ALICE) => (await create(draft, caller)).task?.id ?? "";
 
-describe("handing over", () => {
-  test("free work begins to wait, with every default filled in", async () => {
+describe("the creation of a task", () => {
+  test("without a capability makes a pending task with all defaults", async () => {
     const { task } = await create(FREE);
     expect(task).toMatchObject({
       delegator: ALICE,
@@ -45,32 +45,36 @@ describe("handing over", () => {
     expect(task?.limits?.heartbeat).toMatchObject({ seconds: 30n });
   });
 
-  test("a capability finds its agent, and its input is kept", async () => {
+  test("with a capability finds its agent, and keeps the input", async () => {
     const { task } = await create(SHOUT);
     expect(task).toMatchObject({ agentId: "bob", capabilityId: "shout", capabilityHash: "0a1b2c3d" });
     expect(task?.input).toEqual(text("hello"));
   });
 
   test.each([
-    ["an agent that is not there", { agentId: "nobody" }, "AGENT_NOT_FOUND"],
-    ["an agent that was removed", { agentId: "gone" }, "AGENT_NOT_FOUND"],
+    ["an unknown agent", { agentId: "nobody" }, "AGENT_NOT_FOUND"],
+    ["a removed agent", { agentId: "gone" }, "AGENT_NOT_FOUND"],
     ["no target", { description: "do it" }, "INVALID_REQUEST"],
-    ["a capability that is not there", { capabilityId: "whisper" }, "CAPABILITY_NOT_FOUND"],
-    ["a stale hash", { ...SHOUT, capabilityHash: "ffffffff" }, "VERSION_MISMATCH"],
-    ["an input that does not fit", { ...SHOUT, input: text(7) }, "INPUT_SCHEMA_VIOLATION"],
-    ["no input where one is needed", { capabilityId: "shout" }, "INPUT_SCHEMA_VIOLATION"],
-    ["an input that is too large", { ...FREE, input: text("x".repeat(1024 * 1024 - 1)) }, "LIMIT_EXCEEDED"],
-    ["a contract that is not there", { ...FREE, contractId: "ct_ffffffffffff" }, "CONTRACT_NOT_FOUND"],
+    ["an unknown capability", { capabilityId: "whisper" }, "CAPABILITY_NOT_FOUND"],
+    ["an outdated hash", { ...SHOUT, capabilityHash: "ffffffff" }, "VERSION_MISMATCH"],
+    ["an input outside the schema", { ...SHOUT, input: text(7) }, "INPUT_SCHEMA_VIOLATION"],
+    ["a missing input", { capabilityId: "shout" }, "INPUT_SCHEMA_VIOLATION"],
+    [
+      "an input beyond the size limit",
+      { ...FREE, input: text("x".repeat(1024 * 1024 - 1)) },
+      "LIMIT_EXCEEDED",
+    ],
+    ["an unknown contract", { ...FREE, contractId: "ct_ffffffffffff" }, "CONTRACT_NOT_FOUND"],
     ["a token without its contract", { ...SHOUT, workerToken: "sound" }, "INVALID_REQUEST"],
-    ["what is no token", { ...SHOUT, contractId: CONTRACT, workerToken: "junk" }, "TOKEN_DENIED"],
-    ["a token for another", { ...FREE, contractId: CONTRACT, workerToken: "sound" }, "TOKEN_DENIED"],
-    ["limits of nothing", { ...FREE, limits: { total: durationFromMs(0) } }, "INVALID_REQUEST"],
+    ["a malformed token", { ...SHOUT, contractId: CONTRACT, workerToken: "junk" }, "TOKEN_DENIED"],
+    ["a token of another principal", { ...FREE, contractId: CONTRACT, workerToken: "sound" }, "TOKEN_DENIED"],
+    ["limits of zero", { ...FREE, limits: { total: durationFromMs(0) } }, "INVALID_REQUEST"],
   ] as [string, Draft, string][])("refuses %s", async (_name, draft, reason) => {
     expect((await refusal(create(draft))).reason).toBe(reason);
     expect((await platform.tasks.listTasks({}, as(ALICE))).tasks).toEqual([]);
   });
 
-  test("says what is wrong and where", async () => {
+  test("names the field and the cause of a refusal", async () => {
     expect(await refusal(create({ ...SHOUT, input: text(7) }))).toMatchObject({ fields: ["draft.input"] });
     expect(await refusal(create({ ...SHOUT, capabilityHash: "ffffffff" }))).toMatchObject({
       metadata: { capability: "shout", current_hash: "0a1b2c3d" },
@@ -79,7 +83,7 @@ describe("handing over", () => {
     expect(await refusal(create(elsewhere))).toMatchObject({ metadata: { denial: "delegatee_mismatch" } });
   });
 
-  test("a service that does not answer is named, and nothing is stored", async () => {
+  test("names an unavailable service, and stores nothing", async () => {
     platform.fakes.away.add("verifier");
     expect(await refusal(create(SHOUT))).toMatchObject({
       reason: "DEPENDENCY_UNAVAILABLE",
@@ -89,7 +93,7 @@ describe("handing over", () => {
     expect((await platform.tasks.listTasks({}, as(ALICE))).tasks).toEqual([]);
   });
 
-  test("a contract bounds the whole task; its token's delegation is known, the token itself is not shown", async () => {
+  test("with a contract bounds the whole task; the token's delegation is visible, the token is not", async () => {
     const draft: Draft = { ...SHOUT, contractId: CONTRACT, workerToken: "sound" };
     const { task } = await create(draft);
     expect(task).toMatchObject({ contractId: CONTRACT, delegationId: "del_0123456789ab" });
@@ -102,8 +106,8 @@ describe("handing over", () => {
   });
 });
 
-describe("handing over again", () => {
-  test("with the same request id gives the task that is there, also when its capability is gone", async () => {
+describe("a repeated creation", () => {
+  test("with the same request id returns the existing task, also after its capability was removed", async () => {
     const request = { requestId: "once", draft: SHOUT };
     const { task } = await platform.tasks.createTask(request, as(ALICE));
     expect((await platform.tasks.createTask(request, as(ALICE))).task).toEqual(task);
@@ -112,7 +116,7 @@ describe("handing over again", () => {
     expect((await platform.tasks.listTasks({}, as(ALICE))).tasks).toHaveLength(1);
   });
 
-  test("many times at once makes one task", async () => {
+  test("in many concurrent calls makes one task", async () => {
     const request = { requestId: "once", draft: { ...FREE, externalId: "mine" } };
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => platform.tasks.createTask(request, as(ALICE))),
@@ -144,11 +148,11 @@ describe("handing over again", () => {
   });
 });
 
-describe("who sees a task", () => {
+describe("the visibility of a task", () => {
   test.each([
-    ["its delegator", ALICE, SHOUT, ALICE, true],
-    ["its delegate", ALICE, SHOUT, BOB, true],
-    ["anybody else", BOB, FREE, ALICE, false],
+    ["its delegator sees it", ALICE, SHOUT, ALICE, true],
+    ["its delegate sees it", ALICE, SHOUT, BOB, true],
+    ["another principal does not see it", BOB, FREE, ALICE, false],
   ])("%s", async (_name, delegator, draft, viewer, sees) => {
     const taskId = await idOf(draft, delegator);
     const calls = [
@@ -163,7 +167,7 @@ describe("who sees a task", () => {
     for (const refused of await Promise.all(calls.map(refusal))) expect(refused).toMatchObject(notFound);
   });
 
-  test("a task that never was is refused in the same words", async () => {
+  test("an unknown task and an invisible one get the same refusal", async () => {
     const taskId = await idOf(FREE, BOB);
     const foreign = await refusal(platform.tasks.cancelTask({ taskId }, as(ALICE)));
     const nothing = await refusal(platform.tasks.cancelTask({ taskId: "nothing" }, as(ALICE)));
@@ -171,8 +175,8 @@ describe("who sees a task", () => {
   });
 });
 
-describe("cancelling", () => {
-  test("ends the task, and again gives the first answer", async () => {
+describe("a cancellation", () => {
+  test("ends the task, and a repeated one gets the first answer", async () => {
     const taskId = await idOf(SHOUT);
     const first = await platform.tasks.cancelTask({ taskId, reason: "enough" }, as(ALICE));
     expect(first).toMatchObject({
@@ -187,7 +191,7 @@ describe("cancelling", () => {
     });
   });
 
-  test("finds the task by its delegator's own id, for nobody else", async () => {
+  test("finds the task by its delegator's external id, for no other caller", async () => {
     const taskId = await idOf({ ...SHOUT, externalId: "mine" });
     const cancelRequest = { externalId: "mine", reason: "enough" };
     expect(await refusal(platform.tasks.cancelTask(cancelRequest, as(BOB)))).toMatchObject({
@@ -200,7 +204,7 @@ describe("cancelling", () => {
     }
   });
 
-  test("needs the agent where several have a task of this id", async () => {
+  test("by an external id needs the agent where several tasks have the id", async () => {
     platform.fakes.agents.set("other", { principal: BOB, active: true });
     const [first, second] = [
       await idOf({ ...FREE, externalId: "both" }),
@@ -233,14 +237,14 @@ describe("cancelling", () => {
     });
   });
 
-  test("is the delegator's alone", async () => {
+  test("is allowed for the delegator alone", async () => {
     const taskId = await idOf(SHOUT);
     expect((await refusal(platform.tasks.cancelTask({ taskId }, as(BOB)))).reason).toBe("CALLER_NOT_ALLOWED");
   });
 });
 
-describe("watching", () => {
-  test("a stream that delegates ends with the terminal event", async () => {
+describe("a watch of events", () => {
+  test("by a delegation ends with the terminal event", async () => {
     const events: TaskStatus[] = [];
     for await (const { taskEvent: event } of platform.tasks.delegateTask(
       { requestId: "d", draft: SHOUT },
@@ -252,7 +256,7 @@ describe("watching", () => {
     expect(events).toEqual([TaskStatus.PENDING, TaskStatus.CANCELLED]);
   });
 
-  test("from a cursor gives the rest, from the end nothing, from beyond it an error", async () => {
+  test("after a cursor returns the rest, after the last event nothing, beyond it an error", async () => {
     const taskId = await idOf(SHOUT);
     await platform.tasks.cancelTask({ taskId }, as(ALICE));
     const after = async (afterSequence: bigint) =>
@@ -268,7 +272,7 @@ describe("watching", () => {
     });
   });
 
-  test("many watchers see one order", async () => {
+  test("has the same order for each of many watchers", async () => {
     const taskId = await idOf(SHOUT);
     const watchers = Array.from({ length: 30 }, () =>
       collect(platform.tasks.watchTask({ taskId }, as(ALICE))),
@@ -280,8 +284,8 @@ describe("watching", () => {
   });
 });
 
-describe("listing", () => {
-  test("gives one's own tasks, newest first, without inputs, page by page", async () => {
+describe("a list of tasks", () => {
+  test("contains the caller's tasks, newest first, without inputs, page by page", async () => {
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.unshift(await idOf(SHOUT));
     await idOf(SHOUT, BOB);
@@ -297,7 +301,7 @@ describe("listing", () => {
     expect(listed).toEqual(ids);
   });
 
-  test("filters by agent, status and correlation", async () => {
+  test("is filtered by agent, status and correlation", async () => {
     const shout = await idOf({ ...SHOUT, correlationId: "c1" });
     const free = await idOf({ ...FREE, correlationId: "c1" });
     const ended = await idOf(FREE);
@@ -312,7 +316,7 @@ describe("listing", () => {
     ]);
   });
 
-  test("filters by capability and by when they were created", async () => {
+  test("is filtered by capability and creation time", async () => {
     const shout = await idOf(SHOUT);
     const free = await idOf(FREE);
     const list = async (filter: object) =>
@@ -326,7 +330,7 @@ describe("listing", () => {
     expect(await list({ createdBefore: created })).toEqual([]);
   });
 
-  test("a page token is for its own list", async () => {
+  test("refuses the page token of another list", async () => {
     await idOf(FREE);
     await idOf(FREE);
     const { nextPageToken: pageToken } = await platform.tasks.listTasks({ pageSize: 1 }, as(ALICE));

@@ -37,8 +37,8 @@ async function task(draft: Draft = {}, options = HER): Promise<string> {
 const get = async (taskId: string, options = HER) => (await bench.tasks.getTask({ taskId }, options)).task;
 const statusOf = async (taskId: string, options = HER) => (await get(taskId, options))?.status;
 
-describe("a part of a task", () => {
-  test("stands below it, with what it inherits", async () => {
+describe("a child task", () => {
+  test("is below its parent, with inherited fields", async () => {
     const root = await task({ correlationId: "trip", limits: limits({ total: 50_000 }) });
     const part = await task({ parentTaskId: root }, ME);
     const [rootTask, below] = [await get(root), await get(part, ME)];
@@ -47,7 +47,7 @@ describe("a part of a task", () => {
     expect(below?.expireTime && timestampMs(below.expireTime)).toBe(T0 + 50_000);
   });
 
-  test("is added by the delegator and the delegate of an open task alone", async () => {
+  test("is created by the delegator or the delegate of an open task alone", async () => {
     const root = await task();
     await task({ parentTaskId: root }, HER);
     await task({ parentTaskId: root }, ME);
@@ -58,7 +58,7 @@ describe("a part of a task", () => {
     expect(await refusal(task({ parentTaskId: over }))).toMatchObject({ reason: "TASK_STATE_CONFLICT" });
   });
 
-  test("ends when the whole ends, and so does what is below it, and their workers hear of it", async () => {
+  test("ends with its parent, and so do the tasks below it", async () => {
     const root = await task();
     const part = await task({ parentTaskId: root }, ME);
     const partOfPart = await task({ parentTaskId: part }, ME);
@@ -71,7 +71,7 @@ describe("a part of a task", () => {
     ["complete", TaskStatus.COMPLETED],
     ["fail", TaskStatus.FAILED],
     ["expire", TaskStatus.EXPIRED],
-  ])("is called off when the whole %ss", async (how, status) => {
+  ])("is cancelled when its parent %ss", async (how, status) => {
     const root = await task({ limits: limits({ total: 60_000, heartbeat: 60_000 }) });
     const lease = await begin(bench, "bob", ME);
     const part = await task({ parentTaskId: root }, ME);
@@ -86,7 +86,7 @@ describe("a part of a task", () => {
     });
   });
 
-  test("does not go round: an agent is not asked for what it was asked for further up", async () => {
+  test("cannot form a cycle: an agent does not get the same work again further down", async () => {
     const words = "count the words";
     const root = await task({ description: words });
     const part = await task({ parentTaskId: root }, ME);
@@ -115,8 +115,8 @@ describe("a part of a task", () => {
   });
 });
 
-describe("the lineage", () => {
-  test("is told from the root on, and of others' tasks only where they stand", async () => {
+describe("a lineage", () => {
+  test("begins at the root, and shows only the positions of other principals' tasks", async () => {
     const root = await task({ description: "secret plan" });
     const part = await task({ parentTaskId: root, description: "one step", agentId: "worker" }, ME);
     const { tasks } = await bench.tasks.getLineage({ taskId: part }, ME);
@@ -141,7 +141,7 @@ describe("the lineage", () => {
     });
   });
 
-  test("of a whole tree is listed by its root, or by a parent, not by both", async () => {
+  test("of a whole tree is listed by its root or by a parent, not by both", async () => {
     const root = await task({ description: "secret plan" });
     const part = await task({ parentTaskId: root, description: "one step", agentId: "worker" }, ME);
     const below = await task({ parentTaskId: part, description: "half a step", agentId: "bob" }, ME);
@@ -157,7 +157,7 @@ describe("the lineage", () => {
     expect(await list({ rootTaskId: root, pageToken: page.nextPageToken })).toEqual([[part, ""]]);
   });
 
-  test("comes in pages", async () => {
+  test("is returned in pages", async () => {
     const root = await task();
     const parts = [await task({ parentTaskId: root }), await task({ parentTaskId: root })];
     const first = await bench.tasks.listTasks({ parentTaskId: root, pageSize: 1 }, HER);
@@ -168,10 +168,10 @@ describe("the lineage", () => {
   });
 });
 
-describe("what may be used up", () => {
+describe("the budget of a task", () => {
   const spend = (tokens: number) => ({ maxTokens: BigInt(tokens) });
 
-  test("is set aside for parts, comes back from them, and is told to the worker", async () => {
+  test("is reserved for child tasks, returned by them, and reported to the worker", async () => {
     const root = await task({ spend: spend(100) });
     const lease = await begin(bench, "bob", ME);
     const part = await task({ parentTaskId: root, spend: spend(70), agentId: "worker" }, ME);
@@ -189,7 +189,7 @@ describe("what may be used up", () => {
     expect((await beat(10n)).spendLeft).toMatchObject({ maxTokens: 50n });
   });
 
-  test("is never exceeded: work that says it did, fails", async () => {
+  test("is never exceeded: a task that reports more fails", async () => {
     const root = await task({ spend: spend(100) });
     const lease = await begin(bench, "bob", ME);
     const answer = await bench.workers.heartbeatAssignment({ lease, usage: { tokensUsed: 101n } }, ME);
@@ -206,7 +206,7 @@ describe("what may be used up", () => {
     });
   });
 
-  test("counts the attempts that were lost", async () => {
+  test("counts lost attempts", async () => {
     await task({ spend: spend(100), limits: limits({ heartbeat: 5000 }) });
     const first = await begin(bench, "bob", ME);
     await bench.workers.heartbeatAssignment({ lease: first, usage: { tokensUsed: 60n } }, ME);
@@ -217,7 +217,7 @@ describe("what may be used up", () => {
     });
   });
 
-  test("can be changed when the work is resumed, within what the whole has left", async () => {
+  test("can change with a resumption, within what the parent has left", async () => {
     const root = await task({ spend: spend(100) });
     const part = await task({ parentTaskId: root, spend: spend(30), agentId: "worker" }, ME);
     const lease = await begin(bench, "worker");
@@ -240,7 +240,7 @@ describe("an external id", () => {
       HER,
     );
 
-  test("goes to a new task when the policies say so, and the old one is called off", async () => {
+  test("moves to a new task if the policies allow it, and the old task is cancelled", async () => {
     const old = await task(mine);
     const { task: next } = await again({ conflictPolicy: IdConflictPolicy.TERMINATE_EXISTING });
     expect(await statusOf(old)).toBe(TaskStatus.CANCELLED);
@@ -251,7 +251,7 @@ describe("an external id", () => {
     expect((await again({ conflictPolicy: IdConflictPolicy.USE_EXISTING }, "three")).task?.id).toBe(next?.id);
   });
 
-  test("of a task that ended is free where reuse is allowed", async () => {
+  test("of an ended task is free if the policy allows reuse", async () => {
     const old = await task(mine);
     await bench.tasks.cancelTask({ taskId: old }, HER);
     const { task: next } = await again({ reusePolicy: IdReusePolicy.ALLOW_UNSUCCESSFUL });
@@ -261,7 +261,7 @@ describe("an external id", () => {
 });
 
 describe("the queue", () => {
-  test("gives out by priority, then age", async () => {
+  test("is ordered by priority, then by age", async () => {
     const low = await task({ priority: 1 });
     const high = await task({ priority: 9 });
     const alsoHigh = await task({ priority: 9 });
@@ -270,7 +270,7 @@ describe("the queue", () => {
     expect(order).toEqual([high, alsoHigh, low]);
   });
 
-  test("gives an agent no more than its limit, and nothing while it drains", async () => {
+  test("gives an agent at most its limit of tasks, and none while it drains", async () => {
     await task();
     await task();
     const set = (limitsInForce: { maxHeld?: number; draining?: boolean }, options = ME) =>
@@ -291,7 +291,7 @@ describe("the queue", () => {
     await take(bench, "bob");
   });
 
-  test("gives out again what failed when its backoff is over", async () => {
+  test("contains a failed task again after its backoff", async () => {
     await task({ retry: { initialBackoff: durationFromMs(3000) } });
     const lease = await begin(bench, "bob", ME);
     await bench.workers.failAssignment({ lease, failure: { reason: "BROKEN", retryable: true } }, ME);
@@ -301,7 +301,7 @@ describe("the queue", () => {
   });
 });
 
-test("what a worker expects is noted once", async () => {
+test("a worker's estimate is recorded once", async () => {
   const taskId = await task();
   const { lease } = await take(bench, "bob");
   const estimate = { duration: durationFromMs(5000), note: "soon" };
@@ -310,7 +310,7 @@ test("what a worker expects is noted once", async () => {
   expect(await get(taskId)).toMatchObject({ estimate, status: TaskStatus.ACCEPTED, lastSequence: 3n });
 });
 
-test("creating and waiting answers with the task's end", async () => {
+test("a creation with a wait returns the ended task", async () => {
   const requestId = `request ${++count}`;
   const wait = durationFromMs(9000);
   const draft = { agentId: "bob", description: "wait for it" };

@@ -44,7 +44,7 @@ function watch(filter: object, caller = ALICE) {
 }
 
 describe("a watch of tasks", () => {
-  test("begins with all tasks, also with none", async () => {
+  test("begins with all tasks, also if there are none", async () => {
     const empty = watch({});
     const [first] = await empty.until(() => true);
     expect(first).toMatchObject({ tasks: [], removedTaskIds: [] });
@@ -55,7 +55,7 @@ describe("a watch of tasks", () => {
     await Promise.all([empty.leave(), full.leave()]);
   });
 
-  test("shows a new task, and each task that changes, without the others", async () => {
+  test("shows a new task, and each changed task, without the others", async () => {
     const waiting = await createTask();
     const watcher = watch({});
     await watcher.until(() => true);
@@ -68,7 +68,7 @@ describe("a watch of tasks", () => {
     await watcher.leave();
   });
 
-  test("removes a task that leaves the filter, and takes only tasks that pass it", async () => {
+  test("removes a task that leaves the filter, and adds only tasks that pass it", async () => {
     const taskId = await createTask();
     const watcher = watch({ statuses: [TaskStatus.PENDING], agentId: "worker" });
     await watcher.until(() => watcher.list.has(taskId));
@@ -91,7 +91,7 @@ describe("a watch of tasks", () => {
     await watcher.leave();
   });
 
-  test("shows the caller's tasks alone", async () => {
+  test("shows only the caller's tasks", async () => {
     const his = watch({}, BOB);
     await his.until(() => true);
     await createTask(ALICE);
@@ -101,7 +101,7 @@ describe("a watch of tasks", () => {
     await his.leave();
   });
 
-  test("joins many changes, and its list equals the list of ListTasks", async () => {
+  test("combines many changes, and its list equals the list of ListTasks", async () => {
     const watcher = watch({ pageSize: 1000 });
     await watcher.until(() => true);
     const ids = await Promise.all(Array.from({ length: 60 }, () => createTask()));

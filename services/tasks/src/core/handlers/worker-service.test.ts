@@ -64,7 +64,7 @@ const get = async (taskId: string) => (await bench.tasks.getTask({ taskId }, asC
 const statusOf = async (taskId: string) => (await get(taskId))?.status;
 
 describe("an assignment", () => {
-  test("carries the task with its input, the lease, and how often to beat", async () => {
+  test("contains the task with its input, the lease, and the heartbeat interval", async () => {
     const taskId = await task({ limits: limits({ heartbeat: 9000 }) });
     const assignment = await assigned();
     expect(assignment).toMatchObject({ lease: { taskId, epoch: 1n }, workerToken: "" });
@@ -73,12 +73,12 @@ describe("an assignment", () => {
     expect(assignment.leaseExpireTime && timestampMs(assignment.leaseExpireTime)).toBe(T0 + 9000);
   });
 
-  test("carries the token to work under", async () => {
+  test("contains the worker's token", async () => {
     await task({ contractId: CONTRACT, workerToken: "sound" });
     expect((await assigned()).workerToken).toBe("sound");
   });
 
-  test("is not another's to work on", async () => {
+  test("cannot be used by another agent", async () => {
     await task();
     const { lease } = await assigned();
     const stranger = asCaller(`${"C".repeat(42)}I`);
@@ -100,13 +100,13 @@ describe("an assignment", () => {
   });
 });
 
-describe("signs of life", () => {
+describe("calls that extend a lease", () => {
   const heartbeat = 5000;
   test.each([
     ["a heartbeat", (lease: Lease) => bench.workers.heartbeatAssignment({ lease }, ME)],
     ["progress", (lease: Lease) => bench.workers.reportProgress({ lease, progress: { processed: 1 } }, ME)],
     ["a partial result", (lease: Lease) => bench.workers.reportPartial({ lease, output: text("HE") }, ME)],
-    ["beginning again", (lease: Lease) => bench.workers.startAssignment({ lease }, ME)],
+    ["a repeated start", (lease: Lease) => bench.workers.startAssignment({ lease }, ME)],
   ])("%s extends the lease", async (_name, sign) => {
     const lease = await begun({ limits: limits({ heartbeat }) });
     await bench.pass(heartbeat - 1);
@@ -117,7 +117,7 @@ describe("signs of life", () => {
     expect(await statusOf(lease.taskId)).toBe(TaskStatus.PENDING);
   });
 
-  test("that come too late are refused, even when nobody has noticed yet", async () => {
+  test("are refused after its end, even before the timer has run", async () => {
     const lease = await begun({ limits: limits({ heartbeat }) });
     bench.clock.set(T0 + heartbeat);
     const late = bench.workers.reportProgress({ lease, progress: { processed: 1 } }, ME);
@@ -127,7 +127,7 @@ describe("signs of life", () => {
     });
   });
 
-  test("bring the word to stop, and why", async () => {
+  test("return the directive to stop, with its reason", async () => {
     const lease = await begun();
     expect((await bench.workers.heartbeatAssignment({ lease }, ME)).directive).toBe(WorkerDirective.CONTINUE);
     await bench.tasks.cancelTask({ taskId: lease.taskId, reason: "enough" }, asCaller(ALICE));
@@ -139,7 +139,7 @@ describe("signs of life", () => {
     expect((await refusal(more)).reason).toBe("LEASE_LOST");
   });
 
-  test("a silent worker's task is taken over, and its last attempt fails", async () => {
+  test("the task of a silent worker gets another worker, and its last attempt fails", async () => {
     const taskId = await task({ limits: limits({ heartbeat }), retry: { maxAttempts: 2 } });
     await assigned();
     await bench.pass(heartbeat);
@@ -155,7 +155,7 @@ describe("signs of life", () => {
 });
 
 describe("reports", () => {
-  test("under one request id are made once", async () => {
+  test("with one request id count once", async () => {
     const lease = await begun();
     const report = (processed: number) =>
       bench.workers.reportProgress({ lease, progress: { processed, total: 9 }, requestId: "r1" }, ME);
@@ -168,14 +168,14 @@ describe("reports", () => {
     expect(await get(lease.taskId)).toMatchObject({ lastSequence: 4n, progress: { processed: 3, total: 9 } });
   });
 
-  test("without one count each", async () => {
+  test("without a request id count each time", async () => {
     const lease = await begun();
     for (const sequence of [4n, 5n]) {
       expect((await bench.workers.reportPartial({ lease, output: text("HE") }, ME)).sequence).toBe(sequence);
     }
   });
 
-  test("before the start, or too large, are refused", async () => {
+  test("before the start, or beyond the size limit, are refused", async () => {
     await task();
     const { lease } = await assigned();
     const early = bench.workers.reportProgress({ lease, progress: {} }, ME);
@@ -190,11 +190,11 @@ describe("reports", () => {
   });
 });
 
-describe("completing", () => {
+describe("a completion", () => {
   const complete = (lease: Lease, output: { full?: ReturnType<typeof text> } = DONE) =>
     bench.workers.completeAssignment({ lease, output, usage: { tokensUsed: 7n } }, ME);
 
-  test("ends the task with its result, and again gives the first answer", async () => {
+  test("ends the task with its result, and a repeated one gets the first answer", async () => {
     const lease = await begun();
     const first = await complete(lease);
     expect(first.task).toMatchObject({
@@ -208,15 +208,15 @@ describe("completing", () => {
 
   test.each([
     ["no result", {}, "INVALID_REQUEST"],
-    ["a result that does not fit", { full: text(7) }, "OUTPUT_SCHEMA_VIOLATION"],
-    ["a result that is too large", { full: text("x".repeat(1024 * 1024)) }, "LIMIT_EXCEEDED"],
+    ["a result outside the schema", { full: text(7) }, "OUTPUT_SCHEMA_VIOLATION"],
+    ["a result beyond the size limit", { full: text("x".repeat(1024 * 1024)) }, "LIMIT_EXCEEDED"],
   ])("with %s is refused, and the lease stays", async (_name, output, reason) => {
     const lease = await begun();
     expect((await refusal(complete(lease, output))).reason).toBe(reason);
     expect((await complete(lease)).task?.status).toBe(TaskStatus.COMPLETED);
   });
 
-  test("a contract that passes is shown with the result", async () => {
+  test("under a contract that passes has the verification in the task", async () => {
     const lease = await begun({ contractId: CONTRACT });
     bench.fakes.verdict = { passed: true, details: "fits" };
     expect((await complete(lease)).task).toMatchObject({
@@ -228,21 +228,24 @@ describe("completing", () => {
   test.each([
     [{ passed: false, details: "too short" }, "too short"],
     ["timeout", "the check was stopped at its time limit"],
-  ] as const)("a contract that says %o fails the task for good", async (verdict, details) => {
-    const lease = await begun({ contractId: CONTRACT });
-    bench.fakes.verdict = verdict;
-    const first = await complete(lease);
-    expect(first.task).toMatchObject({
-      status: TaskStatus.FAILED,
-      failure: { reason: "VERIFICATION_FAILED", message: details, retryable: false },
-      verification: { method: "schema_match", passed: false, details },
-    });
-    expect(first.task?.output).toBeUndefined();
-    bench.fakes.verdict = { passed: true, details: "" };
-    expect(await complete(lease)).toEqual(first);
-  });
+  ] as const)(
+    "under a contract with the verdict %o fails the task without a retry",
+    async (verdict, details) => {
+      const lease = await begun({ contractId: CONTRACT });
+      bench.fakes.verdict = verdict;
+      const first = await complete(lease);
+      expect(first.task).toMatchObject({
+        status: TaskStatus.FAILED,
+        failure: { reason: "VERIFICATION_FAILED", message: details, retryable: false },
+        verification: { method: "schema_match", passed: false, details },
+      });
+      expect(first.task?.output).toBeUndefined();
+      bench.fakes.verdict = { passed: true, details: "" };
+      expect(await complete(lease)).toEqual(first);
+    },
+  );
 
-  test("a contract that waits for a person is neither kept nor broken, and the lease stays", async () => {
+  test("under a contract with a pending review is refused, and the lease stays", async () => {
     const lease = await begun({ contractId: CONTRACT });
     bench.fakes.verdict = "pending";
     expect(await refusal(complete(lease))).toMatchObject({
@@ -253,14 +256,14 @@ describe("completing", () => {
     expect((await complete(lease)).task?.status).toBe(TaskStatus.COMPLETED);
   });
 
-  test("a lease that is lost while the result is checked is lost", async () => {
+  test("whose lease ends during the check is refused", async () => {
     const lease = await begun({ contractId: CONTRACT });
     bench.fakes.onCheckOutput = () => bench.pass(30_000);
     expect((await refusal(complete(lease))).reason).toBe("LEASE_LOST");
     expect(await statusOf(lease.taskId)).toBe(TaskStatus.PENDING);
   });
 
-  test("without a verifier nothing is decided", async () => {
+  test("is refused while the verifier is unavailable, and succeeds afterwards", async () => {
     const lease = await begun({ contractId: CONTRACT });
     bench.fakes.away.add("verifier");
     expect((await refusal(complete(lease))).reason).toBe("DEPENDENCY_UNAVAILABLE");
@@ -284,14 +287,14 @@ describe("an attestation of the result", () => {
     return bench.workers.completeAssignment({ lease, output: DONE, attestationId: id }, ME);
   };
 
-  test("by the delegate, of this contract and delegation, stays with the task", async () => {
+  test("by the delegate, of this contract and delegation, is linked to the task", async () => {
     expect((await complete(attestationTarget)).task).toMatchObject({
       status: TaskStatus.COMPLETED,
       attestationId: id,
     });
   });
 
-  test("may name its output by the hash alone", async () => {
+  test("may contain only the hash of its output", async () => {
     const { output: _, ...hashed } = attestationOf({ outputHash: HELLO_HASH });
     expect((await complete({ ...attestationTarget, result: hashed })).task?.status).toBe(
       TaskStatus.COMPLETED,
@@ -299,12 +302,12 @@ describe("an attestation of the result", () => {
   });
 
   test.each([
-    ["that nobody recorded", undefined, "ATTESTATION_NOT_FOUND"],
-    ["by another", { ...attestationTarget, principal: ALICE }, "INVALID_REQUEST"],
+    ["that is not recorded", undefined, "ATTESTATION_NOT_FOUND"],
+    ["by another principal", { ...attestationTarget, principal: ALICE }, "INVALID_REQUEST"],
     ["of another contract", { ...attestationTarget, contractId: "ct_ba9876543210" }, "INVALID_REQUEST"],
     ["of another delegation", { ...attestationTarget, delegationId: "del_ba9876543210" }, "INVALID_REQUEST"],
     [
-      "about work of others",
+      "of another type",
       { ...attestationTarget, type: AttestationType.DELEGATION_VERIFICATION },
       "INVALID_REQUEST",
     ],
@@ -326,11 +329,11 @@ describe("an attestation of the result", () => {
   });
 });
 
-describe("ending otherwise", () => {
+describe("a failed, rejected or released assignment", () => {
   const failing = (lease: Lease, retryable: boolean) =>
     bench.workers.failAssignment({ lease, failure: { reason: "BROKEN", message: "oh", retryable } }, ME);
 
-  test("a failure that another attempt could mend puts the task back, once", async () => {
+  test("with a retryable failure puts the task back, once", async () => {
     const lease = await begun({ retry: { maxAttempts: 2 } });
     expect((await failing(lease, true)).task).toMatchObject({ status: TaskStatus.PENDING, attempt: 1 });
     expect((await failing(lease, true)).task).toMatchObject({ status: TaskStatus.PENDING, lastSequence: 4n });
@@ -341,12 +344,12 @@ describe("ending otherwise", () => {
     });
   });
 
-  test("any other failure ends it", async () => {
+  test("with any other failure ends the task", async () => {
     const lease = await begun();
     expect((await failing(lease, false)).task?.status).toBe(TaskStatus.FAILED);
   });
 
-  test("declining is for what has not begun", async () => {
+  test("is rejected only before its start", async () => {
     await task();
     const { lease } = await assigned();
     const failure = { reason: "NOT_MINE", message: "", retryable: false };
@@ -362,7 +365,7 @@ describe("ending otherwise", () => {
     });
   });
 
-  test("giving back costs no attempt", async () => {
+  test("is released without the use of an attempt", async () => {
     const lease = await begun({ retry: { maxAttempts: 1 } });
     expect((await bench.workers.releaseAssignment({ lease }, ME)).task).toMatchObject({
       status: TaskStatus.PENDING,
@@ -373,7 +376,7 @@ describe("ending otherwise", () => {
   });
 });
 
-describe("a token that is no longer sound", () => {
+describe("a token that became invalid", () => {
   const draft = { contractId: CONTRACT, workerToken: "sound" };
   const deny = (denial: DenialType) =>
     bench.fakes.tokens.set("sound", { delegatee: BOB, block: "b", denial });
@@ -381,7 +384,7 @@ describe("a token that is no longer sound", () => {
   test.each([
     ["revoked", DenialType.REVOKED],
     ["expired", DenialType.EXPIRED],
-  ])("when %s, ends the task before the work begins", async (denial, type) => {
+  ])("with the denial %s ends the task before it starts", async (denial, type) => {
     await task(draft);
     const { lease } = await assigned();
     deny(type);
@@ -402,7 +405,7 @@ describe("a token that is no longer sound", () => {
     expect((await get(lease.taskId))?.output).toBeUndefined();
   });
 
-  test("for a passing reason only refuses the call", async () => {
+  test("for a temporary reason only refuses the call", async () => {
     const lease = await begun(draft);
     deny(DenialType.REVOCATION_STATE_STALE);
     const complete = bench.workers.completeAssignment({ lease, output: DONE }, ME);

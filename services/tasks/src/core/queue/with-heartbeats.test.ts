@@ -28,7 +28,7 @@ function source() {
   };
 }
 
-test("a silent source is spoken for, and asked once for each item", async () => {
+test("a silent source gets heartbeats, and is read once for each item", async () => {
   const { iterator, give, askedCount, end } = source();
   const items = withHeartbeats(iterator, 1000, clock)[Symbol.asyncIterator]();
   const first = items.next();
@@ -50,7 +50,7 @@ test("a silent source is spoken for, and asked once for each item", async () => 
 test.each([
   ["an item", (from: ReturnType<typeof source>) => from.give("b"), { value: "b" }],
   ["the end", (from: ReturnType<typeof source>) => from.end(), { done: true }],
-])("%s that comes while nobody waits is not lost", async (_name, come, expected) => {
+])("%s that arrives while no reader waits is not lost", async (_name, come, expected) => {
   const from = source();
   const items = withHeartbeats(from.iterator, 1000, clock)[Symbol.asyncIterator]();
   const silent = items.next();
@@ -61,7 +61,7 @@ test.each([
   expect(await items.next()).toMatchObject(expected);
 });
 
-test("a source that breaks breaks the stream, also while nobody waits", async () => {
+test("an error of the source ends the stream, also while no reader waits", async () => {
   const from = source();
   const items = withHeartbeats(from.iterator, 1000, clock)[Symbol.asyncIterator]();
   const silent = items.next();
@@ -72,7 +72,7 @@ test("a source that breaks breaks the stream, also while nobody waits", async ()
   await expect(items.next()).rejects.toThrow("broken");
 });
 
-test("who leaves is waited for no more, and the source hears of it", async () => {
+test("a reader that leaves stops the timer, and the source is closed", async () => {
   const from = source();
   const items = withHeartbeats(from.iterator, 1000, clock)[Symbol.asyncIterator]();
   const silent = items.next();
@@ -82,7 +82,7 @@ test("who leaves is waited for no more, and the source hears of it", async () =>
   expect(clock.pending).toBe(0);
 });
 
-test("no interval, no heartbeats", async () => {
+test("a zero interval sends no heartbeats", async () => {
   const from = source();
   const items = withHeartbeats(from.iterator, 0, clock)[Symbol.asyncIterator]();
   const first = items.next();

@@ -20,20 +20,20 @@ const rejected = { case: "rejected", value: failureOf("BUSY", "") } as const;
 
 const NOW = { nowMs: T0, random: () => 0 };
 
-describe("the fold", () => {
-  test("numbers events from 1 and never goes back in time", () => {
+describe("the application of an event", () => {
+  test("numbers events from 1, with times that never decrease", () => {
     const { task } = accepted(pending(), T0 - 5000);
     expect(task.lastSequence).toBe(2n);
     expect(task.updateTime && fromTimestamp(task.updateTime)).toBe(T0);
   });
 
-  test("a terminal event gives the end and its cause", () => {
+  test("with a terminal status sets the end time and the cause", () => {
     const { task } = advance(pending(), { payload: cancelled, by: "delegator" }, T0 + 7).record;
     expect(task.endTime && fromTimestamp(task.endTime)).toBe(T0 + 7);
     expect(task.failure).toMatchObject({ reason: "CANCELLED", message: "enough" });
   });
 
-  test("nothing follows a terminal event", () => {
+  test("after a terminal event is refused", () => {
     const { record } = advance(pending(), { payload: cancelled, by: "delegator" }, T0);
     for (const payload of [cancelled, progress, rejected]) {
       expect(() => nextEvent(record.task, payload, "worker", T0)).toThrow("cannot become");
@@ -42,7 +42,7 @@ describe("the fold", () => {
 
   test.each([
     ["a gap", { sequence: 3n }],
-    ["an event again", { sequence: 1n }],
+    ["a repeated event", { sequence: 1n }],
     ["another task's event", { taskId: "t2" }],
     ["an empty event", { payload: { case: undefined } }],
   ] as const)("refuses %s", (_name, change) => {
@@ -55,19 +55,19 @@ describe("the fold", () => {
   test.each([
     ["progress before the start", () => accepted(pending(), T0), progress, "worker"],
     ["progress by a delegator", () => started(accepted(pending(), T0), T0), progress, "delegator"],
-    ["declining after the start", () => started(accepted(pending(), T0), T0), rejected, "worker"],
-    ["cancelling by a worker", () => pending(), cancelled, "worker"],
+    ["a rejection after the start", () => started(accepted(pending(), T0), T0), rejected, "worker"],
+    ["a cancellation by a worker", () => pending(), cancelled, "worker"],
     ["a result before the start", () => accepted(pending(), T0), completed, "worker"],
   ] as const)("refuses %s", (_name, record, payload, by) => {
     expect(() => advance(record(), { payload, by }, T0)).toThrow("cannot become");
   });
 
-  test("a refusal before the start names the call that is missing", () => {
+  test("names the missing call when it refuses a result before the start", () => {
     const step = { payload: completed, by: "worker" } as const;
     expect(() => advance(accepted(pending(), T0), step, T0)).toThrow("StartAssignment");
   });
 
-  test("an execution's result needs no start", () => {
+  test("accepts an execution's result without a start", () => {
     const { task, ...rest } = accepted(pending(), T0);
     const execution = { ...rest, task: { ...task, executionRequestId: "request-1" } };
     const { record } = advance(execution, { payload: completed, by: "worker" }, T0);
@@ -82,7 +82,7 @@ describe("attempts", () => {
     [0, 3],
     [1, 1],
     [7, 7],
-  ])("a policy of %s is %d attempts", (policyText, attempts) => {
+  ])("a policy of %s allows %d attempts", (policyText, attempts) => {
     expect(
       maxAttempts(pending(policyText === undefined ? {} : { retry: { maxAttempts: policyText } }).task.retry),
     ).toBe(attempts);
@@ -97,7 +97,7 @@ describe("attempts", () => {
     expect(afterFailedAttempt(task, failureOf("BROKEN", "", retryable), NOW).case).toBe(payload);
   });
 
-  test("what is given back does not count as an attempt", () => {
+  test("a released assignment does not count as an attempt", () => {
     const acceptedTask = accepted(pending(), T0);
     expect(acceptedTask.task.attempt).toBe(1);
     const { record } = advance(acceptedTask, { payload: afterRelease(acceptedTask.task), by: "worker" }, T0);

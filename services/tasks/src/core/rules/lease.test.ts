@@ -21,23 +21,23 @@ describe("a lease", () => {
   test.each([
     ["accepted", acceptedTask, true],
     ["running", started(acceptedTask, T0), true],
-    ["given back", released, false],
-    ["handed on", accepted(released, T0), false],
+    ["released", released, false],
+    ["released and dispatched again", accepted(released, T0), false],
     ["ended", revoked, false],
-    ["never given out", pending(), false],
+    ["never dispatched", pending(), false],
   ])("of a task that was %s: %s", (_name, record, valid) => {
     const check = () => requireLease(record, lease);
     if (valid) expect(check()).toEqual(record.hold);
     else expect(check).toThrow(expect.objectContaining({ reason: ErrorReason.LEASE_LOST }));
   });
 
-  test("a newer epoch than was given out is as wrong as an older one", () => {
+  test("an epoch newer than the current one is refused like an older one", () => {
     expect(() => requireLease(acceptedTask, create(LeaseSchema, { taskId: "t1", epoch: 2n }))).toThrow(
       "lost",
     );
   });
 
-  test("remembers how it was ended, until another worker ends its own", () => {
+  test("records how it ended, until the next worker ends its own", () => {
     expect(isSettledBy(released, lease, "release")).toBe(true);
     expect(isSettledBy(released, lease, "fail")).toBe(false);
     const next = accepted(released, T0);
@@ -45,7 +45,7 @@ describe("a lease", () => {
     expect(isSettledBy(next, leaseOf(next), "release")).toBe(false);
   });
 
-  test("the last worker of an ended task is told to stop, earlier ones have lost their lease", () => {
+  test("the last worker of an ended task gets the directive to stop, earlier ones have lost their lease", () => {
     expect(isEndedLease(revoked, lease)).toBe(true);
     expect(isEndedLease(acceptedTask, lease)).toBe(false);
     const ended = advance(accepted(released, T0), revokedStep("taken back"), T0).record;

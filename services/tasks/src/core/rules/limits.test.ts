@@ -10,7 +10,7 @@ import { statusName } from "./state-machine.ts";
 const HOUR = 3_600_000;
 
 describe("limits in force", () => {
-  test("default to an hour for everything but the heartbeat", () => {
+  test("are an hour by default, except the heartbeat", () => {
     const { task } = pending();
     expect(limitsMs(task)).toEqual({ total: HOUR, queue: HOUR, attempt: HOUR, heartbeat: 30_000 });
     expect(heartbeatIntervalMs(task)).toBe(10_000);
@@ -26,7 +26,7 @@ describe("limits in force", () => {
     [{ total: 5000, queue: 9000 }, undefined, { total: 5000, queue: 5000, attempt: 5000, heartbeat: 30_000 }],
     [{}, 60_000, { total: 60_000, queue: 60_000, attempt: 60_000, heartbeat: 30_000 }],
     [{ total: 5000 }, 60_000, { total: 5000, queue: 5000, attempt: 5000, heartbeat: 30_000 }],
-  ])("%o of which %s ms are there", (askedLimits, available, inForce) => {
+  ])("%o with %s ms available", (askedLimits, available, inForce) => {
     const { task } = pending({ limits: limitsInForce(limits(askedLimits), available) });
     expect(limitsMs(task)).toEqual(inForce);
   });
@@ -34,10 +34,10 @@ describe("limits in force", () => {
 
 const at = (nowMs: number) => ({ nowMs, random: () => 0 });
 
-describe("the next deadline", () => {
+describe("the next deadline of a task", () => {
   const all = limits({ total: 10_000, queue: 3000, attempt: 4000, heartbeat: 1000 });
 
-  test("of a task that waits for its first worker is the end of a context that it carries", () => {
+  test("that waits for its first worker is the expiry of a context that it carries", () => {
     const carried = { inputId: "c", expireMs: T0 + 2000 };
     const { record } = newTask("t1", draftOf({ limits: all }), ADMISSION, T0, undefined, carried);
     expect(nextDeadline(record)).toEqual({ limit: "context", atMs: T0 + 2000 });
@@ -47,14 +47,14 @@ describe("the next deadline", () => {
     expect(nextDeadline(accepted(record, T0 + 500))?.limit).toBe("heartbeat");
   });
 
-  test("of a waiting task is its queue limit, counted from when it began to wait", () => {
+  test("that waits is its queue limit, from the moment it was queued", () => {
     expect(nextDeadline(pending({ limits: all }))).toEqual({ limit: "queue", atMs: T0 + 3000 });
     const requeued = advanceByTime(accepted(pending({ limits: all }), T0 + 500), at(T0 + 1500)).record;
     expect(statusName(requeued.task.status)).toBe("pending");
     expect(nextDeadline(requeued)).toEqual({ limit: "queue", atMs: T0 + 4500 });
   });
 
-  test("of a held task is its heartbeat, then its attempt, then its end", () => {
+  test("that a worker holds is its heartbeat, then its attempt, then its end", () => {
     let leasedRecord = started(accepted(pending({ limits: all }), T0 + 500), T0 + 600);
     expect(nextDeadline(leasedRecord)).toEqual({ limit: "heartbeat", atMs: T0 + 1500 });
     leasedRecord = extendLease(leasedRecord, T0 + 3700);
@@ -63,17 +63,17 @@ describe("the next deadline", () => {
     expect(nextDeadline(late)).toEqual({ limit: "total", atMs: T0 + 10_000 });
   });
 
-  test("passes at its very millisecond", () => {
+  test("is passed at its exact millisecond", () => {
     const task = pending({ limits: all });
     expect(passedDeadline(task, T0 + 2999)).toBeUndefined();
     expect(passedDeadline(task, T0 + 3000)).toEqual({ limit: "queue", atMs: T0 + 3000 });
   });
 });
 
-describe("work that has to begin by a time", () => {
+describe("a task with a latest start", () => {
   const waiting = newTask("t1", draftOf(), { ...ADMISSION, startByMs: T0 + 5000 }, T0).record;
 
-  test("expires when it has not", () => {
+  test("expires if it has not started by then", () => {
     const acceptedTask = accepted(waiting, T0);
     for (const record of [waiting, extendLease(acceptedTask, T0 + 4000)]) {
       expect(nextDeadline(record)).toEqual({ limit: "start", atMs: T0 + 5000 });
@@ -81,7 +81,7 @@ describe("work that has to begin by a time", () => {
     }
   });
 
-  test("goes on for as long as it may once it has, whoever has to begin anew", () => {
+  test("keeps its other limits after the start, also for later attempts", () => {
     const begun = started(accepted(waiting, T0), T0 + 4999);
     const { record, events } = advanceByTime(begun, at(T0 + 30_000));
     expect(events.map(({ status }) => status)).toEqual([TaskStatus.PENDING]);
@@ -89,22 +89,34 @@ describe("work that has to begin by a time", () => {
   });
 });
 
-describe("time that passes", () => {
+describe("the time limits", () => {
   const clock = new ManualClock(T0);
   const short = limits({ total: 10_000, queue: 3000, attempt: 4000, heartbeat: 1000 });
 
   test.each([
-    ["waiting too long", () => pending({ limits: short }), 3000, ["expired"], "TASK_TIMEOUT"],
-    ["a silent worker", () => accepted(pending({ limits: short }), T0), 1000, ["pending"], undefined],
     [
-      "a silent worker at the last attempt",
+      "the queue limit expires a waiting task",
+      () => pending({ limits: short }),
+      3000,
+      ["expired"],
+      "TASK_TIMEOUT",
+    ],
+    [
+      "the heartbeat timeout requeues the task of a silent worker",
+      () => accepted(pending({ limits: short }), T0),
+      1000,
+      ["pending"],
+      undefined,
+    ],
+    [
+      "the heartbeat timeout fails the last attempt",
       () => accepted(pending({ limits: short, retry: { maxAttempts: 1 } }), T0),
       1000,
       ["failed"],
       "LEASE_LOST",
     ],
     [
-      "an attempt that takes too long, the last one",
+      "the attempt limit fails the last attempt",
       () =>
         extendLease(
           started(accepted(pending({ limits: short, retry: { maxAttempts: 1 } }), T0), T0),
@@ -115,13 +127,13 @@ describe("time that passes", () => {
       "TASK_TIMEOUT",
     ],
     [
-      "a silent worker, found when the whole task is over",
+      "a missed heartbeat and a passed total limit expire the task",
       () => accepted(pending({ limits: short }), T0),
       10_000,
       ["pending", "expired"],
       "TASK_TIMEOUT",
     ],
-    ["nothing yet", () => pending({ limits: short }), 2999, [], undefined],
+    ["a limit has no effect before its time", () => pending({ limits: short }), 2999, [], undefined],
   ])("%s", (_name, record, afterMs, statuses, reason) => {
     const { record: after, events } = advanceByTime(record(), at(clock.now() + afterMs));
     expect(events.map((event) => statusName(event.status))).toEqual(statuses);

@@ -21,18 +21,18 @@ const retry = (policy: { initialMs?: number; maxMs?: number; factor?: number; ji
 
 describe("the wait before another attempt", () => {
   test.each([
-    ["no backoff", {}, 5, 0],
-    ["the first wait", { initialMs: 1000 }, 1, 1000],
-    ["doubles", { initialMs: 1000 }, 3, 4000],
-    ["by its own factor", { initialMs: 1000, factor: 3 }, 3, 9000],
-    ["stays as it is", { initialMs: 1000, factor: 1 }, 9, 1000],
-    ["never more than the bound", { initialMs: 1000, maxMs: 5000 }, 9, 5000],
-    ["never more than an hour by itself", { initialMs: 1000 }, 100, 3_600_000],
+    ["is zero without a backoff", {}, 5, 0],
+    ["is the initial wait for the first retry", { initialMs: 1000 }, 1, 1000],
+    ["doubles by default", { initialMs: 1000 }, 3, 4000],
+    ["grows by the factor of the policy", { initialMs: 1000, factor: 3 }, 3, 9000],
+    ["is constant with the factor 1", { initialMs: 1000, factor: 1 }, 9, 1000],
+    ["is at most the maximum of the policy", { initialMs: 1000, maxMs: 5000 }, 9, 5000],
+    ["is at most an hour by default", { initialMs: 1000 }, 100, 3_600_000],
   ])("%s", (_name, policy, attempt, waitMs) => {
     expect(backoffMs(retry(policy), attempt, () => 0.5)).toBe(waitMs);
   });
 
-  test("chance decides the part of it that the policy says, and only ever shortens it", () => {
+  test("the jitter of the policy is a random part that only shortens the wait", () => {
     expect(backoffMs(retry({ initialMs: 1000, jitter: 0.5 }), 1, () => 0.5)).toBe(750);
     fc.assert(
       fc.property(
@@ -50,10 +50,10 @@ describe("the wait before another attempt", () => {
   });
 });
 
-describe("an attempt that failed", () => {
+describe("a failed attempt", () => {
   const broken = failureOf("BROKEN", "", true);
 
-  test("is followed by another when the wait is over, and the queue limit begins with it", () => {
+  test("gets another one after the wait, and the queue limit counts from then", () => {
     const policy = { initialBackoff: durationFromMs(7000) };
     const acceptedTask = accepted(pending({ retry: policy }), T0);
     const payload = afterFailedAttempt(acceptedTask.task, broken, NOW);
@@ -70,12 +70,12 @@ describe("an attempt that failed", () => {
   test.each([
     ["TOO_BIG", "failed"],
     ["BROKEN", "requeued"],
-  ])("by %s is %s where the policy names TOO_BIG as final", (reason, outcome) => {
+  ])("with %s is %s if the policy lists TOO_BIG as non-retryable", (reason, outcome) => {
     const { task } = accepted(pending({ retry: { nonRetryableReasons: ["TOO_BIG"] } }), T0);
     expect(afterFailedAttempt(task, failureOf(reason, "", true), NOW).case).toBe(outcome);
   });
 
-  test("is suspended, not tried again, while the delegator wants it interrupted", () => {
+  test("suspends the task without a retry if the delegator requested a suspension", () => {
     const task = { ...started(accepted(pending(), T0), T0).task, suspensionRequest: "later" };
     expect(afterFailedAttempt(task, broken, NOW)).toMatchObject({
       case: "suspended",

@@ -25,14 +25,14 @@ const account = (tokens?: number, cost?: number) => openAccount(boundsOf(budget(
 const usage = (tokensUsed: number, cost = 0) =>
   create(TaskUsageSchema, { tokensUsed: BigInt(tokensUsed), costMicrocents: BigInt(cost) });
 
-describe("a part's share", () => {
-  test("is set aside from what the whole has left", () => {
+describe("the reservation for a child task", () => {
+  test("is deducted from what the parent has left", () => {
     const { parent, limit } = reserve(account(100, 50), budget(30, 20));
     expect(limit).toEqual({ tokens: 30, cost: 20 });
     expect(available(parent)).toEqual({ tokens: 70, cost: 30 });
   });
 
-  test("is all that is left, of what the part does not bound", () => {
+  test("is everything that is left in each unit that the child does not limit", () => {
     const { parent, limit } = reserve(account(100), undefined);
     expect(limit).toEqual({ tokens: 100, cost: Number.POSITIVE_INFINITY });
     expect(available(parent).tokens).toBe(0);
@@ -41,7 +41,7 @@ describe("a part's share", () => {
   test.each([
     ["more than is left", account(100), budget(101), { needed: "101", allowed: "100", unit: "tokens" }],
     [
-      "anything of nothing",
+      "any amount of an empty budget",
       account(undefined, 0),
       undefined,
       { needed: "1", allowed: "0", unit: "microcents" },
@@ -50,30 +50,30 @@ describe("a part's share", () => {
     expect(() => reserve(parent, askedBudget)).toThrow(expect.objectContaining({ metadata }));
   });
 
-  test("comes back, but for what it used", () => {
+  test("is released except for what the child used", () => {
     const { parent, limit } = reserve(account(100), budget(30));
     const child = endAttempt(noteAttempt(openAccount(limit), usage(12)).account);
     expect(available(endChild(parent, child)).tokens).toBe(88);
   });
 });
 
-test("what unbounded parts cost together stays a number that a column holds", () => {
+test("sums of unlimited child tasks stay within the range of a column", () => {
   const part = endAttempt(noteAttempt(account(), usage(1, Number.MAX_SAFE_INTEGER)).account);
   const rootAccount = endChild(endChild(account(100), part), part);
   expect(rootAccount.spent).toEqual({ tokens: 2, cost: Number.MAX_SAFE_INTEGER });
 });
 
-test("an attempt that used more than is left holds all that was left, and says so", () => {
+test("an attempt above the remaining budget uses all of it, and is reported", () => {
   const { account: after, over } = noteAttempt(account(10), usage(11));
   expect(over).toEqual({ unit: "tokens", needed: 11, allowed: 10 });
   expect(available(after).tokens).toBe(0);
 });
 
 test.each([
-  ["more, from the parent", 30, 50, 20, undefined],
-  ["less, back to the parent", 30, 10, 80, undefined],
-  ["more than the parent has", 30, 101, 0, { needed: "101", allowed: "100", unit: "tokens" }],
-])("another limit: %s", (_name, first, then, parentLeft, metadata) => {
+  ["a higher one reserves more of the parent's budget", 30, 50, 20, undefined],
+  ["a lower one releases the rest to the parent", 30, 10, 80, undefined],
+  ["one above the parent's budget is refused", 30, 101, 0, { needed: "101", allowed: "100", unit: "tokens" }],
+])("a changed limit: %s", (_name, first, then, parentLeft, metadata) => {
   const shared = reserve(account(100), budget(first));
   const change = () => changeLimit(openAccount(shared.limit), budget(then), shared.parent);
   if (metadata !== undefined) expect(change).toThrow(expect.objectContaining({ metadata }));
@@ -84,7 +84,7 @@ test.each([
   }
 });
 
-test("no tree uses more than its root was given, whatever is created, used, ended and changed in it", () => {
+test("property: no tree uses more than its root's budget", () => {
   const step = fc.record({
     kind: fc.constantFrom("child", "use", "end", "change"),
     at: fc.nat(20),

@@ -70,12 +70,12 @@ describe("the table of transitions", () => {
     },
   );
 
-  test("names each pair once", () => {
+  test("has each pair once", () => {
     const pairs = TRANSITIONS.map(({ from, to }) => `${from} ${to}`);
     expect(new Set(pairs).size).toBe(pairs.length);
   });
 
-  test("every status is open or terminal, and only terminal ones have no way out", () => {
+  test("every status is open or terminal, and only terminal ones have no transition", () => {
     expect([...OPEN_STATUSES, ...TERMINAL_STATUSES].sort((a, b) => a - b)).toEqual(ALL);
     for (const status of ALL) {
       expect(isTerminal(status)).toBe(!ALL.some((to) => canTransition(status, to)));
@@ -113,7 +113,7 @@ describe("the table of transitions", () => {
     expect(canTransition(from, to, actor)).toBe(allowed);
   });
 
-  test("a worker holds accepted and running tasks, and those that wait for an answer", () => {
+  test("a worker holds accepted and running tasks, and those that require input", () => {
     expect(ALL.filter(isHeld).map(statusName)).toEqual(["accepted", "running", "input_required"]);
   });
 

@@ -29,19 +29,19 @@ describe("a value", () => {
     );
   });
 
-  test("may be nested to the limit and no deeper", () => {
+  test("may be nested up to the limit", () => {
     checkValue(toValue(nested(MAX_VALUE_DEPTH)), "input", 1000);
     expect(() => checkValue(toValue(nested(MAX_VALUE_DEPTH + 1)), "input", 1000)).toThrow(
       expect.objectContaining({ metadata: { limit: "input.depth", max: String(MAX_VALUE_DEPTH) } }),
     );
   });
 
-  test.each([Number.NaN, Number.POSITIVE_INFINITY])("%s is no JSON", (number) => {
+  test.each([Number.NaN, Number.POSITIVE_INFINITY])("%s is not JSON", (number) => {
     const value = create(ValueSchema, { kind: { case: "numberValue", value: number } });
     expect(() => checkValue(value, "input", 1000)).toThrow(refused(ErrorReason.INVALID_REQUEST));
   });
 
-  test("without a kind is no JSON, at any depth", () => {
+  test("without a kind is not JSON, at any depth", () => {
     const value = create(ValueSchema, {
       kind: { case: "listValue", value: { values: [create(ValueSchema)] } },
     });

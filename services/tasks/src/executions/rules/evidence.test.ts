@@ -10,15 +10,15 @@ const { MATCHES, DIFFERS, MISSING, NOT_CHECKED } = ArtifactVerdict;
 const artifact = (artifactType: ArtifactType) => create(ArtifactSchema, { artifactType, uri: "data:,x" });
 
 test.each<[string, ArtifactType[], [ArtifactType, ArtifactVerdict][], string | undefined]>([
-  ["nothing is required", [], [], undefined],
-  ["what is required is there", [LOGS], [[LOGS, MATCHES]], undefined],
-  ["what lies elsewhere is taken at its word", [LOGS], [[LOGS, NOT_CHECKED]], undefined],
-  ["what is required is not there", [LOGS], [], "REQUIRED_EVIDENCE_MISSING"],
-  ["only another kind is there", [LOGS], [[CITATIONS, MATCHES]], "REQUIRED_EVIDENCE_MISSING"],
-  ["there are no bytes", [LOGS], [[LOGS, MISSING]], "REQUIRED_EVIDENCE_MISSING"],
-  ["a digest differs", [LOGS], [[LOGS, DIFFERS]], "DIGEST_MISMATCH"],
+  ["no evidence is required", [], [], undefined],
+  ["required evidence with a matching digest is sufficient", [LOGS], [[LOGS, MATCHES]], undefined],
+  ["required evidence at another host is accepted unchecked", [LOGS], [[LOGS, NOT_CHECKED]], undefined],
+  ["missing evidence is refused", [LOGS], [], "REQUIRED_EVIDENCE_MISSING"],
+  ["evidence of another kind is refused", [LOGS], [[CITATIONS, MATCHES]], "REQUIRED_EVIDENCE_MISSING"],
+  ["evidence without content is refused", [LOGS], [[LOGS, MISSING]], "REQUIRED_EVIDENCE_MISSING"],
+  ["required evidence with a wrong digest is refused", [LOGS], [[LOGS, DIFFERS]], "DIGEST_MISMATCH"],
   [
-    "a digest of what nobody required differs",
+    "further evidence with a wrong digest is refused",
     [LOGS],
     [
       [LOGS, MATCHES],
@@ -27,7 +27,7 @@ test.each<[string, ArtifactType[], [ArtifactType, ArtifactVerdict][], string | u
     "DIGEST_MISMATCH",
   ],
   [
-    "one of two of a kind is there",
+    "one of two artifacts of a kind is sufficient",
     [LOGS],
     [
       [LOGS, MISSING],

@@ -4,7 +4,7 @@ import { canFollow, FIRST_STATUSES, isTerminal, TERMINAL_STATUSES, TRANSITIONS }
 
 const ALL = Object.values(ExecutionStatus).filter((status) => status !== ExecutionStatus.UNSPECIFIED);
 
-test("a receipt follows another by the table, and by nothing else", () => {
+test("a receipt follows another exactly as the table allows", () => {
   for (const from of ALL) {
     for (const to of ALL) {
       const isInTable = TRANSITIONS.some(([before, after]) => before === from && after === to);
@@ -13,11 +13,11 @@ test("a receipt follows another by the table, and by nothing else", () => {
   }
 });
 
-test("the first receipt accepts or rejects", () => {
+test("the first receipt is an acceptance or a rejection", () => {
   expect(ALL.filter((status) => canFollow(undefined, status))).toEqual([...FIRST_STATUSES]);
 });
 
-test("nothing follows an end, nor a receipt of the same status", () => {
+test("no receipt follows a terminal one, or one of the same status", () => {
   for (const from of ALL) {
     expect(canFollow(from, from)).toBe(false);
     if (isTerminal(from)) expect(ALL.filter((to) => canFollow(from, to))).toEqual([]);

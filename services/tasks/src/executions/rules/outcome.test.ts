@@ -11,57 +11,63 @@ const { ACCEPTED, IN_PROGRESS, COMPLETED, FAILED, CANCELLED, EXPIRED } = Executi
 const failure = (reason: string) => ({ reason, message: "m", retryable: false });
 
 const CASES: readonly [string, Payload, ExecutionStatus, ExecutionStatus | undefined, ErrorCode?][] = [
-  ["begun", { case: "started", value: {} }, ACCEPTED, IN_PROGRESS],
-  ["begun again", { case: "started", value: {} }, IN_PROGRESS, undefined],
-  ["taken", { case: "accepted", value: {} }, ACCEPTED, undefined],
-  ["waiting again", { case: "requeued", value: {} }, IN_PROGRESS, undefined],
-  ["done", { case: "completed", value: {} }, IN_PROGRESS, COMPLETED],
+  ["started", { case: "started", value: {} }, ACCEPTED, IN_PROGRESS],
+  ["started again", { case: "started", value: {} }, IN_PROGRESS, undefined],
+  ["accepted by a worker", { case: "accepted", value: {} }, ACCEPTED, undefined],
+  ["requeued", { case: "requeued", value: {} }, IN_PROGRESS, undefined],
+  ["completed", { case: "completed", value: {} }, IN_PROGRESS, COMPLETED],
   ["failed", { case: "failed", value: failure("X") }, IN_PROGRESS, FAILED, ErrorCode.INTERNAL_ERROR],
   [
-    "out of capacity",
+    "failed for lack of capacity",
     { case: "failed", value: failure("CAPACITY_UNAVAILABLE") },
     IN_PROGRESS,
     FAILED,
     ErrorCode.CAPACITY_UNAVAILABLE,
   ],
   [
-    "without a schema's result",
+    "failed for an output outside the schema",
     { case: "failed", value: failure("OUTPUT_SCHEMA_VIOLATION") },
     IN_PROGRESS,
     FAILED,
     ErrorCode.VERIFICATION_FAILED,
   ],
   [
-    "turned down by an overseer",
+    "rejected by an overseer",
     { case: "failed", value: failure("REVIEW_REJECTED") },
     IN_PROGRESS,
     FAILED,
     ErrorCode.VERIFICATION_FAILED,
   ],
-  ["declined", { case: "rejected", value: failure("NO") }, ACCEPTED, FAILED, ErrorCode.CAPACITY_UNAVAILABLE],
   [
-    "without authority",
+    "rejected by the worker",
+    { case: "rejected", value: failure("NO") },
+    ACCEPTED,
+    FAILED,
+    ErrorCode.CAPACITY_UNAVAILABLE,
+  ],
+  [
+    "revoked",
     { case: "revoked", value: failure("TOKEN_DENIED") },
     IN_PROGRESS,
     FAILED,
     ErrorCode.INTERNAL_ERROR,
   ],
   [
-    "called off",
+    "cancelled",
     { case: "cancelled", value: { reason: "" } },
     ACCEPTED,
     CANCELLED,
     ErrorCode.CANCELLED_BY_BUYER,
   ],
   [
-    "late before the start",
+    "expired before the start",
     { case: "expired", value: failure("TASK_TIMEOUT") },
     ACCEPTED,
     EXPIRED,
     ErrorCode.EXPIRED_BEFORE_START,
   ],
   [
-    "late after the start",
+    "expired after the start",
     { case: "expired", value: failure("TASK_TIMEOUT") },
     IN_PROGRESS,
     EXPIRED,
@@ -69,7 +75,7 @@ const CASES: readonly [string, Payload, ExecutionStatus, ExecutionStatus | undef
   ],
 ];
 
-test.each(CASES)("work that is %s", (_, payload, status, after, code) => {
+test.each(CASES)("the receipt for a task that is %s", (_, payload, status, after, code) => {
   const outcome = outcomeOf(event(payload), status);
   expect([outcome?.status, outcome?.error?.code]).toEqual([after, code]);
   if (after !== undefined) expect(canFollow(status, after)).toBe(true);

@@ -28,7 +28,7 @@ test.each([
   expect(limitOf(asking(amount, budget))).toBe(limit);
 });
 
-describe("what is authorized", () => {
+describe("the authorized amount", () => {
   test.each([
     ["the price", asking(250n), pricing(FIXED, 250n), false],
     ["less than the price", asking(249n), pricing(FIXED, 250n), true],
@@ -51,7 +51,7 @@ describe("what is authorized", () => {
   });
 });
 
-describe("an amount for each unit", () => {
+describe("the price of several units", () => {
   test.each([
     [100n, 1.1, 110n],
     [3n, 0.1, 1n],
@@ -64,7 +64,7 @@ describe("an amount for each unit", () => {
     expect(timesUnits(amount, units)).toBe(expected);
   });
 
-  test("is never less than it is worth, and never a whole one more", () => {
+  test("is at least the exact product, and less than one microcent above it", () => {
     const units = fc.double({ min: 0, max: 1e6, noNaN: true });
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 1_000_000n }), units, (amount, used) => {
@@ -75,7 +75,7 @@ describe("an amount for each unit", () => {
     );
   });
 
-  test("grows with either", () => {
+  test("grows with the price and with the units", () => {
     const amounts = fc.bigInt({ min: 0n, max: MAX });
     const units = fc.double({ min: 0, max: 1e9, noNaN: true });
     fc.assert(
@@ -88,7 +88,7 @@ describe("an amount for each unit", () => {
   });
 });
 
-test("nobody is charged more than the limit, whatever is used, asked or quoted", () => {
+test("property: a charge never exceeds the limit, for any use, request and quote", () => {
   const amounts = fc.bigInt({ min: 0n, max: MAX });
   const models = fc.constantFrom(FIXED, USAGE_BASED, QUOTE_REQUIRED);
   const units = fc.double({ min: 0, noNaN: true, noDefaultInfinity: true });

@@ -7,7 +7,7 @@ const { AUTHORIZED, HELD, CAPTURED, RELEASED, VOIDED, REFUNDED } = SettlementSta
 test.each([
   [false, AUTHORIZED, CAPTURED, VOIDED],
   [true, HELD, RELEASED, REFUNDED],
-])("with escrow %s, a payment is made or is not, once", (escrow, first, paid, unpaid) => {
+])("with escrow %s, a payment is settled once, as paid or unpaid", (escrow, first, paid, unpaid) => {
   expect(firstState(escrow)).toBe(first);
   expect([settle(first, true), settle(first, false)]).toEqual([paid, unpaid]);
   for (const state of [paid, unpaid]) {

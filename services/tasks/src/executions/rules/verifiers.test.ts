@@ -13,20 +13,28 @@ const asking = (metadata: JsonObject) =>
 
 describe("the verifiers that a request names", () => {
   it.each<[string, JsonObject, string[] | undefined]>([
-    ["none", {}, []],
-    ["none by null", { acceptable_verifiers: null }, []],
-    ["one", { acceptable_verifiers: "judge" }, ["judge"]],
-    ["two, one twice", { acceptable_verifiers: "judge, org:b.judge,judge" }, ["judge", "org:b.judge"]],
-    ["an empty text", { acceptable_verifiers: "" }, undefined],
-    ["a number", { acceptable_verifiers: 7 }, undefined],
-    ["what is no id", { acceptable_verifiers: "judge, two words" }, undefined],
-    ["17", { acceptable_verifiers: Array.from({ length: 17 }, (_, i) => `judge-${i}`).join() }, undefined],
+    ["none are named", {}, []],
+    ["null names none", { acceptable_verifiers: null }, []],
+    ["one is named", { acceptable_verifiers: "judge" }, ["judge"]],
+    [
+      "a repeated name counts once",
+      { acceptable_verifiers: "judge, org:b.judge,judge" },
+      ["judge", "org:b.judge"],
+    ],
+    ["an empty text is malformed", { acceptable_verifiers: "" }, undefined],
+    ["a number is malformed", { acceptable_verifiers: 7 }, undefined],
+    ["a text that is not an id is malformed", { acceptable_verifiers: "judge, two words" }, undefined],
+    [
+      "17 names are too many",
+      { acceptable_verifiers: Array.from({ length: 17 }, (_, i) => `judge-${i}`).join() },
+      undefined,
+    ],
   ])("%s", (_, metadata, expected) => {
     expect(acceptableVerifiers(asking(metadata))).toEqual(expected);
   });
 });
 
-describe("a request is refused", () => {
+describe("a request that names", () => {
   const affiliations: Affiliation[] = [
     { agentId: "seller", principal: "k-seller", organizations: [] },
     { agentId: "buyer", principal: "k-buyer", organizations: ["org:buyer"] },
@@ -35,11 +43,11 @@ describe("a request is refused", () => {
     { agentId: "judge", principal: "k-judge", organizations: [] },
   ];
   it.each<[string, string, string | undefined]>([
-    ["that names another owner's agent: not", "judge", undefined],
-    ["that names a stranger", "judge,stranger", "register it first"],
-    ["that names the seller's second agent", "judge,sock", "sock has one owner"],
-    ["that names a colleague of the buyer", "colleague", "colleague has one owner"],
-    ["that names no ids", "a b", "with commas"],
+    ["an agent of another owner is accepted", "judge", undefined],
+    ["an unregistered agent is refused", "judge,stranger", "register it first"],
+    ["the seller's second agent is refused", "judge,sock", "sock has one owner"],
+    ["an agent of the buyer's organization is refused", "colleague", "colleague has one owner"],
+    ["a malformed list is refused", "a b", "with commas"],
   ])("%s", (_, names, message) => {
     const request = asking({ acceptable_verifiers: names });
     const refusal = verifiersRefusal(request, acceptableVerifiers(request), (id) =>

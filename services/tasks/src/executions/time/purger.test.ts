@@ -55,7 +55,7 @@ async function entered(requestId: string, status: ExecutionStatus, ended = true,
   });
 }
 
-test("what ended is kept for its time, rejected requests for theirs, and what is open for ever", async () => {
+test("ended executions and rejected requests are kept for their retention, open executions for ever", async () => {
   store = await openStore({
     memory: true,
     migrations: EXECUTION_MIGRATIONS,

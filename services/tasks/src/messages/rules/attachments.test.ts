@@ -28,8 +28,12 @@ describe("the size of a message", () => {
   test.each<[string, CapMessage, string]>([
     ["words", message("x".repeat(MAX_WORDS + 1)), "message.length"],
     ["an attachment", message("", "x".repeat(MAX_ATTACHMENT_BYTES)), "attachment.bytes"],
-    ["all of them", message("", ...Array(3).fill("x".repeat(MAX_ATTACHMENT_BYTES - 100))), "message.bytes"],
-    ["its depth", message("", nested(31)), "message.depth"],
+    [
+      "all attachments",
+      message("", ...Array(3).fill("x".repeat(MAX_ATTACHMENT_BYTES - 100))),
+      "message.bytes",
+    ],
+    ["the nesting depth", message("", nested(31)), "message.depth"],
   ])("is bounded: %s", (_name, large, limit) => {
     expect(() => checkSize(large)).toThrow(
       expect.objectContaining({ metadata: expect.objectContaining({ limit }) }),
@@ -37,14 +41,14 @@ describe("the size of a message", () => {
   });
 
   test.each<[string, CapMessage]>([
-    ["words, counted in characters", message("😀".repeat(MAX_WORDS))],
+    ["text, counted in characters", message("😀".repeat(MAX_WORDS))],
     ["an attachment", message("", "x".repeat(MAX_ATTACHMENT_BYTES - 100))],
-    ["its depth", message("", nested(30))],
-  ])("may be as large as that: %s", (_name, fitting) => {
+    ["the nesting depth", message("", nested(30))],
+  ])("may reach its limit: %s", (_name, fitting) => {
     expect(() => checkSize(fitting)).not.toThrow();
   });
 
-  test("is refused and nothing else for what only protobuf can say", () => {
+  test("with members that only protobuf can express is refused", () => {
     const forged = message("");
     if (forged.kind.case === "message") forged.kind.value.extraMembers = { type: "file" };
     try {
@@ -64,7 +68,7 @@ const result = (value: JsonValue, more: object = {}) =>
     ...more,
   });
 
-describe("a result of a tool", () => {
+describe("a tool result", () => {
   const manifest = create(AgentManifestSchema, {
     id: "pm-1",
     mcpBindings: [{ serverId: "DataServer", allowedTools: ["query_data"] }],
@@ -74,12 +78,12 @@ describe("a result of a tool", () => {
     ["its own server and tool", {}, true],
     ["another tool", { tool: "drop_data" }, false],
     ["another server", { serverId: "dataserver" }, false],
-  ])("is bound by %s: %j", (_name, more, expected) => {
+  ])("is bound to %s: %j", (_name, more, expected) => {
     expect(isBound(manifest, result(1, more))).toBe(expected);
     expect(isBound(undefined, result(1, more))).toBe(false);
   });
 
-  test("is the same one whatever the order of its members, and another one with anything else", () => {
+  test("has the same identity for any order of its members, and another one with any other member", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue() as fc.Arbitrary<JsonValue>), (object) => {
         const turned = Object.fromEntries(Object.entries(object).reverse());

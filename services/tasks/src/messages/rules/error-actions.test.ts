@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { codeOfFailure, failureWord, readActions } from "./error-actions.ts";
 
-test("what becomes of a task by a code is the table's, but for what is set", () => {
+test("the action for an error code is the table's, unless a setting replaces it", () => {
   const actionOf = readActions(["502=reassign", "123=retry"]);
   expect([502, 123, 504, 124].map(actionOf)).toEqual(["reassign", "retry", "retry", "escalate"]);
 });
 
 test.each(["502", "502=", "502=shrug", "x=retry", "=retry", "1e3=retry"])(
-  "a setting that says nothing: %s",
+  "a setting without a meaning is refused: %s",
   (entry) => {
     expect(() => readActions([entry])).toThrow(entry);
   },

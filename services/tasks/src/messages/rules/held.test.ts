@@ -24,52 +24,58 @@ const HELD = words(REPORT, file("reports/q1.md"), object({ insights: [REPORT], t
 
 describe("a message carries a held result", () => {
   test.each<[string, Words]>([
-    ["all of its words", words(REPORT)],
+    ["its whole text", words(REPORT)],
     [
-      "eight of them in a row, in other case and with other marks",
+      "eight of its words in a row, with other case and punctuation",
       words("I say: SALES fell by NINE percent, in the fourth…"),
     ],
-    ["its words in a snippet", words("", snippet(`Note. ${REPORT}`))],
-    ["its words inside an object", words("", object({ deep: [{ text: REPORT }] }))],
-    ["a file of it", words("look", file("reports/q1.md"))],
-    ["an object of it", words("look", object({ total: 7, insights: [REPORT] }))],
-  ])("by %s", (_name, statement) => {
+    ["its text in a snippet", words("", snippet(`Note. ${REPORT}`))],
+    ["its text inside an object", words("", object({ deep: [{ text: REPORT }] }))],
+    ["one of its files", words("look", file("reports/q1.md"))],
+    ["one of its objects", words("look", object({ total: 7, insights: [REPORT] }))],
+  ])("if it contains %s", (_name, statement) => {
     expect(carries(statement, HELD, NOTHING)).toBe(true);
   });
 
   test.each<[string, Words, Words]>([
-    ["a short one, in whole", words("it is 42"), words("It is 42!")],
-    [
-      "a middling one, within more",
-      words("clients A and B churned"),
-      words("As I found, clients A and B churned."),
-    ],
-  ])("of few words: %s", (_name, heldText, spokenText) => {
+    ["repeated completely", words("it is 42"), words("It is 42!")],
+    ["within a longer text", words("clients A and B churned"), words("As I found, clients A and B churned.")],
+  ])("also a short one: %s", (_name, heldText, spokenText) => {
     expect(carries(spokenText, heldText, NOTHING)).toBe(true);
   });
 });
 
-describe("a message carries none", () => {
+describe("a message does not carry a held result", () => {
   test.each<[string, Words, Words, Words]>([
-    ["with words of its own", words("I need another day."), HELD, NOTHING],
+    ["with another text", words("I need another day."), HELD, NOTHING],
     ["with seven words in a row", words("Sales fell by nine percent in the"), HELD, NOTHING],
     ["with another file", words("look", file("reports/q2.md")), HELD, NOTHING],
-    ["with the short words of a part", words("seven, I think it is 42 or so"), words("it is 42"), NOTHING],
-    ["with a member of an object that is a word", words("ok"), words("", object({ status: "ok" })), NOTHING],
-    ["with what the notice said", words(REPORT), words(`${REPORT} Done.`), words(REPORT)],
     [
-      "with what the notice brought",
+      "with the short text inside a longer one",
+      words("seven, I think it is 42 or so"),
+      words("it is 42"),
+      NOTHING,
+    ],
+    [
+      "with one word that is a member of its object",
+      words("ok"),
+      words("", object({ status: "ok" })),
+      NOTHING,
+    ],
+    ["with the text of the notice", words(REPORT), words(`${REPORT} Done.`), words(REPORT)],
+    [
+      "with the file of the notice",
       words("", file("/in.csv")),
       words("", file("/in.csv")),
       words("", file("/in.csv")),
     ],
-    ["without a word", words("!"), words("?"), NOTHING],
+    ["without a text", words("!"), words("?"), NOTHING],
   ])("%s", (_name, spokenText, heldText, givenText) => {
     expect(carries(spokenText, heldText, givenText)).toBe(false);
   });
 });
 
-test("whatever stands around a run of eight words, it is found; without a common word none is", () => {
+test("property: eight common words in a row are found in any text, and no common words are not", () => {
   const text = (letter: string) =>
     fc.array(fc.stringMatching(new RegExp(`^${letter}[a-z]{1,8}$`)), { maxLength: 30 });
   fc.assert(

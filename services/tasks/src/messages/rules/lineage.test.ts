@@ -44,7 +44,7 @@ const root = create(LineageTaskSchema, {
   ],
 });
 
-test("a lineage is one line a task or message, whatever anybody wrote", () => {
+test("a lineage has one line for each task and message, whatever their texts contain", () => {
   expect(lineageText(root).split("\n")).toEqual([
     "T1 orchestrator -> pm-1 (running)",
     '  1970-01-01T00:00:00.000Z message pm-1 -> user [said] "one "two" [2J"',
@@ -55,7 +55,7 @@ test("a lineage is one line a task or message, whatever anybody wrote", () => {
   ]);
 });
 
-test("a lineage is a Mermaid flowchart, in which no text becomes syntax", () => {
+test("a lineage is a Mermaid flowchart in which no text becomes syntax", () => {
   const source = lineageMermaid(root);
   expect(source.split("\n")).toEqual([
     "flowchart TD",

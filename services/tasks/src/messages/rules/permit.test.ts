@@ -83,24 +83,24 @@ function outcome(kind: Kind, facts: Partial<Facts>): string {
   }
 }
 
-describe("a sender without a part in a lineage", () => {
+describe("a sender outside a lineage", () => {
   const fresh: Partial<Facts> = { hasLineage: false, isKnown: false };
   const takenFacts: Partial<Facts> = on(T1, { isKnown: false });
 
   test.each<[string, Kind, string]>([
-    ["talks to a participant", say("x-1 > pm-1 T1"), "say"],
-    ["reports an error of its own as talk", fail("x-1 > pm-1 T1"), "say"],
-    ["completes nothing", say("x-1 > pm-1 T1", true), "MESSAGE_NOT_ALLOWED holder"],
-    ["begins no tree", hand("x-1 > pm-1 T1"), "MESSAGE_NOT_ALLOWED root"],
-    ["delegates no part", hand("x-1 > pm-1 T1.1"), "TASK_NOT_FOUND"],
-    ["names no part", say("x-1 > pm-1 T1.1"), "TASK_NOT_FOUND"],
-    ["asks as no overseer", ask("x-1 > pm-1 T1"), "TASK_NOT_FOUND"],
-    ["decides as no overseer", judge("x-1 > pm-1 T1"), "TASK_NOT_FOUND"],
-  ])("%s, and sees no difference between a new id and one of others", (_name, kind, expected) => {
+    ["may write to a participant", say("x-1 > pm-1 T1"), "say"],
+    ["may send an error, which counts as a plain message", fail("x-1 > pm-1 T1"), "say"],
+    ["cannot complete a task", say("x-1 > pm-1 T1", true), "MESSAGE_NOT_ALLOWED holder"],
+    ["cannot create a root task", hand("x-1 > pm-1 T1"), "MESSAGE_NOT_ALLOWED root"],
+    ["cannot delegate a child task", hand("x-1 > pm-1 T1.1"), "TASK_NOT_FOUND"],
+    ["cannot name a child task", say("x-1 > pm-1 T1.1"), "TASK_NOT_FOUND"],
+    ["cannot inquire", ask("x-1 > pm-1 T1"), "TASK_NOT_FOUND"],
+    ["cannot decide", judge("x-1 > pm-1 T1"), "TASK_NOT_FOUND"],
+  ])("%s, with equal answers for a new id and an id of other parties", (_name, kind, expected) => {
     expect([outcome(kind, fresh), outcome(kind, takenFacts)]).toEqual([expected, expected]);
   });
 
-  test("is marked as one where the lineage exists", () => {
+  test("is marked as outside if the lineage exists", () => {
     const message = create(CapMessageSchema, { kind: say("x-1 > pm-1 T1") } as CapMessage);
     expect(permit(message, { ...NOTHING, ...takenFacts })).toEqual({ does: "say", fromOutside: true });
     expect(permit(message, { ...NOTHING, ...fresh })).toEqual({ does: "say" });
@@ -110,51 +110,76 @@ describe("a sender without a part in a lineage", () => {
 describe("a plain message", () => {
   test.each<[string, Kind, Partial<Facts>, string]>([
     [
-      "opens a conversation, by a role",
+      "of a role can open a conversation",
       say("user > orchestrator T1"),
       { hasLineage: false, isKnown: true },
       "say",
     ],
-    ["opens one, by an agent", say("pm-1 > x-1 T1"), { hasLineage: false, isKnown: false }, "say"],
     [
-      "opens none on a part, by an agent",
+      "of an agent can open a conversation",
+      say("pm-1 > x-1 T1"),
+      { hasLineage: false, isKnown: false },
+      "say",
+    ],
+    [
+      "of an agent cannot open a conversation on a child task",
       say("pm-1 > x-1 T1.1"),
       { hasLineage: false, isKnown: false },
       "TASK_NOT_FOUND",
     ],
-    ["opens none on a part", say("user > pm-1 T1.1"), { hasLineage: false, isKnown: true }, "TASK_NOT_FOUND"],
-    ["goes from anybody to anybody who has", say("qa-1 > user T1"), on(T1), "say"],
-    ["does not go to oneself", say("pm-1 > pm-1 T1"), on(T1), "MESSAGE_NOT_ALLOWED self"],
-    ["completes the task of a holder without overseer", say("pm-1 > orchestrator T1"), on(T1), "complete"],
     [
-      "is talk while parts of it are open",
+      "of a role cannot open a conversation on a child task",
+      say("user > pm-1 T1.1"),
+      { hasLineage: false, isKnown: true },
+      "TASK_NOT_FOUND",
+    ],
+    ["can go from any participant to any other", say("qa-1 > user T1"), on(T1), "say"],
+    ["cannot go to its own sender", say("pm-1 > pm-1 T1"), on(T1), "MESSAGE_NOT_ALLOWED self"],
+    ["of a holder without an overseer completes the task", say("pm-1 > orchestrator T1"), on(T1), "complete"],
+    [
+      "completes nothing while child tasks are open",
       say("pm-1 > orchestrator T1"),
       on(T1, { hasOpenParts: true }),
       "say",
     ],
     [
-      "ends them where it says so",
+      "ends open child tasks if it is marked as a result",
       say("pm-1 > orchestrator T1", true),
       on(T1, { hasOpenParts: true }),
       "complete",
     ],
-    ["is talk where it says so", say("pm-1 > orchestrator T1", false), on(T1), "say"],
-    ["is talk of a holder with an overseer", say("analyst-1 > pm-1 T1.1"), on(T11), "say"],
-    ["hands in where that says so", say("analyst-1 > pm-1 T1.1", true), on(T11), "complete"],
-    ["to another than the delegator is talk", say("pm-1 > user T1"), on(T1), "say"],
-    ["of another than the holder is talk", say("analyst-1 > orchestrator T1"), on(T1), "say"],
-    ["of an instance is not the base's", say("pm-1:b > orchestrator T1"), on(T1), "say"],
+    ["completes nothing if it is marked as no result", say("pm-1 > orchestrator T1", false), on(T1), "say"],
+    ["of a holder with an overseer completes nothing", say("analyst-1 > pm-1 T1.1"), on(T11), "say"],
     [
-      "of another completes nothing",
+      "of a holder with an overseer submits if it is marked as a result",
+      say("analyst-1 > pm-1 T1.1", true),
+      on(T11),
+      "complete",
+    ],
+    ["to another participant than the delegator completes nothing", say("pm-1 > user T1"), on(T1), "say"],
+    [
+      "of another participant than the holder completes nothing",
+      say("analyst-1 > orchestrator T1"),
+      on(T1),
+      "say",
+    ],
+    ["of an instance does not count for its base", say("pm-1:b > orchestrator T1"), on(T1), "say"],
+    [
+      "of another participant cannot be marked as a result",
       say("user > orchestrator T1", true),
       on(T1),
       "MESSAGE_NOT_ALLOWED holder",
     ],
-    ["completes nothing twice", say("pm-1 > orchestrator T1", true), on(ENDED), "MESSAGE_NOT_ALLOWED holder"],
-    ["after the end is talk", say("pm-1 > orchestrator T1"), on(ENDED), "say"],
-    ["does not settle a review", say("qa-1 > analyst-1 T1.1.1"), { task: REVIEW, subject: HELD }, "say"],
     [
-      "cannot say that it does",
+      "cannot complete a task twice",
+      say("pm-1 > orchestrator T1", true),
+      on(ENDED),
+      "MESSAGE_NOT_ALLOWED holder",
+    ],
+    ["after the end changes nothing", say("pm-1 > orchestrator T1"), on(ENDED), "say"],
+    ["does not decide a review", say("qa-1 > analyst-1 T1.1.1"), { task: REVIEW, subject: HELD }, "say"],
+    [
+      "cannot be marked as a review's result",
       say("qa-1 > analyst-1 T1.1.1", true),
       { task: REVIEW, subject: HELD },
       "MESSAGE_RULE_NOT_MET review",
@@ -164,12 +189,17 @@ describe("a plain message", () => {
   });
 
   test.each<[string, Kind, Partial<Facts>, string]>([
-    ["approves by the setting", say("qa-1 > pm-1 T1.1.1"), { task: REVIEW, subject: HELD }, "decide"],
-    ["on either task", say("qa-1 > pm-1 T1.1"), on(HELD), "decide"],
-    ["by an instance of the overseer", say("qa-1:2 > pm-1 T1.1"), on(HELD), "decide"],
-    ["not to another", say("qa-1 > user T1.1"), on(HELD), "say"],
-    ["not by another", say("pm-2 > pm-1 T1.1"), on(HELD), "say"],
-    ["not before there is a result", say("qa-1 > pm-1 T1.1"), on(T11), "say"],
+    [
+      "approves if the setting allows it",
+      say("qa-1 > pm-1 T1.1.1"),
+      { task: REVIEW, subject: HELD },
+      "decide",
+    ],
+    ["approves on either task", say("qa-1 > pm-1 T1.1"), on(HELD), "decide"],
+    ["approves by an instance of the overseer", say("qa-1:2 > pm-1 T1.1"), on(HELD), "decide"],
+    ["to another recipient approves nothing", say("qa-1 > user T1.1"), on(HELD), "say"],
+    ["from another agent approves nothing", say("pm-2 > pm-1 T1.1"), on(HELD), "say"],
+    ["before a result approves nothing", say("qa-1 > pm-1 T1.1"), on(T11), "say"],
   ])("of an overseer %s", (_name, kind, facts, expected) => {
     expect(outcome(kind, { ...facts, plainApproval: true })).toBe(expected);
     expect(outcome(kind, facts)).toBe("say");
@@ -177,38 +207,53 @@ describe("a plain message", () => {
 });
 
 test.each<[string, Kind, Partial<Facts>, string]>([
-  ["of the orchestrator begins a tree", hand("orchestrator > pm-1 T1"), {}, "delegate"],
-  ["of an agent begins none", hand("pm-1 > analyst-1 T1"), {}, "MESSAGE_NOT_ALLOWED root"],
-  ["is not the user's", hand("user > pm-1 T1"), {}, "MESSAGE_NOT_ALLOWED role"],
-  ["is not to the user", hand("pm-1 > user T1.1"), under(T1), "MESSAGE_NOT_ALLOWED role"],
-  ["is the holder's", hand("pm-1 > analyst-1 T1.1"), under(T1), "delegate"],
+  ["of the orchestrator creates a root task", hand("orchestrator > pm-1 T1"), {}, "delegate"],
+  ["of an agent cannot create a root task", hand("pm-1 > analyst-1 T1"), {}, "MESSAGE_NOT_ALLOWED root"],
+  ["cannot come from the user", hand("user > pm-1 T1"), {}, "MESSAGE_NOT_ALLOWED role"],
+  ["cannot go to the user", hand("pm-1 > user T1.1"), under(T1), "MESSAGE_NOT_ALLOWED role"],
+  ["of a child task comes from the holder", hand("pm-1 > analyst-1 T1.1"), under(T1), "delegate"],
   [
-    "is not the orchestrator's below another",
+    "of a child task cannot come from the orchestrator",
     hand("orchestrator > qa-1 T1.1"),
     under(T1),
     "MESSAGE_NOT_ALLOWED holder",
   ],
-  ["is not another instance's", hand("pm-1:b > analyst-1 T1.1"), under(T1), "MESSAGE_NOT_ALLOWED holder"],
-  ["needs its parent", hand("pm-1 > analyst-1 T1.1"), {}, "TASK_NOT_FOUND"],
-  ["needs it open", hand("pm-1 > analyst-1 T1.1"), under(ENDED), "TASK_STATE_CONFLICT"],
-  ["needs it not to be reviewed", hand("analyst-1 > qa-1 T1.1.1"), under(HELD), "TASK_STATE_CONFLICT"],
-  ["does not go round", hand("analyst-1 > pm-1 T1.1.1"), under(T11, "pm-1"), "TASK_CYCLE"],
-  ["may go to another instance", hand("analyst-1 > pm-1:b T1.1.1"), under(T11, "pm-1"), "delegate"],
-  ["to the overseer hands in", hand("analyst-1 > qa-1 T1.1.1"), under(T11, "pm-1"), "delegate and submit"],
   [
-    "to an instance of it does, too",
+    "cannot come from another instance of the holder",
+    hand("pm-1:b > analyst-1 T1.1"),
+    under(T1),
+    "MESSAGE_NOT_ALLOWED holder",
+  ],
+  ["needs an existing parent", hand("pm-1 > analyst-1 T1.1"), {}, "TASK_NOT_FOUND"],
+  ["needs an open parent", hand("pm-1 > analyst-1 T1.1"), under(ENDED), "TASK_STATE_CONFLICT"],
+  [
+    "needs a parent without a held result",
+    hand("analyst-1 > qa-1 T1.1.1"),
+    under(HELD),
+    "TASK_STATE_CONFLICT",
+  ],
+  ["cannot form a cycle", hand("analyst-1 > pm-1 T1.1.1"), under(T11, "pm-1"), "TASK_CYCLE"],
+  ["may go to another instance", hand("analyst-1 > pm-1:b T1.1.1"), under(T11, "pm-1"), "delegate"],
+  [
+    "to the overseer submits the result",
+    hand("analyst-1 > qa-1 T1.1.1"),
+    under(T11, "pm-1"),
+    "delegate and submit",
+  ],
+  [
+    "to an instance of the overseer submits the result",
     hand("analyst-1 > qa-1:b T1.1.1"),
     under(T11, "pm-1"),
     "delegate and submit",
   ],
   [
-    "of a review hands in nothing",
+    "of a review submits nothing",
     hand("qa-1 > boss-1 T1.1.1.1"),
     under({ ...REVIEW, overseerId: "boss-1" }),
     "delegate",
   ],
   [
-    "has an id that the engine can have",
+    "needs an id that the task engine accepts",
     hand(`orchestrator > pm-1 ${"x".repeat(129)}`),
     {},
     "INVALID_REQUEST",
@@ -223,12 +268,42 @@ describe("a message that carries a held result", () => {
   const refused = "MESSAGE_NOT_ALLOWED held_result";
 
   test.each<[string, Kind, Partial<Facts>, string, string]>([
-    ["that is talk", say("analyst-1 > pm-1 T1.1"), on(HELD), "say", refused],
-    ["from outside", say("x-1 > pm-1 T1"), on(T1, { isKnown: false }), "say", refused],
-    ["that is an error as talk", fail("analyst-1 > pm-1 T1.1"), on(HELD), "say", refused],
-    ["that is a result", say("pm-1 > orchestrator T1"), on(T1), "complete", refused],
-    ["that is held itself", say("analyst-1 > pm-1 T1.1", true), on(T11), "complete", "complete"],
-    ["that decides", judge("qa-1 > pm-1 T1.1"), on(HELD), "decide", "decide"],
+    [
+      "as a plain message is refused only by the setting",
+      say("analyst-1 > pm-1 T1.1"),
+      on(HELD),
+      "say",
+      refused,
+    ],
+    [
+      "from outside is refused only by the setting",
+      say("x-1 > pm-1 T1"),
+      on(T1, { isKnown: false }),
+      "say",
+      refused,
+    ],
+    [
+      "as an error that counts as a plain message is refused only by the setting",
+      fail("analyst-1 > pm-1 T1.1"),
+      on(HELD),
+      "say",
+      refused,
+    ],
+    [
+      "as a result is refused only by the setting",
+      say("pm-1 > orchestrator T1"),
+      on(T1),
+      "complete",
+      refused,
+    ],
+    [
+      "as a result that is itself held is allowed",
+      say("analyst-1 > pm-1 T1.1", true),
+      on(T11),
+      "complete",
+      "complete",
+    ],
+    ["as a decision is allowed", judge("qa-1 > pm-1 T1.1"), on(HELD), "decide", "decide"],
   ])("%s", (_name, kind, facts, marked, bySetting) => {
     expect(outcome(kind, { ...facts, ...carried })).toBe(marked);
     expect(outcome(kind, { ...facts, ...carried, refusesHeld: true })).toBe(bySetting);
@@ -245,44 +320,59 @@ const failed = (parent: TaskFacts, task = UNSUCCESSFUL): Partial<Facts> => ({
 
 describe("a delegation under the id of an unsuccessful task", () => {
   test.each<[string, Kind, Partial<Facts>, string]>([
-    ["is the parent's holder's, to the same agent", hand("pm-1 > analyst-1 T1.1"), failed(T1), "delegate"],
-    ["and to another", hand("pm-1 > analyst-2 T1.1"), failed(T1), "delegate"],
-    ["is the orchestrator's", hand("orchestrator > analyst-2 T1.1"), failed(T1), "delegate"],
     [
-      "is the orchestrator's on a root",
+      "can come from the parent's holder, to the same agent",
+      hand("pm-1 > analyst-1 T1.1"),
+      failed(T1),
+      "delegate",
+    ],
+    [
+      "can come from the parent's holder, to another agent",
+      hand("pm-1 > analyst-2 T1.1"),
+      failed(T1),
+      "delegate",
+    ],
+    ["can come from the orchestrator", hand("orchestrator > analyst-2 T1.1"), failed(T1), "delegate"],
+    [
+      "can come from the orchestrator for a root",
       hand("orchestrator > pm-1 T1"),
       on({ ...T1, status: TaskStatus.EXPIRED }),
       "delegate",
     ],
-    ["is no other participant's", hand("qa-1 > analyst-1 T1.1"), failed(T1), "MESSAGE_NOT_ALLOWED holder"],
     [
-      "needs the parent open",
+      "cannot come from another participant",
+      hand("qa-1 > analyst-1 T1.1"),
+      failed(T1),
+      "MESSAGE_NOT_ALLOWED holder",
+    ],
+    [
+      "needs an open parent",
       hand("pm-1 > analyst-1 T1.1"),
       failed({ ...T1, status: TaskStatus.FAILED }),
       "TASK_STATE_CONFLICT",
     ],
-    ["does not go round", hand("orchestrator > pm-1 T1.1"), failed(T1), "TASK_CYCLE"],
-    ["is not the user's", hand("user > analyst-1 T1.1"), failed(T1), "MESSAGE_NOT_ALLOWED role"],
+    ["cannot form a cycle", hand("orchestrator > pm-1 T1.1"), failed(T1), "TASK_CYCLE"],
+    ["cannot come from the user", hand("user > analyst-1 T1.1"), failed(T1), "MESSAGE_NOT_ALLOWED role"],
     [
-      "repeats a review for another instance of the overseer",
+      "can repeat a review with another instance of the overseer",
       hand("analyst-1 > qa-1:b T1.1.1"),
       failed(HELD, FAILED_REVIEW),
       "delegate",
     ],
     [
-      "repeats no review for another agent",
+      "cannot repeat a review with another agent",
       hand("orchestrator > boss-1 T1.1.1"),
       failed(HELD, FAILED_REVIEW),
       "MESSAGE_NOT_ALLOWED overseer",
     ],
     [
-      "hands in by the holder",
+      "by the holder submits the result",
       hand("analyst-1 > qa-1 T1.1.1"),
       failed(T11, FAILED_REVIEW),
       "delegate and submit",
     ],
     [
-      "hands in nothing by the orchestrator",
+      "by the orchestrator submits nothing",
       hand("orchestrator > qa-1 T1.1.1"),
       failed(T11, FAILED_REVIEW),
       "delegate",
@@ -292,7 +382,7 @@ describe("a delegation under the id of an unsuccessful task", () => {
   });
 
   test.each(Object.values(TaskStatus).filter((status) => typeof status === "number"))(
-    "waits for an end without a result: status %i",
+    "is accepted only after an end without a result: status %i",
     (status) => {
       const { CANCELLED, EXPIRED, FAILED, REJECTED, REVOKED } = TaskStatus;
       const isFree = new Set<TaskStatus>([CANCELLED, EXPIRED, FAILED, REJECTED, REVOKED]).has(status);
@@ -305,12 +395,17 @@ describe("a delegation under the id of an unsuccessful task", () => {
 });
 
 test.each<[string, Kind, Partial<Facts>, string]>([
-  ["of the holder to the delegator is carried out", fail("analyst-1 > pm-1 T1.1"), on(T11), "report"],
-  ["to the orchestrator is, too", fail("analyst-1 > orchestrator T1.1"), on(T11), "report"],
-  ["to another is talk", fail("analyst-1 > user T1.1"), on(T11), "say"],
-  ["of another is talk", fail("pm-1 > analyst-1 T1.1"), on(T11), "say"],
-  ["after the end is talk", fail("pm-1 > orchestrator T1"), on(ENDED), "say"],
-  ["while the result is reviewed is talk", fail("analyst-1 > pm-1 T1.1"), on(HELD), "say"],
+  ["of the holder to the delegator takes effect", fail("analyst-1 > pm-1 T1.1"), on(T11), "report"],
+  [
+    "of the holder to the orchestrator takes effect",
+    fail("analyst-1 > orchestrator T1.1"),
+    on(T11),
+    "report",
+  ],
+  ["to another participant has no effect", fail("analyst-1 > user T1.1"), on(T11), "say"],
+  ["of another participant has no effect", fail("pm-1 > analyst-1 T1.1"), on(T11), "say"],
+  ["after the end has no effect", fail("pm-1 > orchestrator T1"), on(ENDED), "say"],
+  ["while the result is reviewed has no effect", fail("analyst-1 > pm-1 T1.1"), on(HELD), "say"],
 ])("an error_response %s", (_name, kind, facts, expected) => {
   expect(outcome(kind, facts)).toBe(expected);
 });
@@ -318,13 +413,18 @@ test.each<[string, Kind, Partial<Facts>, string]>([
 const reviewed: Partial<Facts> = { task: REVIEW, subject: HELD };
 test.each<[string, Kind, Partial<Facts>, string]>([
   ["an inquiry of the overseer", ask("qa-1 > analyst-1 T1.1.1"), reviewed, "inquire"],
-  ["an inquiry on the task itself", ask("qa-1 > analyst-1 T1.1"), on(HELD), "inquire"],
-  ["an inquiry of another", ask("pm-1 > analyst-1 T1.1.1"), reviewed, "MESSAGE_NOT_ALLOWED overseer"],
-  ["an inquiry to another", ask("qa-1 > pm-1 T1.1.1"), reviewed, "MESSAGE_NOT_ALLOWED recipient"],
-  ["an inquiry before there is a result", ask("qa-1 > analyst-1 T1.1"), on(T11), "TASK_STATE_CONFLICT"],
+  ["an inquiry on the reviewed task", ask("qa-1 > analyst-1 T1.1"), on(HELD), "inquire"],
+  [
+    "an inquiry of another participant",
+    ask("pm-1 > analyst-1 T1.1.1"),
+    reviewed,
+    "MESSAGE_NOT_ALLOWED overseer",
+  ],
+  ["an inquiry to another recipient", ask("qa-1 > pm-1 T1.1.1"), reviewed, "MESSAGE_NOT_ALLOWED recipient"],
+  ["an inquiry before a result", ask("qa-1 > analyst-1 T1.1"), on(T11), "TASK_STATE_CONFLICT"],
   ["a decision of the overseer", judge("qa-1 > analyst-1 T1.1.1"), reviewed, "decide"],
   ["a decision to the delegator", judge("qa-1 > pm-1 T1.1"), on(HELD), "decide"],
-  ["a decision to another", judge("qa-1 > user T1.1"), on(HELD), "MESSAGE_NOT_ALLOWED recipient"],
+  ["a decision to another recipient", judge("qa-1 > user T1.1"), on(HELD), "MESSAGE_NOT_ALLOWED recipient"],
   ["a decision of the delegator", judge("pm-1 > analyst-1 T1.1"), on(HELD), "MESSAGE_NOT_ALLOWED overseer"],
   ["a decision of the author", judge("analyst-1 > pm-1 T1.1"), on(HELD), "MESSAGE_NOT_ALLOWED overseer"],
   [
@@ -334,26 +434,31 @@ test.each<[string, Kind, Partial<Facts>, string]>([
     "MESSAGE_NOT_ALLOWED overseer",
   ],
   [
-    "one of it after the escalation",
+    "a decision of the orchestrator after the escalation",
     judge("orchestrator > pm-1 T1.1"),
     on(HELD, { isEscalated: true }),
     "decide",
   ],
   [
-    "an inquiry of it then",
+    "an inquiry of the orchestrator after the escalation",
     ask("orchestrator > analyst-1 T1.1"),
     on(HELD, { isEscalated: true }),
     "MESSAGE_NOT_ALLOWED overseer",
   ],
-  ["a decision on what nobody oversees", judge("qa-1 > pm-1 T1"), on(T1), "MESSAGE_NOT_ALLOWED overseer"],
   [
-    "a decision that comes late",
+    "a decision on a task without an overseer",
+    judge("qa-1 > pm-1 T1"),
+    on(T1),
+    "MESSAGE_NOT_ALLOWED overseer",
+  ],
+  [
+    "a decision after the end",
     judge("qa-1 > pm-1 T1.1.1"),
     { task: REVIEW, subject: { ...HELD, status: TaskStatus.COMPLETED } },
     "TASK_STATE_CONFLICT",
   ],
   ["a rejection without a reason", judge("qa-1 > pm-1 T1.1", Verdict.REJECTED), on(HELD), "INVALID_REQUEST"],
-  ["a rejection with one", judge("qa-1 > pm-1 T1.1", Verdict.REJECTED, "made up"), on(HELD), "decide"],
+  ["a rejection with a reason", judge("qa-1 > pm-1 T1.1", Verdict.REJECTED, "made up"), on(HELD), "decide"],
 ])("%s", (_name, kind, facts, expected) => {
   expect(outcome(kind, facts)).toBe(expected);
 });

@@ -36,13 +36,13 @@ beforeEach(() => {
 
 describe("an agent's endpoint", () => {
   test.each([
-    ["is what its record names", { endpoint: "https://a.example/nekte" }, "https://a.example/nekte"],
-    ["is none without a card", {}, ""],
-    ["is none of a removed agent", { endpoint: "https://a.example", status: AgentStatus.REMOVED }, ""],
-    ["is never the platform itself", { endpoint: `${PUBLIC}/nekte/a` }, ""],
-    ["nor over gRPC", { endpoint: "grpcs://depute.example" }, ""],
+    ["is the address in its record", { endpoint: "https://a.example/nekte" }, "https://a.example/nekte"],
+    ["is absent without an address", {}, ""],
+    ["is absent for a removed agent", { endpoint: "https://a.example", status: AgentStatus.REMOVED }, ""],
+    ["is never the platform's own address", { endpoint: `${PUBLIC}/nekte/a` }, ""],
+    ["is never the platform's own address over gRPC", { endpoint: "grpcs://depute.example" }, ""],
     [
-      "but another port is another server",
+      "may be at another port of the platform's host",
       { endpoint: "https://depute.example:8443" },
       "https://depute.example:8443",
     ],
@@ -51,11 +51,11 @@ describe("an agent's endpoint", () => {
     expect(await endpoints.endpointOf("a", never)).toBe(endpoint);
   });
 
-  test("is none of an unknown agent", async () => {
+  test("is absent for an unknown agent", async () => {
     expect(await endpoints.endpointOf("nobody", never)).toBe("");
   });
 
-  test("is believed for a while, and asked for again then", async () => {
+  test("is cached for a while, and then read again", async () => {
     agents.set("a", {});
     expect(endpoints.hasNone("a")).toBe(false);
     await endpoints.endpointOf("a", never);
@@ -67,7 +67,7 @@ describe("an agent's endpoint", () => {
     expect(await endpoints.endpointOf("a", never)).toBe("http://b.example");
   });
 
-  test("is not guessed while the registry is away", async () => {
+  test("is unknown while the registry is unavailable", async () => {
     agents.set("a", "away");
     await expect(endpoints.endpointOf("a", never)).rejects.toMatchObject({
       reason: ErrorReason.DEPENDENCY_UNAVAILABLE,

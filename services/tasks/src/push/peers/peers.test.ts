@@ -14,7 +14,7 @@ function fileOf(content: string): string {
 }
 
 describe("the file of credentials", () => {
-  test("has headers by origins", () => {
+  test("contains headers by origin", () => {
     const file = fileOf('{"https://a.example":{"bearer":"s1"},"grpcs://b.example:443":{"apikey":"s2"}}');
     expect([...readPeerCredentials(file)]).toEqual([
       ["https://a.example", { authorization: "Bearer s1" }],
@@ -33,7 +33,7 @@ describe("the file of credentials", () => {
     '{"https://a.example":{"bearer":"secret","apikey":"secret"}}',
     '{"https://a.example":{"bearer":"secret\\nx: y"}}',
     '{"https://a.example":{"bearer":"secret","more":1}}',
-  ])("that is wrong stops the start, and no secret is told: %s", (content) => {
+  ])("that is malformed prevents the start, and the message contains no secret: %s", (content) => {
     const file = fileOf(content);
     expect(() => readPeerCredentials(file)).toThrow(/^(?!.*secret\\?n?x?: ?y)(?!.*"secret").*$/s);
   });

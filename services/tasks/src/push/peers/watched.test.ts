@@ -14,7 +14,7 @@ function source() {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test("a source is asked about only while it is silent, and is listened to as long as it is said to be at it", async () => {
+test("a silent source is asked for its state, and is read while the answer says that it works", async () => {
   const timers = new ManualClock();
   const { items, give } = source();
   let askedTimes = 0;
@@ -39,7 +39,7 @@ test("a source is asked about only while it is silent, and is listened to as lon
   expect(heardTimes).toEqual([1, 2]);
 });
 
-test("what the question throws ends it", async () => {
+test("an error of the question ends the reading", async () => {
   const timers = new ManualClock();
   const ask = async () => {
     throw new Error("fallen silent");
@@ -50,7 +50,7 @@ test("what the question throws ends it", async () => {
   await caught;
 });
 
-test("an end is an end", async () => {
+test("the end of the source ends the reading", async () => {
   const { items, end } = source();
   const next = watched(items, { timers: new ManualClock(), silenceMs: 100, ask: async () => true }).next();
   await settled();

@@ -54,7 +54,7 @@ describe("a status of an A2A task", () => {
     );
   });
 
-  test("has bounded texts", () => {
+  test("has bounded text", () => {
     const long = says({ text: "x".repeat(5000) });
     expect(readAll(SUBMITTED, status("TASK_STATE_FAILED", long)).event).toMatchObject({
       message: "x".repeat(2000),
@@ -81,12 +81,12 @@ describe("the result of an A2A task", () => {
     expect(readAll(task("TASK_STATE_COMPLETED", { artifacts })).event).toEqual({ kind: "complete", output });
   });
 
-  test("joins the pieces of an artifact, and replaces it by a piece that does not append", () => {
+  test("joins the chunks of an artifact, and a chunk without append replaces it", () => {
     const pieces = [piece("r", "old"), piece("r", "a"), piece("r", "b", { append: true, lastChunk: true })];
     expect(readAll(SUBMITTED, ...pieces, COMPLETED).event).toEqual({ kind: "complete", output: "a\nb" });
   });
 
-  test("has several artifacts in the form of A2A", () => {
+  test("keeps several artifacts in the form of A2A", () => {
     const { event } = readAll(SUBMITTED, piece("a", "1"), piece("b", "2"), COMPLETED);
     const artifacts = [
       { artifactId: "a", parts: [{ text: "1" }] },
@@ -95,7 +95,7 @@ describe("the result of an A2A task", () => {
     expect(event).toEqual({ kind: "complete", output: { artifacts } });
   });
 
-  test("has the artifacts of the snapshot after a reconnect, and not twice", () => {
+  test("contains the artifacts of the snapshot after a reconnect once", () => {
     const snapshot = task("TASK_STATE_WORKING", { artifacts: [{ artifactId: "r", parts: [{ text: "a" }] }] });
     const { event } = readAll(
       SUBMITTED,
@@ -107,7 +107,7 @@ describe("the result of an A2A task", () => {
     expect(event).toEqual({ kind: "complete", output: "a\nb" });
   });
 
-  test("is a direct reply, which has no task", () => {
+  test("is a direct reply if the agent creates no task", () => {
     const step = readAll({ message: says({ text: "hello" }) });
     expect(step).toEqual({ task: undefined, event: { kind: "complete", output: "hello" } });
   });
@@ -141,7 +141,7 @@ describe("an A2A agent's stream is refused", () => {
     );
   });
 
-  test("or read, for any sequence of elements", () => {
+  test("or read for every sequence of elements", () => {
     const ids = fc.constantFrom("t1", "t2", "");
     const elements = fc.oneof(
       ids.map((id) => status("TASK_STATE_WORKING", undefined, id)),

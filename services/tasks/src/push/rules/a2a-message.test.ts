@@ -9,22 +9,27 @@ import { answerMessage, firstMessage, partsOf, sendRequest } from "./a2a-message
 describe("the parts of a task", () => {
   test.each<[string, string, JsonValue | undefined, JsonValue[]]>([
     ["a description", "count", undefined, [{ text: "count" }]],
-    ["nothing at all", "", undefined, [{ text: "" }]],
+    ["neither a description nor an input", "", undefined, [{ text: "" }]],
     ["a text", "", "a b", [{ text: "a b" }]],
-    ["a text beside a description", "count", "a b", [{ text: "count" }, { text: "a b" }]],
-    ["the description's text once more", "count", "count", [{ text: "count" }]],
+    ["a text and a description", "count", "a b", [{ text: "count" }, { text: "a b" }]],
+    ["a text equal to the description", "count", "count", [{ text: "count" }]],
     ["null", "", null, [{ data: null }]],
-    ["data beside a description", "count", { n: 1 }, [{ text: "count" }, { data: { n: 1 } }]],
+    ["data and a description", "count", { n: 1 }, [{ text: "count" }, { data: { n: 1 } }]],
     ["A2A's parts", "x", { parts: [{ text: "x" }, { raw: "AAE=" }] }, [{ text: "x" }, { raw: "AAE=" }]],
     ["other parts", "", { parts: [1] }, [{ data: { parts: [1] } }]],
     ["no parts", "", { parts: [] }, [{ data: { parts: [] } }]],
-    ["parts and more", "", { parts: [{ text: "x" }], n: 1 }, [{ data: { parts: [{ text: "x" }], n: 1 } }]],
+    [
+      "parts beside other members",
+      "",
+      { parts: [{ text: "x" }], n: 1 },
+      [{ data: { parts: [{ text: "x" }], n: 1 } }],
+    ],
   ])("%s", (_, description, input, parts) => {
     expect(partsOf(description, input).map((part) => toJson(PartSchema, part))).toEqual(parts);
   });
 });
 
-test("the first message has the contexts as data, the skill, and the delegation's id", () => {
+test("the first message contains the contexts as data, the skill, and the delegation's id", () => {
   const task = create(TaskSchema, { description: "count", capabilityId: "words" });
   const data = new TextEncoder().encode('{"lexicon":1}');
   const context = create(SharedContextSchema, { envelope: { id: "c1", data, permissions: {} } });
@@ -37,7 +42,7 @@ test("the first message has the contexts as data, the skill, and the delegation'
   });
 });
 
-test("an answer names the agent's task, and has the same id when it is repeated", () => {
+test("an answer names the agent's task, and a repeated one has the same id", () => {
   const state = { taskId: "theirs", contextId: "c", answers: 1 };
   const message = answerMessage("red", state, "t", 1);
   expect(message).toMatchObject({ messageId: "t:answer:1", taskId: "theirs", contextId: "c" });
@@ -48,7 +53,7 @@ test("an answer names the agent's task, and has the same id when it is repeated"
   });
 });
 
-test("only an agent without streams is asked to answer at once", () => {
+test("only an agent without streams is asked for an immediate answer", () => {
   const address = { binding: "GRPC", url: "grpc://a:1", tenant: "t" } as const;
   const message = create(MessageSchema, { messageId: "m" });
   expect(sendRequest({ ...address, streaming: true }, message).configuration).toBeUndefined();

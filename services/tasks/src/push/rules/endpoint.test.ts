@@ -51,7 +51,7 @@ test.each([
 });
 
 test.each(["", "nowhere", "ftp://a.example", "mailto:a@b", "grpc:", "grpc://a.example/%zz", "grpc://a b"])(
-  "%j is none",
+  "%j is not an endpoint",
   (address) => {
     expect(readEndpoint(address)).toBeUndefined();
   },

@@ -24,16 +24,16 @@ const context = (data: unknown, leftMs = 60_000) =>
     },
   });
 
-describe("the terms of a hand-over", () => {
+describe("the terms of a task at an endpoint", () => {
   test.each<[string, number, number]>([
-    ["the time that is left", 30_000, 30_000],
-    ["at least a millisecond", -5, 1],
-    ["no more than NEKTE can say", 2_592_000_000, 2 ** 31 - 1],
+    ["have the remaining time", 30_000, 30_000],
+    ["have at least a millisecond", -5, 1],
+    ["have at most NEKTE's maximum time", 2_592_000_000, 2 ** 31 - 1],
   ])("%s", (_, leftMs, timeoutMs) => {
     expect(termsOf(task(), [], NOW, NOW + leftMs)).toMatchObject({ timeoutMs });
   });
 
-  test("the context's time, and the task's budget or NEKTE's own", () => {
+  test("have the context's time to live, and the task's budget or NEKTE's default", () => {
     expect(termsOf(task(), [context(1)], NOW, NOW + 1000)).toMatchObject({ ttlS: 60, maxTokens: 500 });
     const budget = { maxTokens: 9, detailLevel: "minimal" };
     expect(termsOf(task({ budget }), [context(1, 10)], NOW, NOW + 1000)).toMatchObject({
@@ -43,17 +43,17 @@ describe("the terms of a hand-over", () => {
     });
   });
 
-  test("are read as they were kept", () => {
+  test("are stored and read without a change", () => {
     const terms = termsOf(task(), [], NOW, NOW + 1000);
     expect(readTerms(JSON.stringify(terms))).toEqual(terms);
     for (const other of ["1", "{}", '{"timeoutMs":"1"}']) expect(readTerms(other)).toBeUndefined();
   });
 });
 
-describe("a hand-over", () => {
+describe("a task at an endpoint", () => {
   const terms = { timeoutMs: 1000, ttlS: 60, maxTokens: 500, detailLevel: "compact" };
 
-  test("has the input as its context, and the others go before it", () => {
+  test("has the input as its context, and the other contexts are shared before it", () => {
     const { context: carried } = handOver(task(), { a: 1 }, [context("first")], "r", terms);
     expect(text(carried?.data)).toBe('{"a":1}');
     expect(carried?.permissions).toMatchObject({ forward: false, persist: true, derive: true });
@@ -63,7 +63,7 @@ describe("a hand-over", () => {
     expect(apart?.scope?.capabilities).toEqual(["sentiment"]);
   });
 
-  test("has its first context where there is no input, under the context's own permissions", () => {
+  test("has its first context if there is no input, under the context's own permissions", () => {
     const request = handOver(task(), undefined, [context("first"), context("second")], "r", terms);
     expect(request.task).toMatchObject({
       id: "r",
@@ -82,14 +82,14 @@ describe("a hand-over", () => {
     ).toEqual(['"second"']);
   });
 
-  test("says that there was one where it is gone", () => {
+  test("has an empty context with null data if the context has expired", () => {
     const { context: carried } = handOver(task(), undefined, "gone", "r", terms);
     expect(carried).toMatchObject({ id: "r:0", ttlS: 60, permissions: { persist: false } });
     expect(text(carried?.data)).toBe("null");
     expect(text(handOver(task(), 1, "gone", "r", terms).context?.data)).toBe("1");
   });
 
-  test("has none where there is nothing; a review's words go along", () => {
+  test("has no context without input and contexts; its description contains the review comment", () => {
     const request = handOver(task({ reviewComment: "shorter" }), undefined, [], "r", terms);
     expect(request.context).toBeUndefined();
     expect(request.task?.desc).toBe("say hello\n\nReview of an earlier result: shorter");

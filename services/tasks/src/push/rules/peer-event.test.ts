@@ -75,7 +75,7 @@ describe("readPeerEvent", () => {
     expect(() => read(name, data)).toThrow(PeerFault);
   });
 
-  test("bounds what is for people", () => {
+  test("cuts texts at their limits", () => {
     const long = "x".repeat(5000);
     expect(read("error", { code: 1, message: long })).toMatchObject({ message: long.slice(0, 2000) });
     expect(read("progress", { message: long })).toMatchObject({ message: long.slice(0, 1000) });
@@ -84,7 +84,7 @@ describe("readPeerEvent", () => {
     });
   });
 
-  test("reads or refuses, whatever comes", () => {
+  test("reads or refuses any event", () => {
     const names = fc.constantFrom(
       "progress",
       "partial",

@@ -19,21 +19,21 @@ describe("readServerSentEvents", () => {
     ["an event", 'event: progress\ndata: {"a":1}\n\n', [event("progress", '{"a":1}')]],
     ["without spaces", "event:e\ndata:1\nid:7\n\n", [event("e", "1", "7")]],
     [
-      "other line ends",
+      "other line endings",
       "event: e\r\ndata: 1\r\n\r\nevent: f\rdata: 2\r\r",
       [event("e", "1"), event("f", "2")],
     ],
     ["several data lines", "data: 1\ndata: 2\n\n", [event("", "1\n2")]],
     ["comments and unknown fields", ": still here\n\nretry: 1\nevent: e\ndata: 1\n\n", [event("e", "1")]],
     ["an event without data", "event: e\n\n", []],
-    ["what breaks off", "event: e\ndata: 1\n", []],
+    ["a truncated event", "event: e\ndata: 1\n", []],
     ["a field without a colon", "data\n\n", [event("", "")]],
     ["an id with a NUL", "id: a\0b\ndata: 1\n\n", [event("", "1")]],
   ])("%s", async (_, text, events) => {
     expect(await read([text])).toEqual(events);
   });
 
-  test("reads the same however the bytes are cut", async () => {
+  test("reads the same events for any chunks of the bytes", async () => {
     const text =
       'id: 1\r\nevent: partial\r\ndata: {"out":"ä€😀"}\r\n\r\n: x\n\nevent: e\ndata: 2\r\rdata: 3\n\n';
     const bytes = new TextEncoder().encode(text);

@@ -5,9 +5,9 @@ import { PUSH_MIGRATIONS } from "./migrations.ts";
 import { dueCancels, nextCancelMs, openRemote } from "./remote-rows.ts";
 
 test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
-  ["what goes on at an endpoint", (tx) => openRemote(tx, "t"), "push_remotes_by_task"],
-  ["what endpoints are to be told", (tx) => dueCancels(tx, 1, 9), "push_remotes_owed"],
-  ["when they are to be told", (tx) => nextCancelMs(tx), "push_remotes_owed"],
+  ["tasks at endpoints", (tx) => openRemote(tx, "t"), "push_remotes_by_task"],
+  ["due cancellations", (tx) => dueCancels(tx, 1, 9), "push_remotes_owed"],
+  ["the time of the next cancellation", (tx) => nextCancelMs(tx), "push_remotes_owed"],
 ])("%s is found by an index, in its order", async (_name, query, index) => {
   const plans = await plansOf(PUSH_MIGRATIONS, query);
   expect(plans).toHaveLength(1);

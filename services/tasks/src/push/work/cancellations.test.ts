@@ -58,21 +58,21 @@ const settled = async () => {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test("an endpoint is told once, with the reason", async () => {
+test("an endpoint receives a cancellation once, with the reason", async () => {
   await owe("t1");
   cancellations.wake();
   await settled();
   expect([cancelledIds, await dueList()]).toEqual([["http://a r-t1 enough"], []]);
 });
 
-test("more than are told at once are told one batch after the other", async () => {
+test("many cancellations are sent in batches, one after the other", async () => {
   for (let number = 0; number < 40; number++) await owe(`t${number}`);
   cancellations.wake();
   await settled();
   expect([cancelledIds.length, await dueList()]).toEqual([40, []]);
 });
 
-test("one that is away is told again, later each time, and is given up in the end", async () => {
+test("a cancellation to an unavailable endpoint is retried with growing waits, and finally abandoned", async () => {
   answer = () => {
     throw new PeerFault(UNREACHABLE, "away");
   };
@@ -91,15 +91,18 @@ test("one that is away is told again, later each time, and is given up in the en
   expect(await dueList()).toEqual([]);
 });
 
-test.each([-32009, -32010, -32601])("one that answers %i has nothing more to hear", async (code) => {
-  answer = () => {
-    throw new PeerFault(refusalOf(code), "no", { code });
-  };
-  await owe("t1");
-  cancellations.wake();
-  await settled();
-  expect([cancelledIds.length, await dueList()]).toEqual([1, []]);
-});
+test.each([-32009, -32010, -32601])(
+  "an endpoint that answers %i gets no further cancellation",
+  async (code) => {
+    answer = () => {
+      throw new PeerFault(refusalOf(code), "no", { code });
+    };
+    await owe("t1");
+    cancellations.wake();
+    await settled();
+    expect([cancelledIds.length, await dueList()]).toEqual([1, []]);
+  },
+);
 
 const A2A_ADDRESS = 'a2a:{"binding":"JSONRPC","url":"http://b","tenant":"","streaming":true}';
 

@@ -11,7 +11,7 @@ function stream(): OpenStream & { closed: () => boolean } {
   return { events, peer, stop, closed: () => closed && stop.signal.aborted };
 }
 
-test("a stream is kept until it is taken, dropped or too old", () => {
+test("a stream is kept until it is taken, dropped or expired", () => {
   const clock = new ManualClock();
   const keptStreams = new Kept(clock);
   const [taken, dropped, old, replaced, latest] = [stream(), stream(), stream(), stream(), stream()];
@@ -32,7 +32,7 @@ test("a stream is kept until it is taken, dropped or too old", () => {
   expect([old.closed(), latest.closed(), taken.closed()]).toEqual([true, true, false]);
 });
 
-test("no more are kept than there is room for, the newest, and none after the end", () => {
+test("the newest streams are kept up to the maximum, and none after the close", () => {
   const keptStreams = new Kept(new ManualClock());
   const streams = Array.from({ length: MAX_KEPT + 2 }, stream);
   for (const [number, each] of streams.entries()) keptStreams.keep(`t${number}`, each);

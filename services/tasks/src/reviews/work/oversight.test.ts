@@ -55,7 +55,7 @@ const settles = () =>
     (await rows("task_reviews")) + (await rows("task_review_calls")) === 0 ? true : undefined,
   );
 
-test("a held result asks for a review of the overseer, in which its author has no say", async () => {
+test("a held result creates a review for the overseer, which its author cannot decide", async () => {
   const taskId = await submitted();
   expect(await reviewOf(bench, taskId)).toMatchObject({
     kind: ReviewKind.OVERSIGHT,
@@ -67,7 +67,7 @@ test("a held result asks for a review of the overseer, in which its author has n
   });
 });
 
-test("the reviewer is who was the overseer when the task was created", async () => {
+test("the reviewer is the overseer at the task's creation", async () => {
   const draft = { agentId: "bob", description: "say hello" };
   const { task } = await bench.tasks.createTask({ requestId: `request ${++count}`, draft }, HER);
   bench.fakes.agents.set("chief", { principal: ALICE, active: true });
@@ -79,7 +79,7 @@ test.each([
   [ReviewVerdict.APPROVED, TaskStatus.COMPLETED],
   [ReviewVerdict.CHANGES_REQUESTED, TaskStatus.PENDING],
   [ReviewVerdict.REJECTED, TaskStatus.FAILED],
-])("the verifier's verdict %i moves the task on", async (verdict, status) => {
+])("the verifier's verdict %i changes the task's status", async (verdict, status) => {
   const taskId = await submitted();
   bench.fakes.reviews.decide((await reviewOf(bench, taskId)).id, verdict, "by the overseer");
   await becomes(taskId, status);
@@ -99,7 +99,7 @@ test("a decision is applied once, by the call that made it", async () => {
   });
 });
 
-test("a decision that comes while the service is down is applied at its start, to that very result", async () => {
+test("a decision during a downtime is applied at the start, to the result that it is about", async () => {
   const taskId = await submitted();
   const { id } = await reviewOf(bench, taskId);
   await bench.reopen(() => bench.fakes.reviews.decide(id, ReviewVerdict.CHANGES_REQUESTED, "louder"));
@@ -114,7 +114,7 @@ test("a decision that comes while the service is down is applied at its start, t
   expect(await taskOf(taskId)).toMatchObject({ status: TaskStatus.IN_REVIEW });
 });
 
-test("a review that was asked for, and of which the answer was lost, is asked for once", async () => {
+test("a repeated creation call after a lost answer creates no second review", async () => {
   const taskId = await submitted();
   const { id } = await reviewOf(bench, taskId);
   await until(bench, async () => ((await rows("task_review_calls")) === 0 ? true : undefined));
@@ -128,7 +128,7 @@ test("a review that was asked for, and of which the answer was lost, is asked fo
   expect([...bench.fakes.reviews.all.keys()]).toEqual([id]);
 });
 
-test("a decision that the verifier has already made refuses another one", async () => {
+test("a decision is refused after another one at the verifier", async () => {
   const taskId = await submitted();
   const { id } = await reviewOf(bench, taskId);
   await bench.reopen(() => bench.fakes.reviews.decide(id, ReviewVerdict.APPROVED));
@@ -138,7 +138,7 @@ test("a decision that the verifier has already made refuses another one", async 
   await becomes(taskId, TaskStatus.COMPLETED);
 });
 
-test("a result is held while the verifier is away, and no decision passes it by", async () => {
+test("a result stays held while the verifier is unavailable, and every decision is refused", async () => {
   bench.fakes.away.add("verifier");
   const taskId = await submitted();
   expect(await refusal(decide(bench, taskId, ReviewVerdict.APPROVED))).toMatchObject({
@@ -153,7 +153,7 @@ test("a result is held while the verifier is away, and no decision passes it by"
   expect(bench.fakes.reviews.all.size).toBe(1);
 });
 
-test("a task that is called off withdraws its review", async () => {
+test("a cancelled task withdraws its review", async () => {
   const taskId = await submitted();
   await reviewOf(bench, taskId);
   await bench.tasks.cancelTask({ taskId }, HER);
@@ -161,7 +161,7 @@ test("a task that is called off withdraws its review", async () => {
   expect(await reviewOf(bench, taskId)).toMatchObject({ state: ReviewState.WITHDRAWN });
 });
 
-test("a task that is called off before its review was asked for asks for none", async () => {
+test("a task that is cancelled before the creation of its review creates none", async () => {
   bench.fakes.away.add("verifier");
   const taskId = await submitted();
   await bench.tasks.cancelTask({ taskId }, HER);
@@ -171,14 +171,14 @@ test("a task that is called off before its review was asked for asks for none", 
   expect(bench.fakes.reviews.all.size).toBe(0);
 });
 
-test("a review whose time is over fails the task", async () => {
+test("a review that times out fails the task", async () => {
   const taskId = await submitted();
   bench.fakes.reviews.timeOut((await reviewOf(bench, taskId)).id);
   expect(await becomes(taskId, TaskStatus.FAILED)).toMatchObject({ failure: { reason: "REVIEW_TIMED_OUT" } });
   await settles();
 });
 
-test("a task waits for the verifier's word, however late by its own clock", async () => {
+test("a task waits for the verifier's decision even after the deadline by its own clock", async () => {
   const taskId = await submitted();
   const { id } = await reviewOf(bench, taskId);
   await bench.pass(86_400_000);

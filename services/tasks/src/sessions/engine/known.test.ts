@@ -12,7 +12,7 @@ const session = (sessionId: string, messageCount = 1): Session => ({
   messageCount,
 });
 
-test("a session is known with its newest state and those who came last", () => {
+test("a known session has its newest state and its latest parties", () => {
   const sessions = new KnownSessions();
   sessions.note(session("a"));
   expect(sessions.get("a")).toBeUndefined();
@@ -21,7 +21,7 @@ test("a session is known with its newest state and those who came last", () => {
   expect(sessions.get("a")).toMatchObject({ session: { messageCount: 2 }, ...parties });
 });
 
-test("what is kept is bounded: the sessions, oldest first, and the objects of each", () => {
+test("the cache is bounded: the sessions, oldest first, and the objects of each session", () => {
   const sessions = new KnownSessions();
   for (let n = 0; n <= 1000; n++) sessions.note(session(`s${n}`), parties);
   expect([sessions.get("s0"), sessions.get("s1")?.session.sessionId]).toEqual([undefined, "s1"]);

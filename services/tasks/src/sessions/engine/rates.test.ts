@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MessageRates, readRates } from "./rates.ts";
 
-test("an agent may send a minute's messages at once, and then as fast as they come again", async () => {
+test("an agent may send a minute's messages at once, and then at the rate of its level", async () => {
   const clock = new ManualClock(0);
   const rates = new MessageRates([2, 4, 6, 8, 10], clock);
   const say = (agent: string, level: number) => rates.take(agent, level);
@@ -27,7 +27,7 @@ test("an agent may send a minute's messages at once, and then as fast as they co
   await say("other", 0);
 });
 
-test("however it is asked, no more than two minutes' messages come through in a minute", async () => {
+test("property: any minute has at most two minutes' messages", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(5000), { minLength: 1, maxLength: 200 }), async (waits) => {
       const clock = new ManualClock(0);
@@ -47,7 +47,7 @@ test("however it is asked, no more than two minutes' messages come through in a 
   );
 });
 
-test("the setting is five whole numbers", () => {
+test("the setting has five whole numbers", () => {
   expect(readRates(["60", "120", "300", "600", "1200"])).toEqual([60, 120, 300, 600, 1200]);
   for (const wrong of [
     [],

@@ -13,7 +13,7 @@ const row = (ordinal: number) => ({
 const ordinals = (recent: RecentMessages, after: number, limit = 100) =>
   recent.after("s", after, limit)?.map(({ ordinal }) => ordinal);
 
-test("what comes next is at hand, without gaps, and what is older or newer is not", () => {
+test("the cache returns the next messages without gaps, and nothing for older or newer positions", () => {
   const recent = new RecentMessages();
   for (let ordinal = 1; ordinal <= 20; ordinal++) recent.add("s", row(ordinal), 10);
   expect(ordinals(recent, 18)).toEqual([19, 20]);
@@ -27,7 +27,7 @@ test("what comes next is at hand, without gaps, and what is older or newer is no
   expect(ordinals(recent, 21)).toEqual([22]);
 });
 
-test("long messages and old sessions are let go", () => {
+test("long messages and old sessions are evicted", () => {
   const recent = new RecentMessages();
   recent.add("s", row(1), 10);
   recent.add("s", row(2), 20_000);

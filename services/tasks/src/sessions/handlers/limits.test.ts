@@ -23,7 +23,7 @@ test.each([
   expect(transcript?.messages).toHaveLength(2);
 });
 
-test("an agent may send only so many messages a minute, whatever becomes of them, in all its sessions", async () => {
+test("an agent has a limit of messages a minute in all its sessions, accepted or refused", async () => {
   stage = await new Stage().start(["--asp-message-rates", "5,5,5,5,5"]);
   const session = await stage.introduced();
   await stage.say(ANN, "OBSERVE", {}, session);
@@ -38,7 +38,7 @@ test("an agent may send only so many messages a minute, whatever becomes of them
   await stage.say(ANN, "OBSERVE", {}, session);
 });
 
-test("an agent is held to the level of conformance that its card declares", async () => {
+test("an agent can use only the conformance level that its card declares", async () => {
   stage = new Stage();
   stage.cards.set(BEN.uri, { conformanceLevel: ConformanceLevel.MINIMAL });
   await stage.start();
@@ -51,7 +51,7 @@ test("an agent is held to the level of conformance that its card declares", asyn
   await stage.say(ANN, "QUERY", { queryId: "q" }, session);
 });
 
-test("what is in dispute is told to those who take part", async () => {
+test("a dispute is visible to the participants", async () => {
   stage = await new Stage().start();
   const session = await stage.introduced();
   const { sessionId } = session;
@@ -72,7 +72,7 @@ test("what is in dispute is told to those who take part", async () => {
   ]);
 });
 
-test("a message is bounded in size", async () => {
+test("a message has a size limit", async () => {
   stage = await new Stage().start();
   const session = await stage.introduced();
   const long = stage.message(ANN, "OBSERVE", { data: "x".repeat(262_144) }, session);

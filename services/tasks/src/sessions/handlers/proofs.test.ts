@@ -29,7 +29,7 @@ const ACCEPT = { referenceId: "inv" };
 const APPEND = "/depute.tasks.v1.SessionService/AppendMessage";
 const INTEGRITY = "SESSION_INTEGRITY_VIOLATION";
 
-test("a message needs a proof by its sender's key for this call, and now", async () => {
+test("a message needs a current proof by its sender's key for the call", async () => {
   const session = await stage.invite();
   const offer = (proof: string) =>
     stage.api.appendMessage(
@@ -57,7 +57,7 @@ test("a message needs a proof by its sender's key for this call, and now", async
   ]);
 });
 
-test("a proof counts once, also after a restart; a refused message does not use it up", async () => {
+test("a proof counts once, also after a restart, and a refused message does not use it up", async () => {
   const session = await stage.introduced();
   const proof = stage.proof(BEN, "AppendMessage");
   const early = stage.message(BEN, "ACCEPT", { referenceId: "nothing" }, session, { proof });
@@ -75,7 +75,7 @@ test("a proof counts once, also after a restart; a refused message does not use 
   expect(await stage.api.appendMessage({ envelope }, as(BEN.key))).toMatchObject({ sequence: 5n });
 });
 
-test("a card's key for proofs counts in place of the key of signatures, by ES256 as well", async () => {
+test("a card's proof key replaces its signature key for proofs, also with ES256", async () => {
   stage.cards.set(BEN.uri, { dpopPublicKey: JWK });
   const session = await stage.invite();
   expect(await refusalCode(stage.say(BEN, "ACCEPT", ACCEPT, session))).toEqual([INTEGRITY, "bad_proof"]);
@@ -90,7 +90,7 @@ test("a card's key for proofs counts in place of the key of signatures, by ES256
   });
 });
 
-test("a proof by ES256 beside the call says who calls, once, and counts for the message as well", async () => {
+test("a proof by ES256 in the header identifies the caller, once, and counts for the message as well", async () => {
   stage.cards.set(BEN.uri, { dpopPublicKey: JWK });
   const session = await stage.invite();
   const { sessionId } = session;
@@ -118,7 +118,7 @@ test("a proof by ES256 beside the call says who calls, once, and counts for the 
   expect((await refusalCode(next))[0]).toBe("UNAUTHENTICATED");
 });
 
-test("proofs are forgotten once their time refuses them", async () => {
+test("proofs are deleted after the time at which they are refused", async () => {
   const session = await stage.introduced();
   const jti = "the-same-one";
   await stage.say(BEN, "OBSERVE", {}, session, { proof: stage.proof(BEN, "AppendMessage", jti) });

@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.stop());
 
-test("only participants see a session, and nobody speaks for another", async () => {
+test("only participants see a session, and only the sender appends its messages", async () => {
   const session = await stage.invite();
   const { sessionId } = session;
   const api = stage.api;
@@ -42,7 +42,7 @@ test("a session belongs to the organization of the caller that opens it", async 
   expect(sessions).toMatchObject([{ sessionId, organization: "acme" }]);
 });
 
-test("an invitation that nobody answers fails, whether or not anybody runs then, and watchers hear of it", async () => {
+test("an unanswered invitation fails, also during a downtime, and watchers are notified", async () => {
   const { sessionId } = await stage.invite();
   const states: SessionState[] = [];
   const watching = (async () => {
@@ -56,7 +56,7 @@ test("an invitation that nobody answers fails, whether or not anybody runs then,
   }
 });
 
-test("what was acknowledged is there after a restart, and a repeated message gets the first answer", async () => {
+test("acknowledged messages survive a restart, and a repeated message gets the first answer", async () => {
   const session = await stage.invite();
   const envelope = stage.message(BEN, "ACCEPT", { referenceId: "inv" }, session);
   const first = await stage.api.appendMessage({ envelope }, as(BEN.key));
@@ -67,7 +67,7 @@ test("what was acknowledged is there after a restart, and a repeated message get
   expect(entries[1]?.envelope).toEqual(envelope);
 });
 
-test("a session is opened once, and repeating that changes nothing", async () => {
+test("a session is opened once, and a repetition changes nothing", async () => {
   const sessionId = newId();
   const mine = stage.message(ANN, "PROPOSE", INVITATION, sessionId, { recipient: BEN.uri });
   const api = stage.api;
@@ -84,7 +84,7 @@ test("a session is opened once, and repeating that changes nothing", async () =>
   expect(await refusal(api.createSession({ invitation: unknown }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
 });
 
-test("an agent that is hidden from the caller can neither be invited nor asked about", async () => {
+test("an agent that is hidden from the caller can be neither invited nor listed", async () => {
   stage.hidden.push({ agent: "ben", from: ANN.key });
   const api = stage.api;
   const hidden = stage.message(ANN, "PROPOSE", INVITATION, newId(), { recipient: BEN.uri });
@@ -94,7 +94,7 @@ test("an agent that is hidden from the caller can neither be invited nor asked a
   await api.createSession({ invitation: stranger }, as(EVE.key));
 });
 
-test("of many that append at once each is told the head until all are in, and every watcher sees one order", async () => {
+test("concurrent appends get the current head until all succeed, and all watchers see one order", async () => {
   let session = await stage.invite();
   const api = stage.api;
   const say = async (person: Person, performative: "ACCEPT" | "INFORM" | "OBSERVE", body: JsonObject) => {
@@ -127,7 +127,7 @@ test("of many that append at once each is told the head until all are in, and ev
   ).toBe(true);
 });
 
-test("who is brought in sees the session, and who is sent away does not any more", async () => {
+test("a new participant sees the session, and a removed one no longer does", async () => {
   const session = await stage.invite();
   const { sessionId } = session;
   const api = stage.api;
@@ -156,7 +156,7 @@ test("who is brought in sees the session, and who is sent away does not any more
   expect(await refusal(api.getSession({ sessionId }, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
 });
 
-test("every refusal of the protocol has a reason of its own kind", () => {
+test("every refusal of the protocol has its own reason", () => {
   expect(Object.values(REASONS)).not.toContain(ErrorReason.INTERNAL);
   expect(Object.values(REASONS)).not.toContain(undefined);
 });

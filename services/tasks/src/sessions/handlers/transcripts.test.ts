@@ -24,7 +24,7 @@ const verifyTranscript = async (transcript: Awaited<ReturnType<typeof exported>>
   return [valid, seal, code];
 };
 
-test("an export is sealed by the key that the platform publishes, also after a restart", async () => {
+test("an export has a seal by the platform's published key, also after a restart", async () => {
   const { sessionId } = await stage.introduced();
   const transcript = await exported(sessionId);
   const { keys } = await stage.api.getTranscriptKeys({}, as(EVE.key));
@@ -39,13 +39,13 @@ test("an export is sealed by the key that the platform publishes, also after a r
   expect((await exported(sessionId)).seal?.key).toBe(transcript.seal?.key);
 });
 
-test("the key is a file of its own that only its owner reads", () => {
+test("the key has its own file, which only the owner can read", () => {
   const file = join(stage.host.dataDir, "session-seal.key");
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readFileSync(file, "utf8").trim()).toMatch(/^[A-Za-z0-9_-]{43}$/);
 });
 
-test("what was changed after the export is told apart from what never had a seal", async () => {
+test("a changed export is distinguished from one without a seal", async () => {
   const transcript = await exported((await stage.introduced()).sessionId);
   const { seal: _seal, ...unsealed } = transcript;
   expect(await verifyTranscript(unsealed)).toEqual([true, UNSEALED, ""]);
@@ -59,7 +59,7 @@ test("what was changed after the export is told apart from what never had a seal
   expect(await verifyTranscript(cut)).toEqual([false, UNSPECIFIED, "wrong_outcome"]);
 });
 
-test("while the log does not answer nothing is exported, and what is refused says so", async () => {
+test("while the log is unavailable no transcript is exported, and the refusal names the cause", async () => {
   const { sessionId } = await stage.introduced();
   const transcript = await exported(sessionId);
   stage.log.isUp = false;

@@ -65,7 +65,7 @@ async function take() {
   return assignment;
 }
 
-test("accepted work is a task of the delegate's, whose events every participant sees to its end", async () => {
+test("an accepted delegation is a task of the delegate, and every participant sees its events to the end", async () => {
   const session = await delegated();
   const watched = [ANN, BEN].map((person) => watch(session, person));
   await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
@@ -99,7 +99,7 @@ test("accepted work is a task of the delegate's, whose events every participant 
   expect((await refusalCode(tasks.getTask(request, as(ANN.key))))[0]).toBe("TASK_NOT_FOUND");
 });
 
-test("a report ends the task though no worker took it, also one that was given before there was a task", async () => {
+test("a report completes a task that no worker took, also if it precedes the task", async () => {
   const session = await delegated();
   await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
   await stage.say(EVE, "INFORM", REPORT, session);
@@ -110,13 +110,13 @@ test("a report ends the task though no worker took it, also one that was given b
 
 test.each<[string, (session: Session) => Promise<unknown>]>([
   [
-    "the delegator takes the delegation back",
+    "the delegator withdraws the delegation",
     (session) => stage.say(BEN, "WITHDRAW", { referenceId: "del" }, session),
   ],
   ["the delegate withdraws", (session) => stage.say(EVE, "WITHDRAW", { referenceId: "del" }, session)],
   ["the delegate leaves", (session) => stage.say(EVE, "CLOSE", {}, session)],
   [
-    "the parties close",
+    "the parties close the session",
     async (session) => {
       await stage.say(ANN, "CLOSE", {}, session);
       await stage.say(BEN, "CLOSE", {}, session);
@@ -139,12 +139,12 @@ test.each<[string, (session: Session) => Promise<unknown>]>([
   ]);
 });
 
-test("an agent whose manifest forbids it brings nobody in", async () => {
+test("an agent cannot delegate if its manifest forbids it", async () => {
   stage.restricted.add(BEN.uri);
   expect((await refusalCode(delegated()))[0]).toBe("CALLER_NOT_ALLOWED");
 });
 
-test("ids are strangers' words: one that every object has is an id like any other", async () => {
+test("an id can be the name of a member of every object", async () => {
   const session = await stage.introduced();
   await stage.say(ANN, "OBSERVE", {}, session);
   const body = { delegationId: "__proto__", targetAgent: EVE.uri, scope: "s", authority: "advisory" };
@@ -156,7 +156,7 @@ test("ids are strangers' words: one that every object has is an id like any othe
   expect(cases(events)).toEqual(["created", "accepted", "started", "completed"]);
 });
 
-test("there is no task of what was refused, and nobody else watches", async () => {
+test("a refused request creates no task, and no other watcher sees events", async () => {
   const session = await delegated();
   const { sessionId } = session;
   const { events, over } = watch(session, ANN);
@@ -173,7 +173,7 @@ test("there is no task of what was refused, and nobody else watches", async () =
   );
 });
 
-test("a report is evidence: who found it, when, what the registries said, signed; shown in other sessions", async () => {
+test("a report is signed evidence with its verifier, time and the registries' facts, for other sessions", async () => {
   const session = await delegated();
   const { sessionId } = session;
   await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
@@ -216,7 +216,7 @@ test("a report is evidence: who found it, when, what the registries said, signed
   expect((await stage.session(other.sessionId)).messageCount).toBe(5);
 });
 
-test("evidence is seen by those to whom it was shown, and by nobody else", async () => {
+test("evidence is visible to the recipients alone", async () => {
   const session = await delegated();
   const { sessionId } = session;
   const place = { sessionId, delegationId: "del" };
