@@ -21,10 +21,10 @@ export class A2aWebhooks {
   }
 
   /**
-   * CreateTaskPushNotificationConfig. (A2A 3.1.7) The first delivery is the next event of the task.
+   * CreateTaskPushNotificationConfig. (A2A 3.1.7) The first delivery of a new webhook is the next event of the task.
    *
-   * @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, TASK_NOT_FOUND, LIMIT_EXCEEDED; INVALID_REQUEST
-   *   for an address that the platform may not call, ...
+   * @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, TASK_NOT_FOUND, OPERATION_UNSUPPORTED, LIMIT_EXCEEDED;
+   *   INVALID_REQUEST if no task or agent is named, or if the platform may not call the address
    */
   async create(config: TaskPushNotificationConfig, a2aCall: A2aCall): Promise<TaskPushNotificationConfig> {
     const agentId = agentOf(config, a2aCall);

@@ -68,7 +68,7 @@ export function startTracing(
   trace.setGlobalTracerProvider(tracers);
   return {
     async shutdown() {
-      // All providers have the same processor, which shuts down once.
+      // All providers share this processor, so the code shuts down the processor and not each provider.
       await processor.shutdown();
       trace.disable();
       propagation.disable();

@@ -47,10 +47,7 @@ export function inside(place: Place, object?: JsonObject): Place {
 
 /** Converts one value between JSON and protobuf-es. "Local" means the form in protobuf-es. */
 export interface Codec {
-  /**
-   * The kinds of JSON value that the codec accepts. A caller that selects the codec by kind passes no other kinds to
-   * `decode`.
-   */
+  /** The kinds of JSON value that the codec accepts. `decode` throws Fault for a value of another kind. */
   readonly kinds: readonly JsonKind[];
   /** Converts a JSON value to the value in protobuf-es; throws Fault. */
   decode(json: unknown, place: Place): unknown;

@@ -7,7 +7,7 @@ import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
 const PUBLISH_AFTER_MS = 250;
 /** Milliseconds between a failed publication and the next attempt. */
 const RETRY_MS = 5_000;
-/** Maximum number of publications in a row, where replicas of the platform publish at the same time. */
+/** Maximum number of writes for one publication. A write fails if another replica published a head meanwhile. */
 const MAX_TRIES = 3;
 
 /** The result of the comparison of a published head with the log. */

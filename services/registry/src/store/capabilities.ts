@@ -42,7 +42,10 @@ export interface FullCapability extends CapabilityRow {
   readonly full: CapabilityFull;
 }
 
-/** The filter of a list of capabilities. An absent member matches all. */
+/**
+ * The filter of a list of capabilities. An absent member matches all, with two exceptions. Without `agentId`,
+ * deprecated agents do not match. Without `health`, only agents that count as live match.
+ */
 export interface CapabilityFilter {
   readonly agentId?: string | undefined;
   readonly id?: string | undefined;

@@ -242,7 +242,7 @@ export async function listOffers(
   return { offers, stoppedAt: after };
 }
 
-/** Returns the last id of the `WALK` offers after `after`; undefined if fewer offers remain. */
+/** Returns the offer id of the `WALK`th row that follows the id `after`; undefined if fewer rows follow. */
 async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<string | undefined> {
   const { table, condition, params } = walkBy(filter);
   const row = await tx.get(

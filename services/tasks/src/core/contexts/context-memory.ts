@@ -67,7 +67,7 @@ export interface ContextMemory {
   close(): void;
 }
 
-/** Thrown in a transaction that needs data outside this process; `using` catches it. */
+/** Thrown in a transaction that needs or adds data outside this process. `using` runs the transaction again. */
 export class NotFetched extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   /** Contexts to fetch. */
   readonly ids: readonly string[];

@@ -211,7 +211,7 @@ async function requireOwn(
   await participants.self(agentId, await participants.identify(context), context);
 }
 
-/** Refuses a cursor before the oldest stored message. The refusal informs the reader of missing messages. */
+/** Refuses a cursor, other than 0, after which stored messages are missing. The refusal informs the reader of them. */
 function requireKept(agentId: string, after: number, firstSequence: number): void {
   if (after === 0 || after >= firstSequence - 1) return;
   throw new DeputeError(ErrorReason.EVENTS_PURGED, "these messages are no longer kept", {
