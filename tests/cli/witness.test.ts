@@ -70,7 +70,7 @@ test.each([
   [
     "a folder elsewhere",
     async () => {
-      const heads = join(folder, "heads");
+      const heads = join(folder, `heads-${Date.now()}`);
       mkdirSync(heads);
       return { DEPUTE_WITNESS: heads };
     },

@@ -201,11 +201,23 @@ describe("a witness", () => {
 
   test("publishes the last change when it closes", async () => {
     const witness = make();
+    await witness.check();
     current = 3;
     witness.note();
     await witness.close();
     expect(kept).toBe("3");
     expect(clock.pending).toBe(0);
+  });
+
+  test("publishes nothing before its check has succeeded", async () => {
+    kept = "the head of another platform";
+    const witness = make();
+    witness.note();
+    await expect(witness.check()).rejects.toThrow();
+    clock.advance(10_000);
+    await settled();
+    await witness.close();
+    expect(kept).toBe("the head of another platform");
   });
 
   test("publishes the newest head even if another replica was faster", async () => {

@@ -40,6 +40,8 @@ export class Witness {
   #cancel: (() => void) | undefined;
   #publishing: Promise<void> | undefined;
   #isNoted = false;
+  /** Whether `check` has succeeded. Before, a publication could replace the head of another platform. */
+  #isChecked = false;
   #isClosed = false;
 
   constructor(options: WitnessOptions) {
@@ -79,20 +81,22 @@ export class Witness {
         { cause },
       );
     });
+    this.#isChecked = true;
+    if (this.#isNoted) this.#schedule(PUBLISH_AFTER_MS);
   }
 
   /** Schedules the publication of the head. Call it after each change of the log. */
   note(): void {
     this.#isNoted = true;
-    this.#schedule(PUBLISH_AFTER_MS);
+    if (this.#isChecked) this.#schedule(PUBLISH_AFTER_MS);
   }
 
-  /** Publishes a head that `note` scheduled, and stops. */
+  /** Publishes a head that `note` scheduled, and stops. Publishes nothing unless `check` has succeeded. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancel?.();
     await this.#publishing;
-    if (this.#isNoted) await this.#publish();
+    if (this.#isNoted && this.#isChecked) await this.#publish();
   }
 
   #schedule(ms: number): void {
