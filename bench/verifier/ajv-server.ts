@@ -7,7 +7,7 @@ import { ITEMS } from "./client.ts";
 
 /**
  * Runs the reference in a separate process: a bare @grpc/grpc-js server whose CheckOutput parses the output and passes
- * it to a function that Ajv has compiled before. It authenticates nobody, knows one schema, and has no limits of time
+ * it to a function that Ajv has compiled before. It checks no credentials, knows one schema, and has no limits of time
  * and size. The process reports its port.
  */
 

@@ -14,7 +14,7 @@ const SKEW_MS = 5 * 60_000;
 const DEFAULT_HOSTS = ["localhost", "127.0.0.1", "::1"];
 
 /**
- * `depute certs create`. The command does not store the authority's key, so that nobody can issue further certificates.
+ * `depute certs create`. The command does not store the authority's key, so that no further certificate can be issued.
  */
 export async function createCertificates({ values }: Invocation): Promise<void> {
   const { DevelopmentAuthority } = await import("@depute/service/development-certificates");

@@ -106,7 +106,7 @@ export interface ServiceDeps {
   readonly publicUrl: string;
   /** Finds the network address of a request's client. */
   readonly addresses: ClientAddresses;
-  /** The quotas of callers, for records that a service counts in its store. */
+  /** The quotas of callers. A service reads here how many records, such as open tasks, one caller may have. */
   readonly quotas: Pick<Quotas, "maxOpenTasks" | "tooManyTasks">;
   /** The turns of callers in this process, for requests that are no RPCs. */
   readonly turns: Pick<FairTurns, "enter">;

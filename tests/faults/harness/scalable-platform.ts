@@ -74,7 +74,7 @@ export class ScalablePlatform {
     for (const module of MODULES) children.push(await this.#startOne(module, replica));
   }
 
-  /** On a busy machine, the database may answer too late. Whatever starts processes starts them again then. */
+  /** On a busy machine, the database may answer too late. The starter of the processes then starts them again. */
   async #startOne(module: Module, replica: number): Promise<ChildProcess> {
     const dataDir = join(this.#folder, `${module}-${replica}`);
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });

@@ -77,7 +77,7 @@ function placeAtDepute(
     throw new SettingsError(
       "DEPUTE_WITNESS_KEY_FILE: DEPUTE_WITNESS_TOKEN is set too; the platform has one of both at its witness",
     );
-  const danger = "whoever has it can publish heads in the platform's name";
+  const danger = "its readers can publish heads in the platform's name";
   const key = { dataDir, name: "", configured: witnessKeyFile, danger };
   return deputePlace({
     ...{ witness, name, log },

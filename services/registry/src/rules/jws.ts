@@ -16,7 +16,7 @@ export interface ReadJws {
 /**
  * Reads a JWS in compact form (RFC 7515) that one of the given Ed25519 keys signed.
  *
- * @param type the required `typ` header, so that nobody can use a statement for another purpose
+ * @param type the required `typ` header, so that a statement cannot be used for another purpose
  * @param keys in base64url
  * @throws DeputeError SIGNATURE_INVALID naming the fault
  */

@@ -14,7 +14,7 @@ export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {
     kind: "attestations",
     tables: ["attestations", "trust_outbox"],
-    owned: "attestations under its contracts, whoever signed them",
+    owned: "attestations under its contracts, by any signer",
     deletes: "some",
     remains: "an attestation stays until the registry has its outcome: purge again",
   },

@@ -234,7 +234,7 @@ export class ExecutionBook {
     return this.#settle(tx, before, `did not pass: ${verificationId}`, error);
   }
 
-  /** Returns the escrow of an execution to the buyer, if nobody verified the result in time. */
+  /** Returns the escrow of an execution to the buyer, if no verification result came in time. */
   async settleOverdue(tx: WriteTx, before: ExecutionRecord): Promise<ExecutionRecord> {
     const { verifyBy, settlement } = before;
     if (verifyBy === undefined || verifyBy > this.#clock.now() || isSettled(settlement)) return before;

@@ -69,7 +69,7 @@ const WATCH_BATCH = 32;
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
   const { engine, agents, callers, rates, transcripts, tasks, clock } = sessions;
 
-  /** Finds the agent with a URI as a possible caller, whatever other viewers may see. */
+  /** Finds the agent with a URI as a possible caller, also if other viewers may not see it. */
   const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
     const agent = await agents.find(uri, "", ownOptions(context, clock));
     return agent === undefined ? [] : [agent];
