@@ -78,7 +78,7 @@ export class Batch {
     } catch (error) {
       if (!connection.isInTransaction) throw error;
       // After a failed statement, Postgres accepts no other statement until a rollback.
-      if (tx.hasChanged || connection.dialect === "postgres") await this.#runAgain(job);
+      if (tx.hasChanged || tx.hasFailed) await this.#runAgain(job);
       else this.#sharing.push(failed(job, error));
     }
   }

@@ -23,7 +23,8 @@ export interface WriteTx extends ReadTx {
   /**
    * Runs one statement that changes rows. Such a statement with `RETURNING` may also run by `all` and `get`.
    *
-   * @throws ConstraintError when a row breaks a constraint; the transaction stays usable
+   * @throws ConstraintError when a row breaks a constraint. Any failed statement ends the function: the store undoes its
+   * changes, and `write` rejects with the statement's error.
    */
   run(sql: string, params?: readonly SqlValue[]): Promise<{ changes: number }>;
   /**

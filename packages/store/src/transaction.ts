@@ -46,6 +46,7 @@ export class Transaction implements WriteTx {
   readonly #undoHooks: (() => void)[] = [];
   #over = false;
   #hasChanged = false;
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -94,21 +95,34 @@ export class Transaction implements WriteTx {
     this.#over = true;
   }
 
+  /** Whether a statement of the function failed. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /**
+   * Throws the error of the first failed statement, even if the function has caught the error. Postgres accepts no
+   * further statement after a failed one, and SQLite must behave alike.
+   */
+  assertNoFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
   async all<T>(...[row, sql, params = []]: Statement<T>): Promise<T[]> {
     this.#note(sql);
-    const rows = await this.#use().all(sql, params);
+    const rows = await this.#execute((executor) => executor.all(sql, params));
     return rows.map((found) => row.check(found));
   }
 
   async get<T>(...[row, sql, params = []]: Statement<T>): Promise<T | undefined> {
     this.#note(sql);
-    const found = await this.#use().get(sql, params);
+    const found = await this.#execute((executor) => executor.get(sql, params));
     return found && row.check(found);
   }
 
   async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
     this.#hasChanged = true;
-    return this.#use().run(sql, params);
+    return this.#execute((executor) => executor.run(sql, params));
   }
 
   afterCommit(hook: () => void): void {
@@ -128,6 +142,17 @@ export class Transaction implements WriteTx {
    */
   #note(sql: string): void {
     if (!sql.startsWith("SELECT")) this.#hasChanged = true;
+  }
+
+  async #execute<T>(statement: (executor: Executor) => OrPromise<T>): Promise<T> {
+    const executor = this.#use();
+    this.assertNoFailure();
+    try {
+      return await statement(executor);
+    } catch (error) {
+      this.#failure ??= { error };
+      throw error;
+    }
   }
 
   #use(): Executor {
@@ -176,7 +201,9 @@ export async function runWithin<T>(
     });
   });
   try {
-    return await Promise.race([fn(tx), limit]);
+    const value = await Promise.race([fn(tx), limit]);
+    tx.assertNoFailure();
+    return value;
   } finally {
     cancel();
     tx.end();

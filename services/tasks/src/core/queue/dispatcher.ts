@@ -227,8 +227,9 @@ export class Dispatcher {
         throw error;
       });
     };
+    // A second run reads the free capacity again, so a dispatch may run again.
     memory
-      .using(() => engine.store.write(dispatchWithin))
+      .using(() => engine.store.write(dispatchWithin, { isRepeatable: true }))
       .then((dispatched) => {
         for (const [stream, assignments] of dispatched) stream.deliver(assignments);
       })
