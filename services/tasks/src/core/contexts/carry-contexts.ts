@@ -45,7 +45,7 @@ export interface Carrier {
 }
 
 /**
- * Checks the parts of a draft that concern contexts. Reads nothing but the draft.
+ * Checks the parts of a draft that concern contexts. Reads only the draft.
  *
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
@@ -193,7 +193,11 @@ export async function sendContexts(
   if (ownRecords.length > 0) await keepContexts(tx, memory, ownRecords);
 }
 
-/** Returns the context that the same owner shared before under the external id of this record. */
+/**
+ * Returns the context that the same owner already shared under this record's external id; undefined for none.
+ *
+ * @throws DeputeError CONTEXT_ID_TAKEN if the existing context has another envelope
+ */
 async function sharedBefore(
   tx: WriteTx,
   memory: ContextMemory,
@@ -209,8 +213,8 @@ async function sharedBefore(
 }
 
 /**
- * Returns whether the contexts that a task has in memory equal those of a draft. The digests of drafts do not
- * cover contexts in memory, so this function compares the contexts themselves.
+ * Returns whether the contexts that a task has in memory equal the contexts of a draft. The digest of a draft does not
+ * cover contexts in memory, so this function compares their data.
  */
 export async function bringsTheSame(
   tx: ReadTx,

@@ -18,12 +18,13 @@ export interface HeldSince {
  * The memory for the data of contexts that may not be persisted. It keeps data until the context expires or `remove` is
  * called. The row of a context decides who reads the context and until when. The memory is bounded, and a new context
  * never displaces another.
- * Transactions call `find` and `add`, which do no I/O, because a transaction may not wait for the network. A memory
- * outside the process throws NotFetched in them. `using` then fetches or stores the data, and runs the transaction
- * again.
+ *
+ * Transactions call `find` and `add`. These methods do no I/O, because a transaction may not wait for the network. In a
+ * memory outside the process, these methods throw NotFetched. `using` then fetches or stores the data, and runs the
+ * transaction again.
  */
 export interface ContextMemory {
-  /** Whether the memory does not answer now. Dispatch then passes over the tasks whose contexts are in this memory. */
+  /** True while the memory does not answer. Dispatch then passes over the tasks whose contexts are in this memory. */
   readonly isAway: boolean;
 
   /**

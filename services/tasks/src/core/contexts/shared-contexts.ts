@@ -20,8 +20,8 @@ export interface SharedContextsOptions {
 type Known = Held | "lost" | "away";
 
 /**
- * The memory of a service with replicas: sealed values in the shared memory, each bound to its context's id. This
- * process holds data unsealed only while a call uses the data.
+ * The memory of a service with replicas. It stores sealed values in the shared memory, each bound to its context's id.
+ * This process holds unsealed data only while a call uses the data.
  */
 export class SharedContexts implements ContextMemory {
   readonly #options: SharedContextsOptions;

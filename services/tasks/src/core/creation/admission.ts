@@ -115,9 +115,9 @@ function overseerOf(agent: Agent): string {
 }
 
 /**
- * Finds the overseer that must approve the delegate's results. Refuses a delegate with an unknown overseer, because no
- * reviewer could approve. The platform makes this lookup in its own name, because the delegator need not see the
- * overseer.
+ * Finds the overseer that must approve the delegate's results. Refuses a delegate with an unknown overseer, because
+ * nothing could then approve the results. The platform makes this lookup in its own name, because the overseer may be
+ * invisible to the delegator.
  *
  * @throws DeputeError AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
@@ -228,10 +228,12 @@ async function admitInput(
   );
 }
 
-/** Length of an agent's key in the registry, in characters. A longer principal is no agent's key. */
+/** Length of an agent's key in the registry, in characters. A longer principal cannot be the key of an agent. */
 const KEY_CHARS = 43;
 
-/** Maximum number of characters of a task's description that the justification contains. */
+/**
+ * Maximum number of characters of a task's description that the justification contains. Longer descriptions are cut.
+ */
 const MAX_JUSTIFICATION = 4000;
 
 /** The facts of a task that the registry's predicates may use. */
@@ -258,8 +260,8 @@ export function workOf(
 }
 
 /**
- * Checks that the manifest of the delegator's agent allows the delegate. (CAP "Delegation") Depute's choice: the task's
- * description is the justification that the rule requires. A key that no manifest binds is not restricted.
+ * Checks that the manifest of the delegator's agent allows the delegate. (CAP "Delegation") CAP requires a
+ * justification; Depute uses the task's description. A delegator without a manifest may delegate to every agent.
  *
  * @param delegator the delegator's principal
  * @param to the delegate's id

@@ -10,8 +10,8 @@ import { isTerminal } from "../rules/state-machine.ts";
 const WATCH_BATCH = 32;
 
 /**
- * The number of poll intervals between two polls of a watcher. The number is high, because thousands of idle watchers
- * must not load the store. The bus reports when wake-ups may be lost, so polls are rarely needed.
+ * The number of poll intervals between two polls of a watcher. The number is high, so that thousands of idle watchers
+ * do not load the store. Polls are rarely needed, because the bus reports when wake-ups may be lost.
  */
 const IDLE_POLLS = 10;
 
@@ -84,7 +84,7 @@ interface Shared {
 }
 
 export interface SharedReadsOptions {
-  /** The log: up to `limit` events of a task after a sequence. */
+  /** The log from which `events` returns up to `limit` events of a task after a sequence. */
   readonly log: { events(taskId: string, after: bigint, limit: number): Promise<TaskEvent[]> };
   readonly wakeUps: WakeUps;
   readonly clock: Clock;

@@ -33,7 +33,7 @@ import {
 import { readTask } from "../store/task-rows.ts";
 import { type Caller, callerOf, type TasksContext } from "./context.ts";
 
-/** Handles the calls of ArtifactService, for values that are too large for one message. */
+/** Handles the calls of ArtifactService. Artifacts carry values that are too large for one message. */
 export function artifactService(tasks: TasksContext): ServiceImpl<typeof ArtifactService> {
   const { engine } = tasks;
   return {

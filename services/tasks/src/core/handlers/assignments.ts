@@ -50,7 +50,7 @@ export async function* watchAssignments(
 }
 
 /**
- * Requires a worker of the agent.
+ * Requires that the caller is a worker of the agent.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */

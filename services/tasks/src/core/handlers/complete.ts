@@ -34,7 +34,7 @@ import { type Caller, callOptions, leaseOf, peekVisible, type TasksContext } fro
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
-/** An output that has its full form. */
+/** An output that contains its full form. */
 export type FullOutput = TaskOutput & { full: Value };
 
 /** The failure reason of a task whose result did not pass its contract. */

@@ -101,7 +101,7 @@ async function findKnown(tx: WriteTx, memory: ContextMemory, requested: ContextR
   const { owner, requestId, externalId, digest } = requested;
   const earlierRecord = await findContextOfRequest(tx, memory, owner, requestId);
   const byRequest = earlierRecord?.digest === "" ? await orGivesWay(tx, earlierRecord, nowMs) : earlierRecord;
-  // A request whose data was not persisted has no digest, so this function cannot compare it.
+  // A request whose data was not persisted has no digest, so this function cannot compare the requests.
   if (byRequest !== undefined && byRequest.digest !== "" && byRequest.digest !== digest) {
     throw requestIdReused(requestId, "context");
   }

@@ -25,8 +25,8 @@ import { batchOutcome } from "./outcome.ts";
 /**
  * Creates several tasks independently of each other.
  *
- * @returns their outcomes, in the order of the requests
- * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; a fault of the platform, after every request was handled
+ * @returns the outcomes, in the order of the requests
+ * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; an error with the reason INTERNAL, after every request was handled
  */
 export async function createTasks(
   tasks: TasksContext,
@@ -93,8 +93,8 @@ interface Aimed {
 }
 
 /**
- * Requires that the caller's token grants the permission that all targets need. Without any target, verifies only the
- * caller's identity.
+ * Requires that the caller's token grants the permission that all targets need. If no target was found, verifies only
+ * the caller's identity.
  */
 async function callerForAll(
   tasks: TasksContext,
@@ -108,7 +108,7 @@ async function callerForAll(
   if (claim.identity === undefined) {
     const rights = new Set(targets.map((target) => JSON.stringify(rightTo(target))));
     if (rights.size > 1) {
-      // Verifies the caller before the refusal below, because the refusal discloses facts about the targets.
+      // The refusal below discloses facts about the targets, so the caller must first prove its identity.
       await claim.prove();
       throw invalid(
         "requests",

@@ -17,7 +17,7 @@ import { callerOf, callOptions, peekVisible, type TasksContext, taskIdOf } from 
 /**
  * Moves a task's deadline. A repeated call with the same deadline changes nothing.
  *
- * @returns the task after the call
+ * @returns the record of the task after the call
  */
 export async function moveDeadline(
   tasks: TasksContext,

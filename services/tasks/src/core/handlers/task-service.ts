@@ -148,7 +148,7 @@ export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<ty
   };
 }
 
-/** Reads a task that a caller may see, with the input that a context holds. */
+/** Reads a task that a caller may see. Adds the input if a context holds it. */
 async function readWithInput(
   tx: ReadTx,
   { contextMemory, clock }: TasksContext,

@@ -28,11 +28,11 @@ interface Delegate {
   readonly streams: Set<AssignmentStream>;
   /** Whether a dispatch is scheduled. */
   isQueued: boolean;
-  /** Whether tasks may have stayed pending after the last dispatch. */
+  /** Whether some tasks may still be pending after the last dispatch. */
   mayWait: boolean;
   /**
-   * Whether one limit bounds all streams of the agent together. A task for one stream then leaves less capacity for the
-   * other streams.
+   * Whether one limit bounds all streams of the agent together. Each task for one stream then leaves less capacity for
+   * the other streams.
    */
   isBounded: boolean;
   cancelPoll: () => void;
