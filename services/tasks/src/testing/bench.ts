@@ -222,7 +222,7 @@ export async function take({ runtime }: Bench, agentId: string): Promise<Assignm
   return { ...assignment, lease: assignment.lease };
 }
 
-/** Dispatches a task as {@link take} does, and starts it. */
+/** Dispatches the agent's first pending task and starts it. Returns the lease. */
 export async function begin(bench: Bench, agentId: string, options = {}): Promise<Lease> {
   const { lease } = await take(bench, agentId);
   await bench.workers.startAssignment({ lease }, options);

@@ -52,7 +52,7 @@ export function requireRoom(stored: { number: number; bytes: number }, size: num
 }
 
 /**
- * Returns the number of new bytes in a write.
+ * Returns the number of bytes of a write that the store does not have yet.
  *
  * @throws DeputeError INVALID_REQUEST for bytes after a gap, or beyond the artifact's size
  */

@@ -107,7 +107,8 @@ export function requireScope({ id, envelope }: ContextRecord, capabilityId: stri
 /**
  * Requires that a task may carry a context to its delegate.
  *
- * @throws DeputeError as requireReader and requireScope; CONTEXT_PERMISSION_DENIED if the context forbids forwarding
+ * @throws DeputeError the errors of requireReader and requireScope; CONTEXT_PERMISSION_DENIED if the context forbids
+ * forwarding
  */
 export function requireForward(
   viewer: Viewer,
@@ -123,10 +124,10 @@ export function requireForward(
 }
 
 /**
- * Requires that a derived envelope neither allows more nor lasts longer than its source.
+ * Requires that a derived envelope has at most the permissions of its source, and expires no later than its source.
  *
  * @param expireMs the time at which the derived context expires, epoch milliseconds
- * @throws DeputeError as requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation;
+ * @throws DeputeError the errors of requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation;
  * INVALID_REQUEST
  */
 export function requireDerivation(

@@ -45,8 +45,8 @@ export interface TaskRecord {
 const BEGINNING = 3n;
 
 /**
- * Whether the log contains only a task's first events: no report, checkpoint or answer. The tables of these then have
- * no rows of the task.
+ * Whether the log can contain only creation, dispatch and start. The store then has no reports, checkpoints or answers
+ * of the task.
  */
 export function hasOnlyBegun({ task, epoch }: TaskRecord): boolean {
   return epoch <= 1 && task.lastSequence <= BEGINNING;

@@ -10,7 +10,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 export const UNITS = ["tokens", "cost"] as const;
 export type Unit = (typeof UNITS)[number];
 
-/** An amount of each unit. */
+/** One amount for each unit. */
 export type Amounts = Readonly<Record<Unit, number>>;
 
 /** A bound for each unit; infinite for no bound. */
@@ -22,7 +22,7 @@ export type Bounds = Amounts;
  */
 export interface Account {
   readonly limit: Bounds;
-  /** The amounts that children reserve that have not ended. */
+  /** The amounts that are reserved for children that have not ended. */
   readonly reserved: Amounts;
   /** The amounts that finished attempts and ended children have used. */
   readonly spent: Amounts;
@@ -69,9 +69,10 @@ export function reserve(
 }
 
 /**
- * Records the use of the present attempt so far.
+ * Records the use of the present attempt up to this call.
  *
- * @returns the account, and the first exceeded unit; the account then holds no more than the limit
+ * @returns the changed account, and in `over` the first unit whose use exceeds the budget. The account then counts only
+ * the use within the budget.
  */
 export function noteAttempt(
   account: Account,

@@ -15,7 +15,7 @@ export type Actor =
   | "clock"
   /** The token under which the work runs, when it is revoked or expires. */
   | "authority"
-  /** The parent of the task. */
+  /** The end of the task's parent task. */
   | "parent";
 
 export interface Transition {

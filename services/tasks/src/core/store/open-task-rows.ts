@@ -45,7 +45,7 @@ function countsIn(
 /**
  * Counts a new task.
  *
- * @returns the numbers of open tasks of the delegator and the organization before this one
+ * @returns the numbers of open tasks of the delegator and the organization, without the new task
  */
 export async function addOpenTask(tx: WriteTx, owners: Owners): Promise<PerOwner> {
   const keys = keysOf(owners);

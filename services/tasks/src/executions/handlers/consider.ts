@@ -64,8 +64,8 @@ export async function consider(
 }
 
 /**
- * Returns why the service refuses the third-party verifiers that the request names. Undefined if it accepts them, or if
- * the buyer or the seller verifies.
+ * Returns why the service refuses the third-party verifiers that the request names. Returns undefined if the service
+ * accepts these verifiers, or if the buyer or the seller verifies.
  */
 async function verifiersFault(
   { organizations }: ExecutionsContext,

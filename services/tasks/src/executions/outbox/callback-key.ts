@@ -34,7 +34,7 @@ function privateKey(pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // For a file without a key, the error below follows.
+    // The file does not contain a private key. The error below reports this.
   }
   throw new SettingsError("the callback key is no Ed25519 key in PKCS #8");
 }

@@ -119,15 +119,15 @@ export function conclude(
   });
 }
 
-/** Whether an error leaves open what the verifier service decided. The outbox then sends the result again. */
+/** Whether the decision of the verifier service is unknown after this error. The outbox then sends the result again. */
 export function mayBeTold(error: unknown): boolean {
   const status = statusOf(fromConnectError(error).reason);
   return status === Status.UNAVAILABLE || status === Status.DEADLINE_EXCEEDED || status === Status.INTERNAL;
 }
 
 /**
- * The outbox of verification results without a decision of the verifier service: sellers' results on their own work,
- * and results whose response was lost.
+ * The outbox of verification results that the verifier service has not decided. These are sellers' results on their own
+ * work, and results whose response was lost.
  */
 export function verificationOutbox(
   executions: VerificationOptions,

@@ -9,8 +9,8 @@ import { failed } from "./refusal.ts";
 import { timesOf } from "./terms.ts";
 
 /**
- * Tolerance for clock differences, in milliseconds. It applies to deadlines at the limit of an offer's longest
- * execution time.
+ * Tolerance for clock differences, in milliseconds. A deadline may exceed the offer's longest execution time by this
+ * tolerance.
  */
 export const CLOCK_SKEW_MS = 5_000;
 

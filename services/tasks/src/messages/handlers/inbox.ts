@@ -211,7 +211,12 @@ async function requireOwn(
   await participants.self(agentId, await participants.identify(context), context);
 }
 
-/** Refuses a cursor, other than 0, after which stored messages are missing. The refusal informs the reader of them. */
+/**
+ * Refuses a cursor if the store has purged messages after it. The refusal informs the reader of the gap. The cursor 0
+ * is always allowed.
+ *
+ * @throws DeputeError EVENTS_PURGED
+ */
 function requireKept(agentId: string, after: number, firstSequence: number): void {
   if (after === 0 || after >= firstSequence - 1) return;
   throw new DeputeError(ErrorReason.EVENTS_PURGED, "these messages are no longer kept", {

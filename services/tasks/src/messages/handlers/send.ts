@@ -176,7 +176,10 @@ async function answerOf(
 }
 
 /**
- * Finds the recipient. If a participant has written to the sender, the sender finds it even if the registry hides it.
+ * Finds the recipient. The sender also finds a recipient that the registry hides, if both take part in the lineage or
+ * the recipient has written to the sender.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND
  */
 async function findRecipient(
   { participants, engine }: CapContext,

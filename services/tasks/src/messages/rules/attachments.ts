@@ -69,8 +69,8 @@ export function identityOf(value: ToolCallResult): string {
 }
 
 /**
- * Whether an agent's manifest allows a tool. Only a bound agent may have produced a result of the tool. (CAP "MCP
- * Integration")
+ * Whether an agent's manifest binds a tool. Only an agent with this binding can itself produce results of the tool.
+ * (CAP "MCP Integration")
  */
 export function isBound(manifest: AgentManifest | undefined, { serverId, tool }: ToolCallResult): boolean {
   const bindings = manifest?.mcpBindings ?? [];

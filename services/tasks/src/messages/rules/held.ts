@@ -11,8 +11,8 @@ import type { Words } from "./message.ts";
 const RUN = 8;
 
 /**
- * A text of a held result with fewer than `SHORT` words counts only as a whole text of the message. Otherwise a common
- * short phrase would count as the result.
+ * The minimum number of words of a text that may count as part of a longer text. A shorter text of a held result counts
+ * only if it is a whole text of the message. Otherwise a common short phrase would count as the result.
  */
 const SHORT = 4;
 

@@ -63,7 +63,7 @@ function lineOf({
   return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}${heldNote}]${why}${words}`;
 }
 
-/** Suffixes of the effect in a lineage's text, for messages that the platform sent. */
+/** The suffix that follows the effect in a lineage's text, for messages that the platform sent. */
 const ORIGINS: Partial<Record<MessageOrigin, string>> = {
   [MessageOrigin.RELEASED]: ", released",
   [MessageOrigin.PLATFORM]: ", by the platform",

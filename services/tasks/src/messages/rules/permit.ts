@@ -24,7 +24,7 @@ export interface TaskFacts {
   /** The overseer that must approve the task's result; empty for none. */
   readonly overseerId: string;
   readonly status: TaskStatus;
-  /** The task that this task reviews; empty if this task is no review. */
+  /** The task that this task reviews; empty if this task is not a review. */
   readonly reviewsId: string;
 }
 
@@ -78,7 +78,7 @@ export type Intent =
       readonly does: "delegate";
       readonly notice: DelegationNotice;
       readonly submits: boolean;
-      /** The task that the new task reviews; empty if the new task is no review. */
+      /** The task that the new task reviews; empty if the new task is not a review. */
       readonly reviewsId: string;
       /** The failed or cancelled task whose CAP id the new task takes over; absent for a new id. */
       readonly again?: TaskFacts;
@@ -156,7 +156,7 @@ export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "e
 
 /**
  * Returns the effect of a message from a sender outside the lineage. Such a sender may send plain messages to any
- * participant. The response does not depend on whether the task exists, so the sender does not learn it.
+ * participant. The response is the same whether the task exists or not, so it does not disclose the task.
  */
 function fromOutside(kind: Kind): Intent {
   const { taskId } = kind.value;
@@ -208,7 +208,7 @@ function talk(
     throw ruleNotMet("review", "a review is settled by an oversight_decision");
   }
   // By default a holder's plain message is the task's result, with two exceptions. An agent with an overseer may ask a
-  // question without ending its task. A holder with open child tasks may write without ending them.
+  // question without completing its task. A holder with open child tasks may also write without completing its task.
   const isResult = completesTask ?? (task.overseerId === "" && !hasOpenParts);
   return isResult ? { does: "complete", task } : { does: "say" };
 }

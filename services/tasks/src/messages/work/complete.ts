@@ -18,7 +18,7 @@ const MAX_MINIMAL = 2000;
 
 /**
  * Completes the sender's task with the message as its result. If the sender has an overseer, holds the result. The
- * delegator then gets it after the approval.
+ * delegator then gets the result after the approval.
  */
 export async function complete(
   tx: WriteTx,

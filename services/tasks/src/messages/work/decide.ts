@@ -33,8 +33,8 @@ function decisionOf({ verdict, comment }: Deciding): Decision {
 }
 
 /**
- * Records a decision in the review queue before it sends the message. So queue and messages never contain different
- * decisions.
+ * Records a decision in the review queue, then calls `send` to send the message. So queue and messages never contain
+ * different decisions.
  */
 export async function decideFirst<T>(
   cap: CapContext,
@@ -50,7 +50,7 @@ export async function decideFirst<T>(
   return cap.engine.reviews.decide(taskId, decisionOf(intent), reviewer, options, send);
 }
 
-/** Records a question in the review queue before it sends the message. */
+/** Records a question in the review queue, then calls `send` with the question's number to send the message. */
 export async function inquireFirst<T>(
   cap: CapContext,
   { kind, context }: Sending,

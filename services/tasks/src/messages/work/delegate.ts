@@ -64,8 +64,8 @@ export async function prepareDelegation(
 const MAX_JUSTIFICATION = 4000;
 
 /**
- * Policy decisions about the parties of a delegation. Their error is MESSAGE_NOT_ALLOWED. The error of any other
- * decision names the condition that is not met.
+ * Policy decisions about the parties of a delegation. After one of these decisions, the error is MESSAGE_NOT_ALLOWED.
+ * After any other refusal, the error is MESSAGE_RULE_NOT_MET.
  */
 const PERSONS: ReadonlySet<PolicyDecision> = new Set([
   PolicyDecision.ROLE,
@@ -137,8 +137,8 @@ function effectOf({ notice, submits, again }: Extract<Intent, { does: "delegate"
 }
 
 /**
- * A viewer that may act for every principal, so the task engine accepts it below any parent task. CAP's rules have
- * checked the parent's delegate by its agent id, because the delegate's key may have changed.
+ * A viewer that may act for every principal. With this viewer, the task engine accepts the new task below any parent
+ * task. CAP's rules have checked the parent's delegate by its agent id, because the delegate's key may have changed.
  */
 const HOLDER: Viewer = { mayActFor: () => true };
 

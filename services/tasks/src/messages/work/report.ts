@@ -33,8 +33,9 @@ export interface Reassignment {
 }
 
 /**
- * Finds the next agent for a task, if the reported error code requires reassignment: the first in the notice's list to
- * which the task may be delegated.
+ * Finds the next agent for a task, if the reported error code requires reassignment. This agent is the first in the
+ * notice's list that may get the task. Returns undefined for any other error code, and if no agent in the list may get
+ * the task.
  */
 export async function prepareReport(
   cap: CapContext,

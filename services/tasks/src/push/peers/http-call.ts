@@ -20,7 +20,8 @@ export async function sendHttp(
   request: OutboundRequest,
 ): Promise<OutboundAnswer> {
   try {
-    // This limit is one byte above the real one. So the reader can tell an oversized response from a broken one.
+    // This limit is one byte above the real limit. So the reader can distinguish an oversized response from a broken
+    // one.
     const limits = { ...request, maxBytes: request.maxBytes + 1 };
     return await (request.idleMs === LONGEST_MS ? streams : calls).send(url, limits);
   } catch (thrown) {

@@ -65,7 +65,7 @@ function headersOf(file: string, origin: string, headerMap: unknown): Record<str
   throw new Error(`${file}: ${origin} needs {"bearer": secret} or {"apikey": secret}`);
 }
 
-/** Returns scheme, host and port of an address; empty for a text that is no URL. */
+/** Returns scheme, host and port of an address; empty for a text that is not a URL. */
 export function originOf(address: string): string {
   if (!URL.canParse(address)) return "";
   const { protocol, host } = new URL(address);

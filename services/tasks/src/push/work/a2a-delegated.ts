@@ -35,8 +35,8 @@ export interface AtA2aAgent {
 }
 
 /**
- * The work on one assignment at an A2A agent. It sends the task as a message, relays changes, answers the agent's
- * questions, and resumes interrupted work.
+ * The work on one assignment at an A2A agent. This class sends the task as a message, relays changes, answers the
+ * agent's questions, and resumes interrupted work.
  */
 export class A2aDelegated {
   readonly #at: AtA2aAgent;
@@ -79,7 +79,7 @@ export class A2aDelegated {
     const { push, address, endpoint, lease, context } = at;
     const { task } = context;
     const known = await push.remotes.find(task.id);
-    // The agent has another address now, so the platform cancels the task at the earlier address.
+    // The agent's address has changed, so the platform cancels the task at the earlier address.
     if (known !== undefined && known.endpoint !== endpoint) {
       await push.remotes.callOff(known, "the agent has another address now");
     }
@@ -227,7 +227,7 @@ export class A2aDelegated {
     const state = this.#state;
     if (state === undefined) throw new PeerFault(RESULT_LOST, "the agent asks without a task");
     this.#task = undefined;
-    // The connection broke before the agent had the answer.
+    // The connection broke before the agent acknowledged the answer, so the platform sends the same message again.
     if (this.#unacknowledged !== undefined) return this.#unacknowledged;
     const { context } = this.#at;
     const prompt = question || "the agent needs an answer";

@@ -87,7 +87,7 @@ export function inputOf({ input }: Task): JsonValue | undefined {
   return input === undefined ? undefined : toJson(ValueSchema, input);
 }
 
-/** Returns the task's own input; undefined without one, or if a context of the task is the input. */
+/** Returns the task's own input; undefined if the task has no input, or if a context of the task is its input. */
 export function ownInputOf(task: Task): JsonValue | undefined {
   return task.inputContextId === "" ? inputOf(task) : undefined;
 }

@@ -46,8 +46,8 @@ const UNTOLD = "";
 type Left = WorkResult | "interrupted" | "broken";
 
 /**
- * Work without a capability, at an endpoint. It delegates the work, relays its events, resumes it and suspends it.
- * (NEKTE 3 to 6)
+ * The work on one assignment without a capability, at an endpoint. This class delegates the work, relays its events,
+ * resumes it and suspends it. (NEKTE 3 to 6)
  */
 export class Delegated {
   readonly #at: AtPeer;
@@ -95,7 +95,7 @@ export class Delegated {
     const { remotes } = at.push;
     const knownRemote = await remotes.find(at.context.task.id);
     if (knownRemote?.endpoint === at.endpoint) return new Delegated(at, knownRemote).#run("taken up");
-    // The agent has a new endpoint, so the platform cancels the task at the earlier endpoint.
+    // The agent's endpoint has changed, so the platform cancels the task at the earlier endpoint.
     if (knownRemote !== undefined) await remotes.callOff(knownRemote, "the agent has another endpoint now");
     return new Delegated(at, await noteNew(at, knownRemote === undefined)).#run("new");
   }
@@ -113,7 +113,7 @@ export class Delegated {
       }
     } finally {
       await this.#noteRest();
-      // A kept stream, of a suspended task, stays open after this attempt. Every other stream ends.
+      // The kept stream of a suspended task stays open after this attempt. Every other stream ends.
       if (this.#peer !== NO_PEER) open?.stop.abort();
       this.#peer.close();
     }
@@ -145,7 +145,7 @@ export class Delegated {
         ...(budget && { budget }),
       });
       await reach(push, signal, () => this.#peer.resume(request, signal)).catch((thrown: unknown) => {
-        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so it is no failure.
+        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so this code ignores the error.
         if (!(thrown instanceof PeerFault) || thrown.code !== TASK_NOT_RESUMABLE) throw thrown;
       });
     }
@@ -241,7 +241,7 @@ export class Delegated {
 
   /**
    * Stores the id of the last relayed event, at intervals. A restarted process may relay an event again under the same
-   * id, which counts once.
+   * id. The platform counts events with the same id once.
    */
   async #note(id: string | undefined, when?: "now"): Promise<void> {
     const { push } = this.#at;
@@ -357,7 +357,8 @@ export class Delegated {
       if (++this.#unanswered < MAX_UNANSWERED) return true;
       throw new PeerFault(UNREACHABLE, "the endpoint has fallen silent");
     }
-    // While the task may not have reached the endpoint, a missing state does not end the wait.
+    // As long as the endpoint has not shown that it has the task, the task may still be on its way. A missing state
+    // then does not end the wait.
     if (state === undefined) return !this.#isKnown;
     const isOver = ENDED.has(state) || state === "suspended";
     // After the first status that reports the end, the final event may still arrive. The second such status ends the
@@ -384,7 +385,7 @@ function noteNew({ push, context, endpoint, assignment, lease }: AtPeer, isFirst
 }
 
 /**
- * Takes the place of an attempt's peer after `keptStreams` took over the stream. When the attempt closes its peer, the
- * kept stream stays open.
+ * Replaces an attempt's peer after `keptStreams` took over the stream. So the kept stream stays open when the attempt
+ * closes its peer.
  */
 const NO_PEER = { close() {} } as Peer;

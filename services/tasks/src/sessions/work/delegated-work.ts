@@ -171,7 +171,10 @@ async function begin(
   return taskId;
 }
 
-/** Completes the task with the delegate's report. Cancels a task that waits for an answer, a review or a resume. */
+/**
+ * Completes the task with the delegate's report. Cancels the task instead if its state does not allow completion, for
+ * example while it waits for an answer.
+ */
 async function finish(
   tasks: TaskEngine,
   taskId: string,
