@@ -94,7 +94,7 @@ export async function openCore(
     bus,
     timers,
     pollMs,
-    onError: (err) => log.warn({ err }, "dispatch failed"),
+    onError: (err) => log.warn({ err }, "a dispatch failed; the next poll repeats it"),
   });
   const reads = new SharedReads({
     log: engine,

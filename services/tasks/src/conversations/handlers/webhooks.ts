@@ -139,7 +139,7 @@ async function admitted(
   if (deliveries !== undefined) return [deliveries, caller];
   throw new DeputeError(
     ErrorReason.PUSH_NOTIFICATIONS_UNSUPPORTED,
-    "the agent calls no webhooks: subscribe to the task instead",
+    "the platform does not call webhooks: subscribe to the task instead",
   );
 }
 
@@ -182,7 +182,7 @@ function configOf({ taskId, id, url, scheme }: WebhookRow): TaskPushNotification
 }
 
 function noConversation(): DeputeError {
-  const detail = "the task did not begin with an A2A message: subscribe to it instead";
+  const detail = "the task did not begin with an A2A message: subscribe to the task instead";
   return new DeputeError(ErrorReason.OPERATION_UNSUPPORTED, detail);
 }
 

@@ -29,7 +29,9 @@ export class WebhookSeal {
   open({ taskId, id, sealed }: WebhookRow): WebhookSecrets {
     const opened = this.#secrets.open(sealed, contextOf(taskId, id));
     if (opened === undefined)
-      throw new Error("the secrets of the webhook do not open with the key `webhooks`");
+      throw new Error(
+        "the key `webhooks` cannot open the secrets of the webhook: restore the key that sealed the secrets",
+      );
     return JSON.parse(Buffer.from(opened).toString()) as WebhookSecrets;
   }
 

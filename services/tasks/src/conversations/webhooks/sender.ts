@@ -119,7 +119,7 @@ export class WebhookSender {
     if (this.#busyDelegators().includes(delegator)) return false;
     const done = this.#deliver(row)
       .catch((err: unknown) => {
-        this.#options.log.warn({ err, task: row.taskId }, "the place of a webhook could not be stored");
+        this.#options.log.warn({ err, task: row.taskId }, "the position of a webhook could not be stored");
       })
       .finally(() => {
         this.#sending.delete(key);

@@ -51,9 +51,9 @@ export interface Carrier {
  */
 export function checkContexts({ contextIds, contexts, inputFromContext, input }: TaskDraft): void {
   if (inputFromContext) {
-    if (input !== undefined) throw invalid("draft.input", "is given beside input_from_context");
+    if (input !== undefined) throw invalid("draft.input", "must be absent if input_from_context is set");
     if (contextIds.length + contexts.length === 0) {
-      throw invalid("draft.input_from_context", "needs a context: give one in contexts or context_ids");
+      throw invalid("draft.input_from_context", "requires a context: add one to contexts or context_ids");
     }
   }
   if (contextIds.length + contexts.length > MAX_CARRIED) {

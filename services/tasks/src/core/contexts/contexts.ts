@@ -192,7 +192,7 @@ export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
     throw invalid(`${field}.data`, `is not JSON: ${(error as Error).message.slice(0, 200)}`);
   }
   checkValue(value, `${field}.data`, MAX_VALUE_BYTES);
-  if (ttlMsOf(envelope) > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "is more than 30 days");
+  if (ttlMsOf(envelope) > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "must be at most 30 days");
 }
 
 /**
@@ -231,9 +231,13 @@ export function newContext(
 
 /** Returns the error for a context id that its owner already uses for another context. */
 export function contextIdTaken(context: string): DeputeError {
-  return new DeputeError(ErrorReason.CONTEXT_ID_TAKEN, "the id is that of another context", {
-    metadata: { context },
-  });
+  return new DeputeError(
+    ErrorReason.CONTEXT_ID_TAKEN,
+    "another context of the owner has this id: choose another id",
+    {
+      metadata: { context },
+    },
+  );
 }
 
 /**

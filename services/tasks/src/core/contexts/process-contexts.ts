@@ -49,7 +49,7 @@ export class ProcessContexts implements ContextMemory {
     if (isShared) {
       throw invalid(
         "permissions.persist",
-        "has to be true: without Redis, the replicas of this service share contexts only through the database",
+        "must be true: without Redis, the replicas of this service share contexts only through the database",
       );
     }
     const bytes = records.reduce((sum, { envelope }) => sum + envelope.data.length, 0);

@@ -47,7 +47,7 @@ export function checkDraft(draft: TaskDraft): void {
     throw invalid("draft.contract_id", "must name the contract that the worker token is bound to");
   }
   if (draft.capabilityHash !== "" && draft.capabilityId === "") {
-    throw invalid("draft.capability_hash", "is given without a capability");
+    throw invalid("draft.capability_hash", "must be empty without a capability: set capability_id");
   }
 }
 
@@ -80,7 +80,11 @@ export async function resolveTarget(
 async function resolveAgent({ agents }: Dependencies, id: string, viewer: string, options: CallOptions) {
   const { agent } = await agents.getAgent({ agentId: id, viewer }, options);
   if (agent?.status !== AgentStatus.ACTIVE) {
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
+    throw new DeputeError(
+      ErrorReason.AGENT_NOT_FOUND,
+      "the agent does not exist, or the caller may not see it",
+      { metadata: { agent: id } },
+    );
   }
   return {
     agentId: agent.id,
@@ -98,11 +102,15 @@ async function resolveCapability(
 ) {
   const { capabilityId, agentId, capabilityHash: hash } = draft;
   const resolved = await discovery.resolveCapability({ capabilityId, agentId, hash, viewer }, options);
-  if (resolved.capability === undefined) throw new Error("the registry resolved a capability to nothing");
+  if (resolved.capability === undefined) throw new Error("the registry returned no capability");
   if (!resolved.hashMatches) {
-    throw new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {
-      metadata: { capability: capabilityId, current_hash: resolved.capability.h },
-    });
+    throw new DeputeError(
+      ErrorReason.VERSION_MISMATCH,
+      "the capability has another version: use the version of current_hash",
+      {
+        metadata: { capability: capabilityId, current_hash: resolved.capability.h },
+      },
+    );
   }
   const { agentId: delegate, agentPrincipal, capability } = resolved;
   return { agentId: delegate, agentPrincipal, overseerId: undefined, capability };
@@ -130,9 +138,13 @@ async function resolveOverseer({ agents }: Dependencies, target: Target, options
   if (overseerId === "") return { overseerId, overseerPrincipal: "" };
   const { agent } = await agents.getAgent({ agentId: overseerId }, options);
   if (agent?.status !== AgentStatus.ACTIVE) {
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "the delegate's overseer is not there", {
-      metadata: { agent: overseerId },
-    });
+    throw new DeputeError(
+      ErrorReason.AGENT_NOT_FOUND,
+      "the delegate's overseer is not a registered agent: register it, or name another overseer",
+      {
+        metadata: { agent: overseerId },
+      },
+    );
   }
   return { overseerId, overseerPrincipal: agent.principal };
 }
@@ -195,7 +207,7 @@ function deadlineOf(contract: TaskContract, nowMs: number): number | undefined {
   const text = contract.constraints?.deadline ?? "";
   const deadlineMs = text === "" ? undefined : parseTime(text);
   if (deadlineMs !== undefined && deadlineMs <= nowMs) {
-    throw invalid("draft.contract_id", "names a contract whose deadline has passed");
+    throw invalid("draft.contract_id", "must name a contract whose deadline has not passed");
   }
   return deadlineMs;
 }

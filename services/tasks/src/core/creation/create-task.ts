@@ -118,9 +118,13 @@ async function findKnown(
   const outcome = idOutcome(holder.status, await isSame(holder), policies);
   if (outcome === "replace") return { taskId: holder.task_id, replace: true };
   if (outcome !== "refuse") return { taskId: holder.task_id, replace: false, byRequest: false };
-  throw new DeputeError(ErrorReason.TASK_ID_TAKEN, "the external id is that of another task", {
-    metadata: { external_id: draft.externalId },
-  });
+  throw new DeputeError(
+    ErrorReason.TASK_ID_TAKEN,
+    "another task has this external id: choose another external id",
+    {
+      metadata: { external_id: draft.externalId },
+    },
+  );
 }
 
 /** The delegator of a new task, and the limits of its tree. */

@@ -313,7 +313,7 @@ export class Engine {
 
   /** Ends the open children of a task that has ended. */
   async #endChildren(tx: WriteTx, { task }: TaskRecord): Promise<void> {
-    const reason = `the task that it is a part of is ${statusName(task.status)}`;
+    const reason = `the parent task is ${statusName(task.status)}`;
     for (const childId of await openChildren(tx, task.id)) {
       await this.changeWithin(tx, childId, (child, nowMs) => cancelIfOpen(child, reason, nowMs, "parent"));
     }

@@ -65,7 +65,7 @@ export class RevocationFollower {
             // In this same change, a passed time limit may already have ended the task.
             isTerminal(before.task.status)
               ? { record: before, events: [] }
-              : advance(before, revokedStep("the authority that it ran under was revoked"), nowMs),
+              : advance(before, revokedStep("the authority of the task was revoked"), nowMs),
           );
         }
         if (taskIds.length === BATCH) return true;

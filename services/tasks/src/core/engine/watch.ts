@@ -69,9 +69,13 @@ const NOTHING: AsyncIterableIterator<never, void, undefined> = {
 };
 
 function purged({ id, lastSequence }: Task): DeputeError {
-  return new DeputeError(ErrorReason.EVENTS_PURGED, "the task's events are no longer kept", {
-    metadata: { task: id, first_sequence: String(lastSequence + 1n) },
-  });
+  return new DeputeError(
+    ErrorReason.EVENTS_PURGED,
+    "the platform has purged these events: begin at first_sequence",
+    {
+      metadata: { task: id, first_sequence: String(lastSequence + 1n) },
+    },
+  );
 }
 
 interface Shared {

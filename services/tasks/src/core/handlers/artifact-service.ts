@@ -160,9 +160,13 @@ async function writeArtifact(
     })
     .then((checked) => {
       if (checked.isWhole) return checked;
-      throw new DeputeError(ErrorReason.DIGEST_MISMATCH, "the bytes are not those that were announced", {
-        metadata: { expected: after.sha256, actual },
-      });
+      throw new DeputeError(
+        ErrorReason.DIGEST_MISMATCH,
+        "the bytes do not match the announced digest: write all bytes again",
+        {
+          metadata: { expected: after.sha256, actual },
+        },
+      );
     });
 }
 

@@ -231,7 +231,7 @@ export async function isAnswered(
 export function requireOwn(caller: Caller, record: TaskRecord): void {
   requireVisible(caller, record);
   if (isDelegator(caller, record)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its delegator can decide on a task");
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the delegator of a task may change the task");
 }
 
 function notResumable(task: string, status: TaskStatus): DeputeError {
@@ -242,7 +242,7 @@ function notResumable(task: string, status: TaskStatus): DeputeError {
 }
 
 function tooMuchInput(): DeputeError {
-  const message = `the answers of a task are more than ${MAX_ANSWERS_BYTES} bytes`;
+  const message = `all answers of a task together must be at most ${MAX_ANSWERS_BYTES} bytes`;
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, message, {
     metadata: { limit: "provided_inputs.bytes", max: String(MAX_ANSWERS_BYTES) },
     violations: [{ field: "input", description: message }],

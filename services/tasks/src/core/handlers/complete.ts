@@ -110,7 +110,7 @@ export async function requireOutputSchema(
 ): Promise<void> {
   if (outputSchema === "") return;
   const schema = await engine.store.read((tx) => readOutputSchema(tx, outputSchema));
-  if (schema === undefined) throw new Error(`the output schema ${outputSchema} is not there`);
+  if (schema === undefined) throw new Error(`the output schema ${outputSchema} does not exist`);
   const violations = await schemaViolations(dependencies, schema, full, "output.full", options);
   if (violations.length === 0) return;
   throw new DeputeError(
@@ -134,9 +134,13 @@ async function verify(
       options,
     );
     if (reviewId !== "") {
-      throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides about the contract first", {
-        metadata: { review: reviewId },
-      });
+      throw new DeputeError(
+        ErrorReason.REVIEW_PENDING,
+        "a person must first decide the review of the output: try again after the decision",
+        {
+          metadata: { review: reviewId },
+        },
+      );
     }
     return create(TaskVerificationSchema, {
       method: methodName(method),

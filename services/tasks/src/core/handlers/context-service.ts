@@ -54,7 +54,10 @@ export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextS
       const revokeWithin = async (tx: WriteTx) => {
         const contextRecord = await find(tx, orPresumed(memory), caller, name);
         if (!isOwner(caller, contextRecord)) {
-          throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its owner can revoke a context");
+          throw new DeputeError(
+            ErrorReason.CALLER_NOT_ALLOWED,
+            "only the owner of a context may revoke the context",
+          );
         }
         if (!contextRecord.isRevoked) requireLasting(contextRecord, clock.now());
         await revokeWithDerived(tx, memory, contextRecord);
@@ -125,7 +128,11 @@ async function readersOf(
     [...new Set(readerAgentIds)].map(async (id) => {
       const { agent } = await tasks.dependencies.agents.getAgent({ agentId: id, viewer }, options);
       if (agent?.status !== AgentStatus.ACTIVE) {
-        throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
+        throw new DeputeError(
+          ErrorReason.AGENT_NOT_FOUND,
+          "the agent does not exist, or the caller may not see it",
+          { metadata: { agent: id } },
+        );
       }
       return { agentId: id, principal: agent.principal };
     }),

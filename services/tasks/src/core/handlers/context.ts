@@ -153,7 +153,7 @@ export async function taskIdWithin(
   const [row, another] = rows;
   if (row === undefined) throw taskNotFound(externalId);
   if (another === undefined) return row.task_id;
-  throw invalid("agent_id", "has to say whose task is meant: several agents have tasks of this id");
+  throw invalid("agent_id", "is required: several agents have tasks with this external id");
 }
 
 /** A caller, with the rights of a viewer of tasks. */

@@ -35,7 +35,10 @@ export async function createTasks(
 ): Promise<CreationOutcome[]> {
   const waiting = requests.findIndex(({ wait }) => wait !== undefined);
   if (waiting >= 0)
-    throw invalid(`requests[${waiting}].wait`, "is for a call that hands over one checked of work");
+    throw invalid(
+      `requests[${waiting}].wait`,
+      "must be absent in a batch: use CreateTask or WaitTask to wait",
+    );
   const options = callOptions(tasks, context);
   const claim = await claimOf(tasks, context);
   const targets = new Targets((draft) => resolveTarget(tasks.dependencies, draft, claim.principal, options));
@@ -112,7 +115,7 @@ async function callerForAll(
       await claim.prove();
       throw invalid(
         "requests",
-        "are not all for one capability of one agent and one contract, under a token",
+        "must all name one capability of one agent and one contract, because the caller has a token",
       );
     }
   }

@@ -36,7 +36,10 @@ export async function endAttestedTask(
 ): Promise<Task | undefined> {
   const { engine, authority } = tasks;
   if (!(await authority.identify(context)).local) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the verifier ends a task by an attestation");
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      "only the verifier may end a task by an attestation",
+    );
   }
   const taskId = await theTaskUnder(tasks, request.revocationId);
   const attestedTask = taskId === undefined ? undefined : await engine.peek(taskId);

@@ -141,7 +141,7 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
     case "heartbeat":
       return afterFailedAttempt(
         task,
-        failureOf(ErrorReason.LEASE_LOST, "the worker fell silent for longer than the heartbeat limit", true),
+        failureOf(ErrorReason.LEASE_LOST, "the worker sent no heartbeat within the heartbeat limit", true),
         circumstances,
       );
   }
@@ -149,8 +149,7 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
 
 /** Returns the event that ends a task because a context was lost before a worker got the task. (NEKTE 7) */
 function contextExpired(): TaskPayload {
-  const message =
-    "a context that the task carries is gone: it has expired, was revoked, or was lost with its process";
+  const message = "a context of the task has expired, was revoked, or was lost with its process";
   return { case: "expired", value: failureOf(ErrorReason.CONTEXT_EXPIRED, message) };
 }
 

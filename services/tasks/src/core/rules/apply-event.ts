@@ -95,7 +95,7 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
   if (event.sequence !== task.lastSequence + 1n) {
     throw new Error(`event ${event.sequence} was applied to a log of ${task.lastSequence}`);
   }
-  if (payload.case === undefined) throw new Error(`event ${event.sequence} says nothing`);
+  if (payload.case === undefined) throw new Error(`event ${event.sequence} has no payload`);
   checkTransition(task, payload);
   const after: Task = { ...task, status: event.status, lastSequence: event.sequence };
   if (event.eventTime !== undefined) {

@@ -57,14 +57,18 @@ export function requireRoom(stored: { number: number; bytes: number }, size: num
  * @throws DeputeError INVALID_REQUEST for bytes after a gap, or beyond the artifact's size
  */
 export function newBytes({ written, size }: ArtifactRecord, offset: number, length: number): number {
-  if (offset > written) throw invalid("offset", `leaves a gap after the ${written} bytes that are there`);
-  if (offset + length > size) throw invalid("data", `reaches beyond the artifact's ${size} bytes`);
+  if (offset > written) throw invalid("offset", `must be at most ${written}, the number of stored bytes`);
+  if (offset + length > size) throw invalid("data", `must end within the artifact's ${size} bytes`);
   return Math.max(0, offset + length - written);
 }
 
 /** Returns the error for an artifact that does not exist, or that the caller may not see. */
 export function artifactNotFound(artifact: string): DeputeError {
-  return new DeputeError(ErrorReason.ARTIFACT_NOT_FOUND, "no such artifact", { metadata: { artifact } });
+  return new DeputeError(
+    ErrorReason.ARTIFACT_NOT_FOUND,
+    "the artifact does not exist, or the caller may not see it",
+    { metadata: { artifact } },
+  );
 }
 
 /** Whether the task still takes new artifacts. */
@@ -73,7 +77,11 @@ export function isOpen({ task }: TaskRecord): boolean {
 }
 
 function exceeded(bound: string, max: number): DeputeError {
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the task's artifacts are more than ${max} (${bound})`, {
-    metadata: { limit: `artifacts.${bound}`, max: String(max) },
-  });
+  return new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `the artifacts of a task may be at most ${max} (${bound})`,
+    {
+      metadata: { limit: `artifacts.${bound}`, max: String(max) },
+    },
+  );
 }

@@ -45,7 +45,7 @@ export function noRoom(limit: keyof ContextRoom, room: ContextRoom): DeputeError
   const whose = limit === "ofOwner" ? "more of the owner's contexts" : "contexts";
   return new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
-    `there is no room for ${whose} that may not be persisted; revoke some, or wait until they expire`,
+    `the memory has no room for ${whose} that may not be persisted: revoke contexts, or wait until contexts expire`,
     { metadata: { limit: `context_memory.${NAMES[limit]}`, max: String(room[limit]) } },
   );
 }

@@ -76,7 +76,7 @@ export function requireReader(viewer: Viewer, record: ContextRecord, nowMs: numb
 export function requireLasting(record: ContextRecord, nowMs: number): void {
   const end = endOf(record, nowMs);
   if (end === undefined) return;
-  throw new DeputeError(ErrorReason.CONTEXT_EXPIRED, `${OVER[end]}; share it again`, {
+  throw new DeputeError(ErrorReason.CONTEXT_EXPIRED, `${OVER[end]}; share the context again`, {
     metadata: { context: record.id },
   });
 }
@@ -84,7 +84,7 @@ export function requireLasting(record: ContextRecord, nowMs: number): void {
 const OVER = {
   revoked: "the context was revoked",
   expired: "the context has expired",
-  lost: "the context is gone with the memory that held it",
+  lost: "the context was lost with the memory that held it",
 } as const;
 
 export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
@@ -101,7 +101,7 @@ export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
 export function requireScope({ id, envelope }: ContextRecord, capabilityId: string): void {
   const { scope } = envelope;
   if (scope === undefined || (capabilityId !== "" && scope.capabilities.includes(capabilityId))) return;
-  throw denied(id, "the context is for other capabilities", capabilityId);
+  throw denied(id, "the context's scope does not contain the capability", capabilityId);
 }
 
 /**
@@ -118,7 +118,7 @@ export function requireForward(
 ): void {
   requireReader(viewer, record, nowMs);
   if (!isOwner(viewer, record) && record.envelope.permissions?.forward !== true) {
-    throw denied(record.id, "the context may not be forwarded", capabilityId);
+    throw denied(record.id, "the context does not allow forwarding", capabilityId);
   }
   requireScope(record, capabilityId);
 }
@@ -139,23 +139,31 @@ export function requireDerivation(
 ): void {
   requireReader(viewer, source, nowMs);
   const { permissions: allowed, scope: heldScope } = source.envelope;
-  if (allowed?.derive !== true) throw denied(source.id, "nothing may be derived from the context", "");
+  if (allowed?.derive !== true) throw denied(source.id, "the context does not allow derived contexts", "");
   for (const right of ["forward", "persist", "derive"] as const) {
     if (envelope.permissions?.[right] === true && !allowed[right]) {
-      throw invalid(`envelope.permissions.${right}`, "is more than what it is derived from allows");
+      throw invalid(
+        `envelope.permissions.${right}`,
+        "must be false, because the source context does not allow it",
+      );
     }
   }
-  if (expireMs > source.expireMs) throw invalid("envelope.ttl_s", "outlasts what it is derived from");
+  if (expireMs > source.expireMs)
+    throw invalid("envelope.ttl_s", "must not end later than the source context");
   if (heldScope === undefined) return;
   const isWithin = envelope.scope?.capabilities.every((capability) =>
     heldScope.capabilities.includes(capability),
   );
-  if (isWithin !== true) throw invalid("envelope.scope", "is wider than that of what it is derived from");
+  if (isWithin !== true) throw invalid("envelope.scope", "must be within the scope of the source context");
 }
 
 /** Returns the error for a context that does not exist, or that the caller may not see. */
 export function contextNotFound(context: string): DeputeError {
-  return new DeputeError(ErrorReason.CONTEXT_NOT_FOUND, "no such context", { metadata: { context } });
+  return new DeputeError(
+    ErrorReason.CONTEXT_NOT_FOUND,
+    "the context does not exist, or the caller may not see it",
+    { metadata: { context } },
+  );
 }
 
 function denied(context: string, message: string, capability: string): DeputeError {

@@ -10,7 +10,7 @@ import { isHeld, isTerminal, statusName } from "./state-machine.ts";
  */
 export function requireLease(record: TaskRecord, lease: Lease): Hold {
   const { task, epoch, hold } = record;
-  if (BigInt(epoch) !== lease.epoch) throw leaseLost(lease, "the task was handed to a worker again");
+  if (BigInt(epoch) !== lease.epoch) throw leaseLost(lease, "the task was dispatched to a worker again");
   if (isTerminal(task.status)) throw leaseLost(lease, `the task is ${statusName(task.status)}`);
   if (hold === undefined || !isHeld(task.status)) throw leaseLost(lease, "the lease has ended");
   return hold;

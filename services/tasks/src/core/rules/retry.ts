@@ -66,7 +66,7 @@ export function afterFailedAttempt(
 export function afterRelease(task: Task): TaskPayload {
   if (task.cancellation !== undefined) return cancelled(task.cancellation);
   if (task.suspensionRequest !== undefined) return suspended(task, task.suspensionRequest, false);
-  const cause = failureOf("RELEASED", "the worker gave the task back", true);
+  const cause = failureOf("RELEASED", "the worker released the task", true);
   return {
     case: "requeued",
     value: create(TaskRequeuedSchema, { cause, attempt: task.attempt, attemptCounted: false }),

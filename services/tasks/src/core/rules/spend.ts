@@ -167,7 +167,7 @@ export function exceeded(unit: Unit, needed: number, allowed: number): DeputeErr
   const word = unit === "tokens" ? "tokens" : "microcents";
   return new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    `${needed} ${word} are needed and ${allowed} are left`,
+    `${needed} ${word} are required, but only ${allowed} are left`,
     {
       metadata: { needed: String(needed), allowed: String(allowed), unit: word },
     },

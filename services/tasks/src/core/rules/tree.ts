@@ -92,10 +92,14 @@ function isSameWork(
 }
 
 function cycle({ id, agentId, capabilityId }: Task): DeputeError {
-  return new DeputeError(ErrorReason.TASK_CYCLE, "the work would come back to where it comes from", {
-    metadata: { task: id, agent: agentId, capability: capabilityId },
-    violations: [{ field: "draft.parent_task_id", description: "is a part of the same work" }],
-  });
+  return new DeputeError(
+    ErrorReason.TASK_CYCLE,
+    "the task repeats the work of a task above it: delegate other work, or delegate to another agent",
+    {
+      metadata: { task: id, agent: agentId, capability: capabilityId },
+      violations: [{ field: "draft.parent_task_id", description: "names a task below the same work" }],
+    },
+  );
 }
 
 function exceeded(bound: string, max: number): DeputeError {

@@ -240,7 +240,7 @@ export class ExecutionBook {
   async settleOverdue(tx: WriteTx, before: ExecutionRecord): Promise<ExecutionRecord> {
     const { verifyBy, settlement } = before;
     if (verifyBy === undefined || verifyBy > this.#clock.now() || isSettled(settlement)) return before;
-    const message = "nobody verified the result in time";
+    const message = "no verification of the result arrived in time";
     return this.#settle(tx, before, message, failed(ErrorCode.VERIFICATION_PENDING, message));
   }
 
@@ -344,6 +344,6 @@ function isObject(value: unknown): value is JsonObject {
 
 function notFollowing(from: ExecutionStatus | undefined, to: ExecutionStatus): Error {
   return new Error(
-    `no receipt that is ${statusWord(to)} follows ${from === undefined ? "nothing" : statusWord(from)}`,
+    `a receipt with status ${statusWord(to)} cannot follow ${from === undefined ? "nothing" : statusWord(from)}`,
   );
 }

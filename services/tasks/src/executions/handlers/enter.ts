@@ -136,7 +136,7 @@ export async function rejected(
   if ((await countRejected(tx, asked.buyer.id)) >= MAX_REJECTED) {
     throw new DeputeError(
       ErrorReason.LIMIT_EXCEEDED,
-      "too many requests of this buyer were rejected of late",
+      "the store has too many rejected requests of this buyer: try again later",
       {
         metadata: { limit: "rejected_requests", max: String(MAX_REJECTED) },
       },

@@ -62,17 +62,17 @@ export async function findJudged(
   if (found.settles) {
     throw stateConflict(
       record,
-      "the receipt settles the payment, which no verification changes any more: read it by GetSettlement",
+      "the receipt settles the payment, and no verification can change a settled payment: read the payment with GetSettlement",
     );
   }
   if (found.receipt.status !== ExecutionStatus.COMPLETED) {
     throw stateConflict(
       record,
-      `the receipt is ${statusWord(found.receipt.status)}: verify the completed one, which ListReceipts has`,
+      `the receipt has the status ${statusWord(found.receipt.status)}: verify the completed receipt, which ListReceipts returns`,
     );
   }
   if (executionId !== undefined && executionId !== record.taskId) {
-    throw invalid("result.execution_id", "is another execution's");
+    throw invalid("result.execution_id", "must be the execution of the receipt");
   }
   return { record, offer: await readOffer(tx, record), receipt: found.receipt };
 }
@@ -140,7 +140,7 @@ export function verificationOutbox(
     timers,
     log,
     lease: engine.lease("verifications"),
-    failureMessage: "a verification of an execution cannot be told to the verifier",
+    failureMessage: "a verification of an execution cannot be sent to the verifier",
     first: (limit) => store.read((tx) => verificationsToTell(tx, clock.now(), limit)),
     drop: async () => {},
     async tell({ verificationId, result }, signal) {
@@ -151,7 +151,7 @@ export function verificationOutbox(
         if (mayBeTold(error)) throw error;
         log.warn(
           { err: error, verification: verificationId },
-          "a verification of an execution does not count",
+          "the verifier refused a verification of an execution",
         );
         await store.write((tx) => deleteVerification(tx, result));
         return;

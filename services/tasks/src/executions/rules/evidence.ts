@@ -27,7 +27,7 @@ export function evidenceFault(
   const wrong = artifacts.filter((_, at) => verdicts[at] === DIFFERS);
   if (wrong.length > 0) {
     const kinds = wrong.map(({ artifactType }) => artifactWord(artifactType)).join(", ");
-    return { reason: "DIGEST_MISMATCH", message: `the bytes do not have their digest: ${kinds}` };
+    return { reason: "DIGEST_MISMATCH", message: `the bytes do not match their digests: ${kinds}` };
   }
   const there = new Set(
     artifacts.filter((_, at) => verdicts[at] !== MISSING).map(({ artifactType }) => artifactType),

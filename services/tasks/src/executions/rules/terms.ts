@@ -35,7 +35,7 @@ export function timesOf(request: ExecutionRequest, offer: Offer, nowMs: number):
 function timeOf(text: string | undefined, field: string): number | undefined {
   if (text === undefined) return undefined;
   const time = parseOffsetTime(text);
-  if (time === undefined) throw invalid(field, "is no date of the calendar");
+  if (time === undefined) throw invalid(field, "is not a calendar date");
   return time;
 }
 

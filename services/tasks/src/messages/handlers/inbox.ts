@@ -219,9 +219,13 @@ async function requireOwn(
  */
 function requireKept(agentId: string, after: number, firstSequence: number): void {
   if (after === 0 || after >= firstSequence - 1) return;
-  throw new DeputeError(ErrorReason.EVENTS_PURGED, "these messages are no longer kept", {
-    metadata: { agent: agentId, first_sequence: String(firstSequence) },
-  });
+  throw new DeputeError(
+    ErrorReason.EVENTS_PURGED,
+    "the platform has purged these messages: begin at first_sequence",
+    {
+      metadata: { agent: agentId, first_sequence: String(firstSequence) },
+    },
+  );
 }
 
 async function toInboxMessages(

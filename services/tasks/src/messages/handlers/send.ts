@@ -234,7 +234,11 @@ function withCode(thrown: unknown): unknown {
 }
 
 function changed({ kind: { value } }: Sending): DeputeError {
-  return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, "the task has changed meanwhile; send again", {
-    metadata: { task: value.taskId, from: "", to: "" },
-  });
+  return new DeputeError(
+    ErrorReason.TASK_STATE_CONFLICT,
+    "the task has changed in the meantime; send the message again",
+    {
+      metadata: { task: value.taskId, from: "", to: "" },
+    },
+  );
 }

@@ -89,7 +89,7 @@ export function lineageMermaid(root: LineageTask): string {
   }
   for (const task of tasks) {
     for (const child of task.tasks) {
-      const verb = child.reviewedTaskId === "" ? "delegates" : "hands in";
+      const verb = child.reviewedTaskId === "" ? "delegates" : "submits";
       lines.push(
         `  ${names.get(task.taskId)} -->|"${quoted(child.delegatorId)} ${verb}"| ${names.get(child.taskId)}`,
       );

@@ -56,7 +56,7 @@ export async function handIn(
   words: Words,
 ): Promise<void> {
   const task = await readCapTask(tx, capTaskId);
-  if (task === undefined) throw new Error(`there is no task ${capTaskId}`);
+  if (task === undefined) throw new Error(`the task ${capTaskId} does not exist`);
   notified.add(tx, task.taskId);
   const completion = { worker: inboxOf(agentId), output: outputOf(words) };
   if (await engine.complete(tx, task.taskId, completion)) return;

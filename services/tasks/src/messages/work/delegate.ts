@@ -78,7 +78,7 @@ function requirePolicy(decision: PolicyDecision, { senderId, recipientId }: Dele
   if (decision === PolicyDecision.UNKNOWN_AGENT) throw participantNotFound(recipientId);
   const name = PolicyDecisionSchema.value[decision]?.name ?? "";
   const word = name.replace("POLICY_DECISION_", "").toLowerCase();
-  const why = `the manifest of ${senderId} does not let it delegate this to ${recipientId}: ${word}`;
+  const why = `the manifest of ${senderId} does not allow this delegation to ${recipientId}: ${word}`;
   throw PERSONS.has(decision) ? notAllowed(word, why) : ruleNotMet(word, why);
 }
 

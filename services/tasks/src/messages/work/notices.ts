@@ -129,7 +129,7 @@ export class Notices implements ReviewListener {
   async escalating(tx: WriteTx, { task }: TaskRecord): Promise<void> {
     const cap = await this.#find(tx, task);
     if (cap === undefined) return;
-    const text = `${task.overseerId} has not decided on the result of ${cap.agentId}; others may by now`;
+    const text = `${task.overseerId} has not decided on the result of ${cap.agentId}; other principals may also decide`;
     await this.#tellError(tx, cap.capTaskId, ORCHESTRATOR, 408, text, [ORCHESTRATOR]);
   }
 
@@ -154,7 +154,7 @@ export class Notices implements ReviewListener {
       capTaskId,
       agentId,
       409,
-      "the task is suspended; it comes again when it goes on",
+      "the task is suspended; its notice arrives again after a resume",
       [agentId],
     );
   }

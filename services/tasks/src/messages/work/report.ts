@@ -82,7 +82,7 @@ export async function report(
   reassignment: Reassignment | undefined,
 ): Promise<StoredMessage> {
   const knownTask = await readKnown(tx, cap.engine, task.taskId);
-  if (knownTask === undefined) throw new Error(`there is no task ${task.taskId}`);
+  if (knownTask === undefined) throw new Error(`the task ${task.taskId} does not exist`);
   const action = cap.settings.actionOf(error.errorCode);
   const canRetry = action === "retry";
   const hasEnded = await fail(tx, cap, knownTask, error.errorCode, error.errorMessage, canRetry);

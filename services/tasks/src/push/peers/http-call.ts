@@ -64,7 +64,8 @@ export async function* pieces(body: AsyncIterable<Uint8Array>, maxBytes: number)
   try {
     for await (const chunk of body) {
       length += chunk.length;
-      if (length > maxBytes) throw new PeerFault(TOO_MUCH, "the endpoint sent more than is taken");
+      if (length > maxBytes)
+        throw new PeerFault(TOO_MUCH, "the endpoint sent more bytes than the limit allows");
       yield chunk;
     }
   } catch (thrown) {

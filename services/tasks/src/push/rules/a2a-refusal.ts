@@ -30,7 +30,7 @@ const INTERNAL = -32603;
  */
 export function faultOfCode(code: number, message: string): PeerFault {
   const reason = REASONS.get(code);
-  const text = message || `the agent refused: ${code}`;
+  const text = message || `the agent refused the call with code ${code}`;
   if (reason !== undefined) return new PeerFault({ reason, retryable: false }, text, { code });
   return new PeerFault(code === INTERNAL ? UNREACHABLE : REFUSED, text, { code });
 }

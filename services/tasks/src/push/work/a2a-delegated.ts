@@ -81,7 +81,7 @@ export class A2aDelegated {
     const known = await push.remotes.find(task.id);
     // The agent's address has changed, so the platform cancels the task at the earlier address.
     if (known !== undefined && known.endpoint !== endpoint) {
-      await push.remotes.callOff(known, "the agent has another address now");
+      await push.remotes.callOff(known, "the agent's address has changed");
     }
     const isFirst = known === undefined;
     const remote =
@@ -210,7 +210,8 @@ export class A2aDelegated {
   async #note(task: A2aTask): Promise<void> {
     this.#task = task;
     if (this.#state?.taskId === task.id) return;
-    if (this.#state !== undefined) throw new PeerFault(RESULT_LOST, "the agent began the work anew");
+    if (this.#state !== undefined)
+      throw new PeerFault(RESULT_LOST, "the agent began the work again under another task id");
     await this.#store({ taskId: task.id, contextId: task.contextId, answers: this.#earlierAnswers });
   }
 
@@ -225,7 +226,7 @@ export class A2aDelegated {
    */
   async #answer({ needs, question }: Extract<A2aEvent, { kind: "asks" }>): Promise<Message | undefined> {
     const state = this.#state;
-    if (state === undefined) throw new PeerFault(RESULT_LOST, "the agent asks without a task");
+    if (state === undefined) throw new PeerFault(RESULT_LOST, "the agent asked a question without a task");
     this.#task = undefined;
     // The connection broke before the agent acknowledged the answer, so the platform sends the same message again.
     if (this.#unacknowledged !== undefined) return this.#unacknowledged;
@@ -274,7 +275,7 @@ export class A2aDelegated {
     if (thrown.reason === UNREACHABLE.reason) return true;
     if (this.#state === undefined) return false;
     if (thrown.code === A2A_TASK_NOT_FOUND) {
-      throw new PeerFault(RESULT_LOST, "the agent knows nothing of the work any more");
+      throw new PeerFault(RESULT_LOST, "the agent does not know the task any more");
     }
     // An agent refuses a subscription to a task that has ended. The next call then reads the task's state.
     return message === undefined && thrown.code === A2A_UNSUPPORTED_OPERATION;
@@ -285,7 +286,7 @@ export class A2aDelegated {
     const { push, context } = this.#at;
     this.#failures = this.#heard === "nothing" ? this.#failures + 1 : 0;
     if (this.#failures > MAX_FAILURES) {
-      throw this.#fault ?? new PeerFault(UNREACHABLE, "the agent's answer ends before the work does");
+      throw this.#fault ?? new PeerFault(UNREACHABLE, "the agent's responses ended before the work ended");
     }
     if (this.#heard === "change") this.#waitMs = FIRST_WAIT_MS;
     this.#heard = "nothing";

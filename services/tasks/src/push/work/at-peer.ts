@@ -79,7 +79,7 @@ export async function beginRemote(
  */
 export function requireContexts({ missingContextIds }: Assignment): void {
   if (missingContextIds.length === 0) return;
-  throw new WorkFailure("CONTEXT_EXPIRED", "a context that goes along has expired or was revoked", false);
+  throw new WorkFailure("CONTEXT_EXPIRED", "a context of the task has expired or was revoked", false);
 }
 
 /** Returns the task's input; undefined if there is none. */

@@ -96,7 +96,7 @@ export class Delegated {
     const knownRemote = await remotes.find(at.context.task.id);
     if (knownRemote?.endpoint === at.endpoint) return new Delegated(at, knownRemote).#run("taken up");
     // The agent's endpoint has changed, so the platform cancels the task at the earlier endpoint.
-    if (knownRemote !== undefined) await remotes.callOff(knownRemote, "the agent has another endpoint now");
+    if (knownRemote !== undefined) await remotes.callOff(knownRemote, "the agent's endpoint has changed");
     return new Delegated(at, await noteNew(at, knownRemote === undefined)).#run("new");
   }
 
@@ -227,7 +227,11 @@ export class Delegated {
       case "failed": {
         await push.remotes.forget(this.#remote);
         const { reason, retryable } = refusalOf(event.code);
-        throw new WorkFailure(reason, event.message || `the endpoint's code is ${event.code}`, retryable);
+        throw new WorkFailure(
+          reason,
+          event.message || `the work failed at the endpoint with code ${event.code}`,
+          retryable,
+        );
       }
       case "cancelled":
         await push.remotes.forget(this.#remote);
@@ -296,7 +300,7 @@ export class Delegated {
     for (;;) {
       this.#breaks++;
       if (this.#breaks > MAX_BREAKS) {
-        throw this.#fault ?? new PeerFault(UNREACHABLE, "the endpoint's stream ends before the work does");
+        throw this.#fault ?? new PeerFault(UNREACHABLE, "the endpoint's stream ended before the work ended");
       }
       const waitMs = Math.min(FIRST_BREAK_MS * 2 ** (this.#breaks - 1), LONGEST_BREAK_MS);
       await pause(push.timers, waitMs, this.#either);
@@ -304,8 +308,7 @@ export class Delegated {
       if (interrupting.aborted) return undefined;
       const state = await this.#status();
       if (state === undefined) {
-        if (this.#isKnown)
-          throw new PeerFault(RESULT_LOST, "the endpoint knows nothing of the work any more");
+        if (this.#isKnown) throw new PeerFault(RESULT_LOST, "the endpoint does not know the task any more");
         return this.#attach();
       }
       if (state === "suspended") return this.#suspend(undefined);
@@ -314,7 +317,8 @@ export class Delegated {
       if (canFollow && (!ENDED.has(state) || this.#breaks === 1)) return this.#attach();
       if (ENDED.has(state)) return this.#endAs(state);
       if (canFollow) continue;
-      if (state === UNTOLD) throw new PeerFault(RESULT_LOST, "the endpoint tells of the work no more");
+      if (state === UNTOLD)
+        throw new PeerFault(RESULT_LOST, "the endpoint refuses the stream and the status of the task");
       // No stream can report the task's end, so status calls replace the stream.
       this.#breaks = 0;
       await pause(push.timers, ASK_MS, this.#either);
@@ -326,7 +330,7 @@ export class Delegated {
     await this.#at.push.remotes.forget(this.#remote);
     if (state === "failed") throw new WorkFailure("TASK_FAILED", "the endpoint's work failed", false);
     if (state === "cancelled") throw new WorkFailure("CANCELLED", "the endpoint cancelled the work", false);
-    throw new PeerFault(RESULT_LOST, "the endpoint completed the work, and its result cannot be had");
+    throw new PeerFault(RESULT_LOST, "the endpoint completed the work, but its result is not available");
   }
 
   /** Returns the state of the work at the endpoint; undefined if the endpoint does not know the task. (NEKTE 6) */
@@ -355,7 +359,7 @@ export class Delegated {
     } catch (thrown) {
       if (!(thrown instanceof PeerFault) || thrown.reason !== UNREACHABLE.reason) throw thrown;
       if (++this.#unanswered < MAX_UNANSWERED) return true;
-      throw new PeerFault(UNREACHABLE, "the endpoint has fallen silent");
+      throw new PeerFault(UNREACHABLE, "the endpoint sends no events and does not answer status calls");
     }
     // As long as the endpoint has not shown that it has the task, the task may still be on its way. A missing state
     // then does not end the wait.

@@ -226,6 +226,7 @@ export class Dispatcher {
   }
 
   #complain(err: unknown): void {
-    if (!this.#closing.signal.aborted) this.#options.log.warn({ err }, "work at endpoints did not go on");
+    if (!this.#closing.signal.aborted)
+      this.#options.log.warn({ err }, "work at endpoints could not continue");
   }
 }

@@ -316,7 +316,7 @@ export class Oversight implements ResultReviews {
     const { engine } = this.#options;
     const record = await engine.store.read((tx) => engine.find(tx, taskId));
     const name = statusName(record?.task.status ?? TaskStatus.UNSPECIFIED);
-    return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, `the task is ${name}, and holds no result`, {
+    return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, `the task is ${name}, and has no held result`, {
       metadata: { task: taskId, from: name, to: name },
     });
   }

@@ -115,7 +115,7 @@ export class SessionEngine {
         const idle = idleSession(invitation.sessionId, this.clock.now());
         return organization === "" ? idle : { ...idle, organization };
       }
-      throw new DeputeError(ErrorReason.SESSION_ID_TAKEN, "there is a session with this id", {
+      throw new DeputeError(ErrorReason.SESSION_ID_TAKEN, "another session has this id: choose another id", {
         metadata: { session: invitation.sessionId },
       });
     });

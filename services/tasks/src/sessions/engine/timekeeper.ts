@@ -79,7 +79,7 @@ export class SessionTimekeeper extends DeadlineLoop {
       } catch (error) {
         this.#log.debug(
           { err: error, session: session.sessionId },
-          "the outcome of a session could not be told",
+          "the outcome of a session could not be reported to the registry; the next run repeats the report",
         );
         return;
       }

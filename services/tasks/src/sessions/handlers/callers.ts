@@ -91,7 +91,7 @@ export class Callers {
     if (isProven) return provenIdentity(context, sender.principal);
     throw new DeputeError(
       ErrorReason.UNAUTHENTICATED,
-      "credentials are required: sender.dpopProof and integrity.signature do not prove the sender, whose key has to be on its registered card",
+      "credentials are required: sender.dpopProof and integrity.signature do not prove the sender, whose key must be on its registered card",
     );
   }
 

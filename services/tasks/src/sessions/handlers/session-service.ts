@@ -342,7 +342,7 @@ function sealStatus(verdict: TranscriptVerdict): TranscriptSealStatus {
 function requireSpeaker(identity: Identity, principal: string | undefined, agentId: string): void {
   if (principal === undefined) throw agentNotFound(agentId);
   if (mayActFor(identity, principal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not speak for this agent", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not act for this agent", {
     metadata: { agent: agentId },
   });
 }

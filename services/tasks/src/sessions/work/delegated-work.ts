@@ -55,7 +55,7 @@ export function delegatedWork({
     lease,
     timers,
     log,
-    failureMessage: "the task of a delegation cannot be seen to",
+    failureMessage: "the task of a delegation could not be updated",
     first: (limit) => store.read((tx) => worksDue(tx, limit)),
     drop: (row) => store.write((tx) => seenTo(tx, row)),
     async tell(row, signal) {
@@ -71,7 +71,10 @@ export function delegatedWork({
         } catch (thrown) {
           const refusal = fromConnectError(thrown);
           if (!FINAL.has(refusal.reason)) throw thrown;
-          log.info({ err: refusal, session: session.sessionId }, "a delegation has no task");
+          log.info(
+            { err: refusal, session: session.sessionId },
+            "a delegation gets no task, because its creation was refused",
+          );
           return;
         }
         await store.write((tx) => setTask(tx, row, taskId));
