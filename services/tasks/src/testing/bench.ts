@@ -77,7 +77,7 @@ export interface Bench {
   close(): Promise<void>;
 }
 
-/** @param boundsOperators principals that may widen agents' limits; if empty, each agent may widen its own */
+/** @param boundsOperators principals that may widen agents' limits; if empty, each agent may widen its own limits */
 export async function openBench(
   fakes = new Fakes(),
   boundsOperators: readonly string[] = [],

@@ -46,7 +46,7 @@ export async function markWebhooks(tx: WriteTx, taskId: string): Promise<boolean
 export type NewWebhook = Omit<WebhookRow, "attempts"> & {
   /** The sequence of the task's newest event. */
   readonly knownSequence: number;
-  /** The earliest time of the first delivery, epoch milliseconds. */
+  /** The earliest time of the first delivery, in epoch milliseconds. */
   readonly nextMs: number;
 };
 

@@ -193,8 +193,8 @@ export class WebhookSender {
 }
 
 /**
- * Reads a response's body to its end, so that the sender can use the connection again. Ignores errors and bodies that
- * are too long.
+ * Reads a response's body to its end, so that the sender can use the connection again. Ignores every error, including
+ * the error for a body that is too long.
  */
 async function drained(body: AsyncIterable<Uint8Array>): Promise<void> {
   try {

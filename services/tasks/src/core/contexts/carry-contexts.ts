@@ -30,7 +30,7 @@ import {
   toSharedContext,
 } from "./contexts.ts";
 
-/** The facts of a new task on which its contexts depend. */
+/** The facts about a new task that determine its contexts. */
 export interface Carrier {
   readonly taskId: string;
   readonly delegator: string;
@@ -93,7 +93,7 @@ export async function inputOfDraft(
 }
 
 /**
- * Finds the contexts that a draft names and builds those that it shares. Stores nothing.
+ * Finds the contexts that a draft names, and builds the contexts that the draft shares. Stores nothing.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN, LIMIT_EXCEEDED
  */
@@ -173,8 +173,8 @@ export function firstExpiry({ all }: Packed): number | undefined {
 }
 
 /**
- * Attaches a draft's contexts to its task, and makes the delegate their reader. Call it last in a transaction: contexts
- * in memory do not roll back.
+ * Attaches a draft's contexts to its task, and makes the delegate their reader. Call this function last in a
+ * transaction: contexts in memory do not roll back.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */

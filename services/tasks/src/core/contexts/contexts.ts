@@ -241,7 +241,7 @@ export function contextIdTaken(context: string): DeputeError {
 }
 
 /**
- * Inserts the rows of contexts, and adds the data of those that may not be persisted to the memory. Call this function
+ * Inserts the rows of contexts. Adds to the memory the data of contexts that may not be persisted. Call this function
  * last in a transaction: contexts in memory do not roll back.
  *
  * @throws DeputeError LIMIT_EXCEEDED

@@ -16,7 +16,7 @@ export interface SharedContextsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** What the last fetch of a context returned: its data, `lost`, or `away` if the memory did not answer. */
+/** The result of the last fetch of a context: its data, `lost`, or `away` if the memory did not answer. */
 type Known = Held | "lost" | "away";
 
 /**

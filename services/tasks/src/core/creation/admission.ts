@@ -54,7 +54,7 @@ export function checkDraft(draft: TaskDraft): void {
 /**
  * Finds the delegate, the capability and the contract that a draft names.
  *
- * @param viewer the delegator: an agent that the delegator may not see is not found
+ * @param viewer the delegator's principal; agents that are hidden from this principal count as not found
  * @throws DeputeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, CAPABILITY_AMBIGUOUS, VERSION_MISMATCH,
  * CONTRACT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */

@@ -59,7 +59,7 @@ export interface Admitted {
   readonly blocks: readonly string[];
 }
 
-/** The new task, or the existing one. */
+/** The new task, or the existing task if the call is a replay. */
 export interface Created {
   readonly taskId: string;
   readonly isNew: boolean;

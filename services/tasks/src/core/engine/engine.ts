@@ -146,7 +146,7 @@ export class Engine {
   }
 
   /**
-   * Sets the rule that decides which tasks the queue may dispatch after the loss of a context. Without a rule, every
+   * Sets the rule that decides whether the queue may dispatch a task that has lost a context. Without a rule, every
    * task needs all its contexts.
    */
   allowMissingContexts(rule: MissingContextRule): void {
@@ -240,7 +240,7 @@ export class Engine {
     this.announce(tx, after);
   }
 
-  /** Applies the time limits of these tasks that have passed, in one transaction. */
+  /** In one transaction, applies to these tasks all time limits that have passed. */
   async applyTime(taskIds: readonly string[]): Promise<void> {
     await this.store.write(async (tx) => {
       for (const taskId of taskIds) {

@@ -123,7 +123,7 @@ export class SharedReads {
       sharedWatch?.after === after && sharedWatch.limit === limit && sharedWatch.version === version;
     if (sharedWatch !== undefined && isSame && nowMs - sharedWatch.atMs < maxAgeMs) return sharedWatch.events;
     const shared = { after, limit, version, atMs: nowMs, events: log.events(taskId, after, limit) };
-    // If the read fails, the next watcher reads anew.
+    // If the read fails, the next watcher reads again.
     shared.events.catch(() => this.#forget(taskId, shared));
     if (version > 0) this.#shared.set(taskId, shared);
     return shared.events;

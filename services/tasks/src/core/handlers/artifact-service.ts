@@ -53,8 +53,8 @@ export function artifactService(tasks: TasksContext): ServiceImpl<typeof Artifac
         return artifact;
       });
       if (Number(offset) > size) throw invalid("offset", `is beyond the artifact's ${size} bytes`);
-      // The loop reads the next piece only after the client has taken the previous one. So a slow client keeps only one
-      // piece in this process's memory.
+      // The loop reads the next piece only after the client has received the previous piece. So a slow client keeps
+      // only one piece in this process's memory.
       for (let at = Number(offset); at < size && !context.signal.aborted; ) {
         const checked = await engine.store.read((tx) => readPiece(tx, artifactId, at));
         if (checked === undefined) throw artifactNotFound(artifactId);

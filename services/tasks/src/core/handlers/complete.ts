@@ -42,7 +42,7 @@ const VERIFICATION_FAILED = "VERIFICATION_FAILED";
 
 /**
  * Completes a task. First calls other services, then checks the lease again in the transaction, because the lease may
- * have expired meanwhile.
+ * have expired during these calls.
  *
  * @returns the task: completed; in review if the delegate has an overseer; or failed if the result breaks its contract
  * or exceeds the budget

@@ -35,7 +35,7 @@ import { asCaller, type Caller, callOptions, type TasksContext } from "./context
 /** The requests that create a task. */
 type CreateInput = CreateTaskRequest | DelegateTaskRequest;
 
-/** The new task, or the id of the existing one. */
+/** The new task, or the id of the existing task if the call is a replay. */
 export interface CreateOutcome {
   readonly taskId: string;
   readonly task?: Task;

@@ -59,7 +59,7 @@ export async function claim(
   memory: ContextMemory,
 ): Promise<Assignment[]> {
   const atMost = Math.min(limit, CLAIM_BATCH);
-  // Searches in a read transaction first. Most searches find no task, and they must not wait for the writers.
+  // Searches in a read transaction first. Most searches find no task, and a search must not wait for writers.
   const worth = await engine.store.read(async (tx) => {
     if ((await roomOf(tx, stream)).room <= 0) return false;
     return (await waitingTasks(tx, stream, engine.clock.now(), 1)).length > 0;

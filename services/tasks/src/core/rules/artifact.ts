@@ -8,7 +8,7 @@ import { isDelegate, isDelegator, isVisible, type Viewer } from "./visibility.ts
 export const MAX_ARTIFACTS = 100;
 export const MAX_ARTIFACT_BYTES = 256 * 1024 * 1024;
 
-/** An artifact in the form in which the store has it. */
+/** The store's record of an artifact. */
 export interface ArtifactRecord {
   readonly id: string;
   readonly taskId: string;

@@ -26,7 +26,7 @@ export interface Reader {
 /** Where the data of a context is: in the store, in memory that no disk backs, or `nowhere` after its deletion. */
 export type DataPlace = "store" | "memory" | "nowhere";
 
-/** A context in the form in which the store has it. */
+/** The store's record of a context, with its data. */
 export interface ContextRecord {
   readonly id: string;
   /** The owner's own id for the context; empty for none. */
@@ -50,7 +50,7 @@ export interface ContextRecord {
   readonly dataIn: DataPlace;
 }
 
-/** Returns why a context has ended; undefined while it is live. */
+/** Returns the reason why a context has ended; undefined while it is live. */
 export function endOf(record: ContextRecord, nowMs: number): "revoked" | "expired" | "lost" | undefined {
   if (record.isRevoked) return "revoked";
   if (record.expireMs <= nowMs) return "expired";

@@ -28,7 +28,7 @@ export interface TaskRecord {
    * future.
    */
   readonly queuedMs: number;
-  /** When the first context of the task expires, epoch milliseconds; undefined without contexts. */
+  /** The time at which the first context of the task expires, epoch milliseconds; undefined without contexts. */
   readonly contextExpireMs: number | undefined;
   /**
    * The last call by which a worker ended its lease, and the epoch of that lease. A replay of the call succeeds and

@@ -75,8 +75,8 @@ export async function removeOpenTask(tx: WriteTx, owners: Owners): Promise<void>
 }
 
 /**
- * Counts all open tasks anew, because a process of an older version counted none during a rolling upgrade. The query
- * selects rows with a next deadline, because only open tasks have one.
+ * Counts all open tasks again, because a process of an older version counts no tasks during a rolling upgrade. The
+ * query selects rows with a next deadline, because only open tasks have one.
  */
 export async function recountOpenTasks(tx: WriteTx): Promise<void> {
   await tx.run("DELETE FROM open_tasks");

@@ -17,7 +17,7 @@ export async function endedBefore(tx: ReadTx, endMs: number, limit: number): Pro
   return rows.map((row) => row.task_id);
 }
 
-/** The tables of a task's content. A purge deletes their rows with the task's id. */
+/** The tables of a task's content. A purge deletes the rows that have the task's id. */
 const PARTS = [
   "task_events",
   "task_inputs",

@@ -153,7 +153,10 @@ export async function rejected(
   return { receipt, repeated: false };
 }
 
-/** Returns the parent execution of a request; undefined if the request names none, or an unknown one. */
+/**
+ * Returns the parent execution of a request. Returns undefined if the request names no parent, or a parent that does
+ * not exist.
+ */
 async function parentOf(tx: ReadTx, { request }: Asked): Promise<ExecutionRecord | undefined> {
   const { parentRequestId = "" } = request;
   return parentRequestId === "" ? undefined : findExecution(tx, parentRequestId);

@@ -15,7 +15,7 @@ export interface CallbackKey {
 /**
  * Opens the platform's key `callback` (PKCS #8), or creates the key if it does not exist. The key signs only callbacks.
  *
- * @throws SettingsError if `callback.key` holds no Ed25519 key, or if other users can read that file
+ * @throws SettingsError if `callback.key` does not contain an Ed25519 key, or if other users can read that file
  */
 export async function openCallbackKey(keys: KeySource): Promise<CallbackKey> {
   const danger = "its readers can send receipts in the platform's name";

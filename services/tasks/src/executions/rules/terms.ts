@@ -7,7 +7,7 @@ import { invalid, parseOffsetTime } from "@depute/core";
 export interface Times {
   /** The time from which the work may begin. */
   readonly startFrom: number;
-  /** The time by which the work must start. An execution that has not started by then expires. */
+  /** The time by which the work must start. An execution whose work has not started by this time expires. */
   readonly startBy: number;
   /** The time by which the work must end. */
   readonly deadline: number;

@@ -145,7 +145,7 @@ export async function* watchInbox(
 function beat(cap: CapContext, agentId: string): () => void {
   let cancel = () => {};
   const again = () => {
-    // If the extension of a lease fails, a later one extends that lease before it expires.
+    // If the extension of a lease fails, a later call extends that lease before it expires.
     extendInboxLeases(cap, agentId).catch(() => {});
     cancel = cap.timers.after(SILENCE_MS / 4, again);
   };
@@ -186,7 +186,8 @@ export async function listConversation(
 }
 
 /**
- * Returns the position after which a page starts: from the page token or, for the first page, from the request.
+ * Returns the position after which a page starts. The page token contains the position; for the first page, the request
+ * contains it.
  *
  * @throws DeputeError PAGE_TOKEN_INVALID
  */

@@ -17,8 +17,8 @@ const RUN = 8;
 const SHORT = 4;
 
 /**
- * Maximum number of words of a message, and of a held result, that the comparison uses: the first words of
- * each.
+ * Maximum number of words that the comparison uses of a message, and of a held result. The comparison ignores all words
+ * after this number.
  */
 const MAX_COMPARED = 50_000;
 

@@ -43,9 +43,9 @@ export interface Facts {
    * review.
    */
   readonly subject: TaskFacts | undefined;
-  /** Whether the review has passed the time after which the orchestrator may decide it too. */
+  /** Whether the review has lasted so long that the orchestrator may also decide it. */
   readonly isEscalated: boolean;
-  /** Whether a lineage exists whose root is the root of the task's id. */
+  /** Whether the lineage exists that has the root of the task's id as its root. */
   readonly hasLineage: boolean;
   /**
    * Whether the sender is a role or a participant of the lineage. A participant has sent or received a message inside
@@ -63,8 +63,8 @@ export interface Facts {
 /** The effect of a message. */
 export type Intent =
   /**
-   * A plain message. `answers` is the reviewed task, if the sender answers the overseer during the review of its
-   * result. `fromOutside`: the sender does not take part in the lineage.
+   * A plain message. `answers` is the reviewed task, if the message answers the overseer during the review of the
+   * sender's result. `fromOutside` is true if the sender does not take part in the lineage.
    */
   | {
       readonly does: "say";

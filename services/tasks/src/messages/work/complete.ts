@@ -72,7 +72,7 @@ export async function settleReview(
   words: Words,
 ): Promise<void> {
   notified.add(tx, taskId);
-  // `complete` changes neither an ended review task nor one that another worker holds.
+  // `complete` changes neither an ended review task nor a review task that another worker holds.
   const completion = { worker: inboxOf(agentId), output: outputOf(words), isUnreviewed: true };
   await engine.complete(tx, taskId, completion);
 }

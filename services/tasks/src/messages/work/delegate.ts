@@ -100,7 +100,7 @@ function draftOf(
     description: contextSummary,
     input: contentValue(contextSummary, attachments?.values ?? []),
     retry: { maxAttempts: MAX_ATTEMPTS },
-    // A child task ends at its parent's deadline too; the task engine enforces that.
+    // A child task also ends at its parent's deadline; the task engine enforces this.
     limits: { heartbeat: durationFromMs(SILENCE_MS), total: durationFromMs(totalMs) },
   });
 }

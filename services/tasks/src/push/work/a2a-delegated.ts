@@ -17,7 +17,7 @@ import { beginRemote, inputOf, type Push, pause, reach, requireContexts } from "
 
 /** Maximum number of stream elements that one attempt reads. */
 const MAX_ELEMENTS = 10_000;
-/** Maximum number of consecutive calls without a stream element. One more such call fails the attempt. */
+/** Maximum number of consecutive calls without a stream element. One more call without an element fails the attempt. */
 const MAX_FAILURES = 6;
 /** The first and the longest wait between two calls about one task, in milliseconds. */
 const FIRST_WAIT_MS = 250;
@@ -27,7 +27,7 @@ const LONGEST_WAIT_MS = 5000;
 export interface AtA2aAgent {
   readonly push: Push;
   readonly address: A2aAddress;
-  /** The address in its stored form. */
+  /** The agent's address, as `addressOf` encodes it. */
   readonly endpoint: string;
   readonly assignment: Assignment;
   readonly lease: Lease;
@@ -71,7 +71,7 @@ export class A2aDelegated {
   }
 
   /**
-   * Runs an assignment at its agent, from the current state of the agent's task on.
+   * Runs an assignment at its agent. Continues from the current state of the agent's task.
    *
    * @throws WorkFailure, WorkSuspension, PeerFault
    */
@@ -297,8 +297,8 @@ export class A2aDelegated {
   }
 
   /**
-   * Interrupts the work. A2A has no call to suspend a task, so the platform cancels it. After a resume, the work begins
-   * anew.
+   * Interrupts the work. A2A has no call to suspend a task, so the platform cancels the task. After a resume, the work
+   * begins again from the start.
    */
   async #interrupt(): Promise<never> {
     const { push, context } = this.#at;

@@ -15,8 +15,8 @@ import type { Kept } from "./kept.ts";
 import type { Remotes } from "./remotes.ts";
 
 /**
- * Milliseconds to wait before each further call to an endpoint that failed immediately, as an endpoint does while it
- * starts.
+ * Milliseconds to wait before each further call to an endpoint that failed immediately, for example because the
+ * endpoint is starting.
  */
 const WAITS_MS = [250, 1000, 2500] as const;
 /** A call that fails within this many milliseconds counts as an immediate failure. */
@@ -57,8 +57,9 @@ interface NewRemote {
 }
 
 /**
- * Records a task before the first call to its endpoint. Under its first lease, the task has its own id at the endpoint.
- * Under a later lease it gets a new id, so that the endpoint treats it as new work.
+ * Records a task before the first call to its endpoint. If the task was never at an endpoint and has its first lease,
+ * its id at the endpoint is the task's id. Otherwise it gets a new id there, so that the endpoint treats it as new
+ * work.
  *
  * @throws DeputeError LEASE_LOST
  */

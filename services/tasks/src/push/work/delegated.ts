@@ -282,8 +282,8 @@ export class Delegated {
   }
 
   /**
-   * Interrupts the work. NEKTE has no call to suspend a task, so the platform cancels it. After a resume, the work
-   * starts anew.
+   * Interrupts the work. NEKTE has no call to suspend a task, so the platform cancels the task. After a resume, the
+   * work begins again from the start.
    */
   async #interrupt(): Promise<never> {
     const { push, context } = this.#at;
@@ -348,7 +348,7 @@ export class Delegated {
   }
 
   /**
-   * Whether the endpoint still works on the task although its stream is silent. If not, the attempt abandons the
+   * Whether the endpoint still works on the task although its stream is silent. If false, the attempt abandons the
    * stream.
    */
   async #isStillAtIt(): Promise<boolean> {
@@ -365,8 +365,8 @@ export class Delegated {
     // then does not end the wait.
     if (state === undefined) return !this.#isKnown;
     const isOver = ENDED.has(state) || state === "suspended";
-    // After the first status that reports the end, the final event may still arrive. The second such status ends the
-    // wait.
+    // After the first status that reports the end, the final event may still arrive. The second status that reports the
+    // end also ends the wait.
     const goOn = !isOver || !this.#isOverdue;
     this.#isOverdue = isOver;
     return goOn;

@@ -81,8 +81,8 @@ export class Dispatcher {
   }
 
   /**
-   * Stops leasing tasks, and stops the running attempts without cancelling them. The endpoints continue their work, and
-   * the next process resumes it.
+   * Stops leasing tasks, and stops the running attempts without cancelling their tasks. The endpoints continue their
+   * work, and the next process resumes the attempts.
    */
   async close(): Promise<void> {
     this.#closing.abort();

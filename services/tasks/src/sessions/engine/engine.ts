@@ -185,9 +185,9 @@ export class SessionEngine {
   }
 
   /**
-   * Returns the first response to a repeated message, if the message is still the sender's latest. A sender that has
-   * sent a later message has the response, so the engine refuses an older repetition. It also refuses a different
-   * message with the same id.
+   * Returns the first response to a repeated message, if the message is still the sender's latest. A sender of a later
+   * message already has the response, so the engine refuses the repetition of an older message. The engine also refuses
+   * a different message with the same id.
    *
    * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message
    */

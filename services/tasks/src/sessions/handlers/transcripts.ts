@@ -48,7 +48,7 @@ const NO_ANSWER: ReadonlySet<ErrorReason> = new Set([
  * Opens the platform's key `session-seal`, or creates the key if it does not exist. The key signs only seals of
  * transcripts.
  *
- * @throws SettingsError if `session-seal.key` holds no key, or if other users can read that file
+ * @throws SettingsError if `session-seal.key` does not contain a key, or if other users can read that file
  */
 export async function openSealKey(keys: KeySource): Promise<Keypair> {
   const danger = "its readers can seal transcripts in the platform's name";

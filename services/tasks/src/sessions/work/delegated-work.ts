@@ -17,7 +17,7 @@ import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
 const TIMEOUT_MS = 10_000;
 
 /**
- * Errors that a retry would get again. After such an error, the delegation gets no task, and its watchers get the
+ * Errors that a retry would get again. After one of these errors, the delegation gets no task, and its watchers get the
  * error.
  */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
