@@ -47,7 +47,7 @@ export interface TaskEngine {
   allowMissingContexts(allows: MissingContextRule): void;
   /** Registers the module that decides on held results. */
   provideReviews(reviews: ResultReviews): void;
-  /** The reviews of held results. */
+  /** The operations on reviews of held results, which the registered module provides. */
   readonly reviews: ResultReviews;
 
   /** Returns a task's record as the transaction sees it; undefined if the task does not exist. */

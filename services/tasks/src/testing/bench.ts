@@ -209,7 +209,7 @@ export async function openBench(
   };
 }
 
-/** Call options of a caller. */
+/** Returns the call options of a caller with this principal. */
 export function asCaller(principal: string) {
   return { headers: { as: principal } };
 }

@@ -42,7 +42,7 @@ export interface WebhookContext {
   readonly engine: TaskEngine;
   readonly authority: Authority;
   readonly clock: Clock;
-  /** Undefined if the settings allow no webhooks. */
+  /** The components that deliver events; undefined if the settings allow no webhooks. */
   readonly deliveries: WebhookDeliveries | undefined;
 }
 
@@ -130,7 +130,11 @@ export function webhookCalls(
   };
 }
 
-/** @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, or an error of authentication */
+/**
+ * Returns the delivery components and the caller.
+ *
+ * @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, or an error of authentication
+ */
 async function admitted(
   { authority, deliveries }: WebhookContext,
   context: HandlerContext,

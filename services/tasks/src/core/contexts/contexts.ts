@@ -81,8 +81,8 @@ export async function sourcesOf(
 }
 
 /**
- * Returns the data of contexts for a revocation. While the memory does not answer, every context counts as having data,
- * so that its owner can still revoke the context.
+ * Returns a source of contexts' data for a revocation. While the memory does not answer, every context counts as having
+ * data, so that its owner can still revoke the context.
  */
 export function orPresumed(memory: ContextMemory): HeldData {
   return { find: (id) => (memory.isAway ? PRESUMED : memory.find(id)) };

@@ -49,7 +49,7 @@ export class SharedContexts implements ContextMemory {
   }
 
   remove(id: string): void {
-    // `sweep` removes the data after a failure.
+    // If this removal fails, `sweep` later removes the data.
     this.#options.memory.remove([id]).catch(() => {});
   }
 

@@ -86,7 +86,7 @@ export class Engine {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
-  /** The maximum numbers of open tasks. */
+  /** The quotas: the maximum number of open tasks of a principal, and of an organization. */
   readonly quotas: ServiceDeps["quotas"];
   /** Resolves calls that wait for the end of a task. */
   readonly ends = new TaskEnds();

@@ -26,7 +26,7 @@ export interface ArtifactRecord {
   readonly organization: string;
   /** Whether the delegate created the artifact. */
   readonly isResult: boolean;
-  /** The time of creation, in epoch milliseconds. */
+  /** The time at which the artifact was created, in epoch milliseconds. */
   readonly createMs: number;
 }
 

@@ -42,7 +42,7 @@ export interface ContextRecord {
   readonly readers: readonly Reader[];
   /** Ids of the contexts from which the data was derived. */
   readonly derivedFrom: readonly string[];
-  /** The time of creation, in epoch milliseconds. */
+  /** The time at which the context was shared, in epoch milliseconds. */
   readonly createMs: number;
   readonly expireMs: number;
   /** Whether the owner has revoked the context; its data is then deleted. */

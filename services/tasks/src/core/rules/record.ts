@@ -6,7 +6,7 @@ export interface Hold {
   readonly holder: string;
   /** The time at which the lease expires unless a heartbeat extends it, epoch milliseconds. */
   readonly leaseExpireMs: number;
-  /** The time limit of the attempt, epoch milliseconds. */
+  /** The time at which the attempt's limit passes, epoch milliseconds. */
   readonly attemptDeadlineMs: number;
 }
 

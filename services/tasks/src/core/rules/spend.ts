@@ -6,7 +6,7 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** The counted units: language-model tokens, and microcents. */
+/** The counted units: tokens of language models, and cost in microcents. */
 export const UNITS = ["tokens", "cost"] as const;
 export type Unit = (typeof UNITS)[number];
 

@@ -31,7 +31,7 @@ export interface ReceiptContent {
   /** The id of the execution; empty for a rejected request. */
   readonly executionId: string;
   readonly status: ExecutionStatus;
-  /** The time of issue in epoch milliseconds. */
+  /** The time at which the receipt is issued, in epoch milliseconds. */
   readonly issuedMs: number;
   /** The reason in words for people; empty for none. */
   readonly reason?: string;

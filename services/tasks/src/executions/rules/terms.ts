@@ -46,8 +46,8 @@ export function requiredArtifacts(request: ExecutionRequest, offer: Offer): Arti
 }
 
 /**
- * Whether the charge waits for a verification. The buyer's request decides. If the request is silent, the charge waits
- * unless the offer's mode is `seller_attested`.
+ * Whether the charge waits for a verification. The buyer's request decides. If the request states nothing, the charge
+ * waits unless the offer's mode is `seller_attested`.
  */
 export function needsVerification(request: ExecutionRequest, offer: Offer): boolean {
   const isVerificationRequired = request.verificationRequirements?.requireVerification;

@@ -16,10 +16,7 @@ const RUN = 8;
  */
 const SHORT = 4;
 
-/**
- * Maximum number of words that the comparison uses of a message, and of a held result. The comparison ignores all words
- * after this number.
- */
+/** The comparison uses at most this number of words of a message, and of a held result. It ignores all later words. */
 const MAX_COMPARED = 50_000;
 
 /** Texts, each as a list of its words. */

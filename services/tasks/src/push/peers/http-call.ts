@@ -74,8 +74,8 @@ export async function* pieces(body: AsyncIterable<Uint8Array>, maxBytes: number)
 }
 
 /**
- * Converts the error of a failed connection to a fault. The system's message contains only host and port of the
- * address.
+ * Converts the error of a failed connection to a fault. The fault quotes the system's message, which contains only host
+ * and port of the address.
  */
 function unreachable(thrown: unknown): unknown {
   if (thrown instanceof PeerFault) return thrown;

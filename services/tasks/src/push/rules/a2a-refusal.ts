@@ -21,7 +21,7 @@ const CODES: ReadonlyMap<string, number> = new Map([...REASONS].map(([code, reas
 export const A2A_TASK_NOT_FOUND = -32001;
 export const A2A_UNSUPPORTED_OPERATION = -32004;
 
-/** JSON-RPC's code of a fault inside the server. */
+/** JSON-RPC's code for a fault inside the server. */
 const INTERNAL = -32603;
 
 /**

@@ -20,7 +20,7 @@ export interface Remote {
 /** A cancellation that the endpoint has not acknowledged. */
 export interface OwedCancel extends Remote {
   readonly reason: string;
-  /** Number of attempts so far. */
+  /** Number of attempts to send the cancellation so far. */
   readonly tries: number;
 }
 

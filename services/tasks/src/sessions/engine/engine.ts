@@ -57,7 +57,7 @@ export interface SessionEngineOptions {
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
-  /** Whether ids must be UUIDv7. */
+  /** Whether ids of sessions and messages must be UUIDv7. */
   readonly strictIds: boolean;
 }
 
