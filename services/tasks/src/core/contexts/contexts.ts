@@ -82,7 +82,7 @@ export async function sourcesOf(
 
 /**
  * Returns a source of contexts' data for a revocation. While the memory does not answer, every context counts as having
- * data, so that its owner can still revoke the context.
+ * data. So the owner of a context can always revoke it.
  */
 export function orPresumed(memory: ContextMemory): HeldData {
   return { find: (id) => (memory.isAway ? PRESUMED : memory.find(id)) };

@@ -41,7 +41,7 @@ export type FullOutput = TaskOutput & { full: Value };
 const VERIFICATION_FAILED = "VERIFICATION_FAILED";
 
 /**
- * Completes a task. First calls other services, then checks the lease again in the transaction, because the lease may
+ * Completes a task. First calls other services. Then checks the lease again in the transaction, because the lease may
  * have expired during these calls.
  *
  * @returns the task: completed; in review if the delegate has an overseer; or failed if the result breaks its contract

@@ -46,8 +46,8 @@ export interface CreateOutcome {
 /**
  * Creates a task, once for each request id and each external id of a caller. The holder proof serves only once, so one
  * call of the tokens service verifies proof and permission together. The permission depends on the target, so the
- * function looks up the target first, as visible to the claimed holder of the token. If no target is found, the proof
- * verifies only the caller, because an earlier call may have created the task.
+ * function looks up the target first. This look-up finds what the claimed holder of the token may see. If no target is
+ * found, the proof verifies only the caller, because an earlier call may have created the task.
  */
 export async function createOnce(
   tasks: TasksContext,

@@ -59,8 +59,8 @@ export async function endAttestedTask(
 }
 
 /**
- * Returns the id of the only open task under a delegation. If no task is open, returns the id of an ended task whose
- * end the tokens service has not yet recorded; undefined for none.
+ * Returns the id of the only open task under a delegation. Without an open task, returns the id of an ended task whose
+ * end the tokens service has not recorded; undefined for none.
  *
  * @throws DeputeError TASK_STATE_CONFLICT for several open tasks
  */

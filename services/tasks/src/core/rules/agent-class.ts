@@ -2,9 +2,11 @@
 export const OTHER_AGENTS = "other";
 
 /**
- * Returns the class of an agent for metrics. The class is the id of the agent's base agent, which is the part of the id
- * before the first `:`, if the settings name that id. Otherwise the class is `other`. So metrics have a bounded number
- * of classes, and show only ids that the settings name.
+ * Returns the class of an agent for metrics. If the settings name the agent's base agent, the class is the base agent's
+ * id: the part of `agentId` before the first `:`. Otherwise the class is `other`. So metrics have a bounded number of
+ * classes, and show only ids that the settings name.
+ *
+ * @param named the ids of DEPUTE_METRICS_AGENT_CLASSES
  */
 export function agentClassOf(agentId: string, named: ReadonlySet<string>): string {
   const [base = ""] = agentId.split(":", 1);

@@ -176,8 +176,8 @@ async function answerOf(
 }
 
 /**
- * Finds the recipient. The sender also finds a recipient that the registry hides, if both take part in the lineage or
- * the recipient has written to the sender.
+ * Finds the recipient. The sender finds a recipient that the registry hides only in two cases: both take part in the
+ * lineage, or the recipient has written to the sender.
  *
  * @throws DeputeError AGENT_NOT_FOUND
  */

@@ -57,9 +57,8 @@ interface NewRemote {
 }
 
 /**
- * Records a task before the first call to its endpoint. If the task was never at an endpoint and has its first lease,
- * its id at the endpoint is the task's id. Otherwise it gets a new id there, so that the endpoint treats it as new
- * work.
+ * Records a task before the first call to its endpoint. A task with its first lease that was never at an endpoint keeps
+ * its own id there. Any other task gets a new id there, so that the endpoint treats it as new work.
  *
  * @throws DeputeError LEASE_LOST
  */

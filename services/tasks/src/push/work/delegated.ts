@@ -361,8 +361,8 @@ export class Delegated {
       if (++this.#unanswered < MAX_UNANSWERED) return true;
       throw new PeerFault(UNREACHABLE, "the endpoint sends no events and does not answer status calls");
     }
-    // As long as the endpoint has not shown that it has the task, the task may still be on its way. A missing state
-    // then does not end the wait.
+    // Before the endpoint has shown that it has the task, the task may still be on its way. A missing state then does
+    // not end the wait.
     if (state === undefined) return !this.#isKnown;
     const isOver = ENDED.has(state) || state === "suspended";
     // After the first status that reports the end, the final event may still arrive. The second status that reports the
