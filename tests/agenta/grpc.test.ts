@@ -92,7 +92,7 @@ test("a refusal is an answer over gRPC too; a request that cannot be stored is a
   );
   await expect(executions.requestExecution({})).rejects.toThrow("request");
   const unknown = { case: "requestId", value: "request-of-nobody" } as const;
-  await expect(executions.getExecution({ name: unknown })).rejects.toThrow("no such execution");
+  await expect(executions.getExecution({ name: unknown })).rejects.toThrow("the execution does not exist");
 });
 
 test("while the services are unavailable, requests get a retryable error", async () => {

@@ -113,7 +113,7 @@ test.runIf(postgres !== undefined)(
         "time limits could not be applied; trying again",
         "time limits of sessions could not be applied; trying again",
         "times of executions could not be applied; trying again",
-        "callbacks could not be told; trying again",
+        "callbacks could not be sent; trying again",
       ]),
     );
   },

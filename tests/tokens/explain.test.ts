@@ -119,7 +119,7 @@ it("explains a task by the token that its delegate works under", async () => {
   );
   const [real, invented] = await Promise.all(asked);
   expect(real).toBe(invented);
-  expect(real).toContain("no such task");
+  expect(real).toContain("the task does not exist");
   stranger.close();
 
   const user = userOf(platform.url);

@@ -57,7 +57,9 @@ async function ofTask(
 ): Promise<Subject> {
   const { task } = await answerOf(explained.tasks.getTask({ taskId }, options));
   const hidden = () =>
-    new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", { metadata: { task: taskId } });
+    new DeputeError(ErrorReason.TASK_NOT_FOUND, "the task does not exist, or the caller may not see it", {
+      metadata: { task: taskId },
+    });
   if (task === undefined) throw hidden();
   const { delegator, organization } = task;
   const mayRead = viewer.mayActFor(delegator) || viewer.audits(organization);
