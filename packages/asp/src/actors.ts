@@ -53,7 +53,8 @@ export function requireActor(
     throw new Refused("not_a_participant", "an invited agent sends ACCEPT before any other message");
   }
   if (by.some((actor) => is(actor, session, party, object))) return;
-  // No role of the sender allows the message. A delegate lacks the authority; any other sender is the wrong party.
+  // No role of the sender allows the message. The code is authority_exceeded for a delegate, and wrong_party for any
+  // other sender.
   if (!isPrincipal(party) && !by.includes("target")) {
     throw new Refused("authority_exceeded", "the delegation does not go so far");
   }

@@ -242,8 +242,8 @@ function checkRecipient(session: Session, envelope: Envelope, body: MessageBody)
 }
 
 /**
- * Checks a message against the constraints of the object that it answers: the allowed performatives, and the minimum
- * trust score of the sender.
+ * Checks a message against the constraints of the object that the message answers: the allowed performatives, and
+ * the sender's minimum trust score.
  */
 function checkConstraints(
   performative: Performative,
@@ -261,8 +261,8 @@ function checkConstraints(
 }
 
 /**
- * Returns the session after a message, in the state `next`: a new state, the same state, or the state before
- * the escalation. If the row requires a message of both parties, the state changes only with the second.
+ * Returns the session after a message. `next` is a new state, the same state, or the state before the escalation. If
+ * the row requires a message of both parties, the state changes only with the second message.
  */
 function enter(session: Session, row: Row, next: SessionState | "stay" | "return", nowMs: number): Session {
   if (next === "stay") return session;

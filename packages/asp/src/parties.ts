@@ -49,7 +49,7 @@ export function addParty(
   return { ...session, parties: before === undefined ? [...others, joined] : replace(session, joined) };
 }
 
-/** Explains how to register an agent so that it can take part in sessions. */
+/** Returns a text on how to register an agent so that it can take part in sessions. */
 export function howFound(uri: string): string {
   return `no agent is registered as ${uri}: register the agent with a card whose agentId is its URI, and with a key (its principal, or signingPublicKey of the card) that holds the URI's authority`;
 }

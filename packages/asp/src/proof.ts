@@ -53,10 +53,9 @@ const COORDINATE = /^[A-Za-z0-9_-]{43}$/;
 
 /**
  * Checks the DPoP proof of a message (RFC 9449 4.3), signed by EdDSA or ES256. The proof must name the call, and its
- * time must be close to now. Its key must be the proof key on the sender's card. If the card has none, the key must be
- * the sender's signing key. A proof shows possession of the key only at the time of the call, so the platform checks it
- * once, on arrival. Transcripts are verified by the signatures instead.
- *
+ * time must be close to the server's time. Its key must be the proof key on the sender's card. If the card has no
+ * proof key, the key must be the sender's signing key. A proof shows possession of the key only at the time of the
+ * call, so the platform checks it once, on arrival. Transcripts are verified by the signatures instead.
  * @throws Refused bad_proof, stale_proof
  */
 export function checkProof(

@@ -14,7 +14,7 @@ import { canonicalBytes } from "@depute/core";
 import { decodeValid, encode, parseJson } from "@depute/wire";
 import { MAX_MESSAGES } from "./limits.ts";
 
-/** Maximum nesting depth of a transcript's JSON: that of a message, plus the levels around the message. */
+/** Maximum nesting depth of a transcript's JSON: the depth of a message, plus the levels around the message. */
 const MAX_DEPTH = 128;
 
 /**
@@ -95,8 +95,8 @@ function hasMember(value: JsonValue, name: string): boolean {
 }
 
 /**
- * Reads an answer of ExportTranscript. Returns undefined if the value is not an answer of ExportTranscript.
- * Returns a text with the fault if the answer is malformed.
+ * Reads an answer of ExportTranscript. Returns undefined if the value is not an answer of ExportTranscript. Returns
+ * a description of the fault if the answer is malformed.
  */
 function ofAnswer(value: JsonValue): Transcript | string | undefined {
   if (!hasMember(value, "transcript")) return undefined;

@@ -1,6 +1,6 @@
 import { RejectionCode } from "@depute/contracts/asp/v0/asp_common_pb";
 
-/** The families into which ASP groups errors. (ASP guides "Error handling") */
+/** The families of ASP's errors. (ASP guides "Error handling") */
 export type RefusalFamily = "timeout" | "rejection" | "protocol" | "integrity" | "trust";
 
 interface RefusalKind {
@@ -51,7 +51,7 @@ export const REFUSALS = {
   clock_skew: kind("timeout", TIMEOUT, true),
   /** The organization differs from the one with which the sender joined. */
   organization_mismatch: kind("trust", UNAUTHORIZED),
-  /** sender.trustScore differs from the score noted when the sender joined. */
+  /** sender.trustScore differs from the score that was stored when the sender joined. */
   trust_mismatch: kind("trust", UNAUTHORIZED),
   /** The sender's score is below the minimum that the answered message requires. */
   insufficient_trust: kind("trust", RejectionCode.INSUFFICIENT_TRUST_SCORE),
@@ -79,13 +79,13 @@ export const REFUSALS = {
   expired: kind("timeout", TIMEOUT, true),
   /** The id of the new object is already used. */
   id_taken: kind("protocol", DUPLICATE),
-  /** The recipient, or a party that the body names, is no participant or is on the sender's side. */
+  /** The recipient, or a party that the body names, is not a participant or is on the sender's side. */
   unknown_party: kind("protocol", OTHER),
   /** Another agent of the same principal already takes part; a principal can be only one party. */
   same_principal: kind("trust", UNAUTHORIZED),
   /** The agent is already a participant. */
   already_participant: kind("protocol", DUPLICATE),
-  /** A limit of limits.ts that never has room again is reached, so waiting does not help. */
+  /** The session has reached a limit of limits.ts whose count never falls, so waiting does not help. */
   limit_exceeded: kind("rejection", POLICY_VIOLATION),
   /** A temporary limit is reached: too many open objects, or too many messages in a short time. */
   at_capacity: kind("rejection", CAPACITY_UNAVAILABLE, true),
@@ -108,7 +108,7 @@ export type Refusal =
   | (Reason & { readonly code: Exclude<RefusalCode, LimitCode> });
 
 interface Reason extends RefusalKind {
-  /** A text for people. It repeats nothing of the message except ids. */
+  /** A text for people. Of the message's content, it repeats only ids. */
   readonly detail: string;
   /** The invalid member of a proof, for example `htu`; absent for every other refusal. */
   readonly claim?: string;

@@ -107,7 +107,7 @@ export interface VerifyOptions {
 
 /**
  * Verifies a transcript from the first message on: every hash, signature, sequence number, role and transition. The
- * check is offline, and stores no state. It never throws for a transcript that satisfies the validation rules of its
+ * check is offline, and stores no state. Never throws for a transcript that satisfies the validation rules of its
  * protobuf contract.
  */
 export function verifyTranscript(transcript: Transcript, options: VerifyOptions): TranscriptVerdict {
@@ -118,7 +118,7 @@ export function verifyTranscript(transcript: Transcript, options: VerifyOptions)
   }
 }
 
-/** Like verifyTranscript, in steps of one message, so that callers can yield between messages. */
+/** Like verifyTranscript, but yields after each message, so that callers can run other work between messages. */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a transcript in the order of the text
 export function* verifySteps(
   transcript: Transcript,
@@ -195,8 +195,8 @@ export function* verifySteps(
 }
 
 /**
- * Returns the verdict on a seal. A seal covers the JSON form of the participants and messages, so without a JSON form
- * the seal is wrong.
+ * Returns the verdict on a seal. A seal covers the JSON form of the participants and messages. So the seal is wrong
+ * if these have no JSON form.
  */
 function sealVerdict(verify: () => SealVerdict): SealVerdict {
   try {

@@ -72,8 +72,8 @@ test("after the end the refusal states how the session ended and what to do", ()
   const closed = new Stage();
   closed.converse();
   for (const one of [ALPHA, BETA]) closed.say(one, "CLOSE", {});
-  // A sender that has closed its side gets this text too, because the end of the session explains more than the
-  // sender's state.
+  // A sender that has closed its side gets this text too, because it explains more than a text about the sender's
+  // state.
   expect(detail(closed, ALPHA, "OBSERVE", {})).toContain("ended as CLOSED");
   const halfClosed = new Stage();
   halfClosed.converse();

@@ -30,11 +30,10 @@ export class Batcher<Item, Value> {
   }
 
   /**
-   * Sends an item, possibly in one call with others.
-   *
+   * Sends an item, possibly in one call with other items.
    * @param group only items of the same group share a call, so that no item waits for a slow group
    * @returns the value of the item's outcome
-   * @throws ConnectError as a single call would
+   * @throws ConnectError the error that a call for this item alone would throw
    */
   add(item: Item, group = ""): Promise<Value> {
     return new Promise((resolve, reject) => {
@@ -51,7 +50,7 @@ export class Batcher<Item, Value> {
     }
   }
 
-  /** Sends one call. Never rejects, because an error is passed to each item. */
+  /** Sends one call. Never rejects, because each item gets its own value or error. */
   async #sendSome(some: readonly Waiting<Item, Value>[]): Promise<void> {
     try {
       const outcomes = await this.#send(some.map(({ item }) => item));
@@ -62,8 +61,8 @@ export class Batcher<Item, Value> {
       }
     } catch (error) {
       if (some.length > 1 && ConnectError.from(error).code !== Code.Unavailable) {
-        // One invalid item may fail the whole call, so each item is sent again in a call of its own. An item
-        // that was already accepted gets its first answer again.
+        // One invalid item may fail the whole call, so each item is sent again in its own call. The platform returns
+        // the first answer for an item that it already accepted.
         for (const one of some) void this.#sendSome([one]);
       } else for (const { reject } of some) reject(error);
     }

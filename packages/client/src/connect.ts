@@ -107,7 +107,7 @@ export class Depute {
     return this.task(task?.id ?? "");
   }
 
-  /** Returns a handle for an existing task. */
+  /** Returns a handle for the existing task with this id. */
   task(id: string): TaskHandle {
     return new TaskHandle(id, this.services, this.#maxOutageMs);
   }
@@ -141,7 +141,7 @@ export class Depute {
     return startWorker({ ...options, calls: workers, agents });
   }
 
-  /** Decides reviews until it is stopped. */
+  /** Decides reviews until the caller stops the returned reviewer. */
   review(options: Omit<ReviewerOptions, "calls">): Reviewer {
     return startReviewer({ ...options, calls: this.#attempts.reviews });
   }
@@ -153,8 +153,7 @@ export class Depute {
 }
 
 /**
- * Connects to a platform. The connection opens at the first call, and again after it has broken.
- *
+ * Creates a connection to a platform. The connection opens at the first call, and opens again after it has broken.
  * @param url the address of the gateway, for example `https://depute.example.com`
  * @throws TypeError for an invalid address or options that exclude each other
  */

@@ -19,8 +19,8 @@ type Local = Record<string, unknown>;
 type OneofValue = { case?: string | undefined; value?: unknown };
 
 /**
- * One of the messages that a JSON object decodes to: the object's own message, or a oneof member that a tag selects.
- * The fields of such a member are in the same JSON object.
+ * One message that a JSON object decodes to: the object's own message, or the oneof member that a tag selects. The
+ * fields of such a member are in the same JSON object.
  */
 interface Layer {
   readonly plan: Plan;
@@ -36,8 +36,8 @@ export function decodeObject(plan: Plan, json: unknown, place: Place): unknown {
   const objectPlace = inside(place, object);
   const read = readLayer(plan, object, objectPlace, layers);
   const names = Object.keys(object);
-  // Compares only the numbers of members. This comparison is cheaper than a search for each name, and most
-  // documents have no unknown members.
+  // Compares the number of members that were read with the number of members in the object. This comparison is
+  // cheaper than a search for each name, and most documents have no unknown members.
   if (read !== names.length) handleUnknownMembers(layers, object, names, objectPlace);
   return (layers[0] as Layer).message;
 }
@@ -123,8 +123,8 @@ function findOutward(name: string, start: Place): unknown {
 }
 
 /**
- * Handles members that no layer defines. If the contract allows such members, they are collected or ignored.
- * Otherwise the first one is refused.
+ * Handles members that no layer defines. If the contract allows unknown members, this function collects or ignores
+ * them. Otherwise it refuses the first of them.
  */
 function handleUnknownMembers(
   layers: readonly Layer[],
@@ -197,8 +197,8 @@ function writeExtra(plan: Plan, message: Readonly<Local>, object: JsonObject): v
 const codecs = new WeakMap<DescMessage, Codec>();
 
 /**
- * Returns the codec of a message, which is created once. The plan is created at the first use, because messages may be
- * recursive.
+ * Returns the codec of a message. Creates the codec at the first call for a message type. The codec creates its plan
+ * at its first use, because messages may be recursive.
  */
 export function messageCodec(desc: DescMessage): Codec {
   let codec = codecs.get(desc);
@@ -227,8 +227,8 @@ function objectCodec(desc: DescMessage): Codec {
 }
 
 /**
- * Returns the codec of an inline message. The JSON form is that of the only field, or of the oneof member that accepts
- * the value's kind.
+ * Returns the codec of an inline message. Its JSON form is the form of its only field, or of the oneof member that
+ * accepts the value's kind.
  */
 function inlineCodec(desc: DescMessage): Codec {
   const [field, ...others] = desc.fields;

@@ -28,7 +28,7 @@ export interface SchemaSurvey {
 }
 
 /**
- * Measures a schema. If the schema exceeds a limit, `problem` names the limit. Otherwise the function returns the
+ * Measures a schema. If the schema exceeds a limit, returns `problem`, which names the limit. Otherwise returns the
  * collected facts.
  */
 export function surveySchema(schema: unknown): SchemaSurvey | { problem: string } {

@@ -185,7 +185,7 @@ function isPlain(name: string): boolean {
   return name !== "__proto__" && name !== "";
 }
 
-/** Steps left for one validation, which stops at 0. */
+/** Number of steps that one validation may still take. The validation stops when the number reaches 0. */
 export interface Steps {
   remaining: number;
 }

@@ -6,7 +6,7 @@ import { compileSchema, type Strictness } from "./compile.ts";
 import type { Dialect } from "./meta-schemas.ts";
 import { hasSuite, suiteOf } from "./testing/suite.ts";
 
-/** Whether a value is valid. Undefined if the schema was refused or recursed endlessly. */
+/** Whether a value is valid; undefined if the schema was refused, or if its recursion did not end. */
 type Verdict = boolean | undefined;
 type Validate = (value: unknown) => Verdict;
 
@@ -50,7 +50,7 @@ function ajvValidator(schema: unknown, dialect: Dialect, strictness: Strictness)
     logger: false,
   });
   addFormats.default(ajv);
-  // Skips a schema with another meta-schema, because Ajv would look that up as a remote schema.
+  // Skips a schema with another meta-schema, because Ajv would load that meta-schema from the network.
   const { $schema } = Object(schema) as { $schema?: string };
   if ($schema !== undefined && ajv.schemas[$schema.replace(/#$/, "")] === undefined) return refused;
   try {
