@@ -42,6 +42,7 @@ export function evidenceReferences({ content }: Envelope): EvidencePlace[] {
 /**
  * Returns a delegate's report as portable evidence: the delegate as verifier, the delegation, the time and the
  * registry statuses. Returns undefined if there is no report. (ASP "Cross-Session References")
+ *
  * @param delegateMessage the message that created the delegation
  * @param report the message with the delegate's report
  */

@@ -56,6 +56,7 @@ const COORDINATE = /^[A-Za-z0-9_-]{43}$/;
  * time must be close to the server's time. Its key must be the proof key on the sender's card. If the card has no
  * proof key, the key must be the sender's signing key. A proof shows possession of the key only at the time of the
  * call, so the platform checks it once, on arrival. Transcripts are verified by the signatures instead.
+ *
  * @throws Refused bad_proof, stale_proof
  */
 export function checkProof(

@@ -31,6 +31,7 @@ export class Batcher<Item, Value> {
 
   /**
    * Sends an item, possibly in one call with other items.
+   *
    * @param group only items of the same group share a call, so that no item waits for a slow group
    * @returns the value of the item's outcome
    * @throws ConnectError the error that a call for this item alone would throw

@@ -154,6 +154,7 @@ export class Depute {
 
 /**
  * Creates a connection to a platform. The connection opens at the first call, and opens again after it has broken.
+ *
  * @param url the address of the gateway, for example `https://depute.example.com`
  * @throws TypeError for an invalid address or options that exclude each other
  */

@@ -16,10 +16,10 @@ export interface CapCode {
 }
 
 /**
- * The codes of CAP's error_response, as Depute defines them. CAP gives one example, 504 "MCP timeout", and
- * calls the codes standardized, but has no list of codes. Depute gives the codes the meaning of HTTP's
- * statuses. A transient fault is retried. A fault of one agent moves the task to another agent. A fault of the
- * request returns to the delegator.
+ * The codes of CAP's error_response, as Depute defines them. CAP calls the codes standardized, but has no list of
+ * codes. It gives one example, 504 "MCP timeout". Depute gives the codes the meaning of HTTP's statuses. A transient
+ * fault is retried. A fault of one agent moves the task to another agent. A fault of the request returns to the
+ * delegator.
  */
 export const CAP_CODES: ReadonlyMap<number, CapCode> = new Map([
   [400, { meaning: "invalid", action: "escalate" }],

@@ -51,12 +51,12 @@ export function estimateTokens(value: JsonValue): number {
 }
 
 /**
- * Returns the result at the fullest level that fits the budget, starting at the requested level: full, compact,
- * minimal. A level that the worker did not deliver is replaced by the next fuller level.
+ * Returns the result at the fullest level that fits the budget. The search starts at the requested level, and its
+ * order is full, compact, minimal. The next fuller level replaces a level that the worker did not deliver.
  *
  * @param budget `maxTokens` in tokens; an unknown `detailLevel` counts as `compact`
- * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the specification
- * requires the budget, but its library sends the lowest level nevertheless
+ * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the
+ * specification requires the budget, but its library sends the lowest level nevertheless
  */
 export function resolveDetail(
   levels: GivenLevels,

@@ -3,8 +3,8 @@ import { systemClock } from "./clock.ts";
 import { randomBytes } from "./random.ts";
 
 /**
- * A pool of random bytes for many ids. Filling the pool for many ids costs a sixth of requesting random bytes for each
- * id.
+ * A pool of random bytes for many ids. Random bytes for many ids in one call cost a sixth of a separate call for
+ * each id.
  */
 const pool = new Uint8Array(4096);
 const BYTES = 16;

@@ -25,10 +25,10 @@ export const MAX_JSON_DEPTH = 100;
 export const MAX_JSON_VALUES = 50_000;
 
 /**
- * Checks a JSON text in one pass, without recursion, before JSON.parse allocates memory for it. A text that is not JSON
- * may pass; the parser refuses it.
+ * Checks a JSON text in one pass, without recursion, before JSON.parse allocates memory for it. A text that is not
+ * JSON may pass this check; JSON.parse then refuses it.
  *
- * @returns an exceeded limit; otherwise the first duplicate member, if there is one
+ * @returns an exceeded limit; otherwise the first duplicate member; undefined if there is neither
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function scanJson(text: string, limits: JsonLimits = {}): JsonFault | undefined {

@@ -7,11 +7,11 @@ export const DEFAULT_PAGE_SIZE = 50;
 /** Maximum number of items on a page. A request for more items gets this number. */
 export const MAX_PAGE_SIZE = 1000;
 
-// Maximum length of a page token in characters. encodePageToken writes only shorter tokens, because the protobuf
+// Maximum length of a page token in characters. encodePageToken never exceeds this length, because the protobuf
 // contracts limit the length of the sort keys.
 const MAX_TOKEN_LENGTH = 4096;
 
-/** Where a page ends: the sort key of the page's last item, column by column. */
+/** The end of a page: the sort key of the page's last item, column by column. */
 export type PagePosition = readonly (string | number)[];
 
 /** The filters and the order of a list. A page token is valid only for a list with the same filters and order. */

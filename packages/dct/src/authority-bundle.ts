@@ -22,7 +22,10 @@ export interface StatedBlock {
   readonly expireTime: string;
   readonly validityThen: BlockValidity;
   readonly validityNow: BlockValidity;
-  /** The block without its signature; its digest is the revocation id. Absent for blocks recorded without content. */
+  /**
+   * The block without its signature; its digest is the revocation id. Absent for a block that was recorded without
+   * its content.
+   */
   readonly block?: Authority | Attenuation;
 }
 

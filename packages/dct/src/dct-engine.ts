@@ -10,8 +10,9 @@ import { type Keypair, type SerializedDCT, type SignedJSONToken, SJT_FORMAT } fr
 import { type VerifyOptions, type VerifyResult, verifyToken } from "./verify.ts";
 
 /**
- * An engine for one token format (DelegateOS 14.4). A second format needs only a second implementation, and no change
- * in users of this interface. Functions that create tokens throw TokenError; functions that verify tokens never throw.
+ * An engine for one token format (DelegateOS 14.4). Another format needs only another implementation of this
+ * interface, and no change in its users. Functions that create tokens throw TokenError; functions that verify tokens
+ * never throw.
  */
 export interface DCTEngine {
   /** The `format` of the engine's serialised tokens. */

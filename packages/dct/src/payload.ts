@@ -18,8 +18,8 @@ export function utf8Of(text: string): Uint8Array {
 }
 
 /**
- * Decodes base64url as decodeBase64Url does, into the shared buffer. A text that is too long for that buffer gets a new
- * buffer.
+ * Decodes base64url like decodeBase64Url, but into the shared buffer. A text that is too long for the shared buffer
+ * gets a new buffer.
  */
 export function bytesOf(text: string): Uint8Array | undefined {
   const length = decodedBytes(text);
@@ -56,7 +56,7 @@ export class BlockTexts {
   }
 }
 
-/** A token that was read, and the texts of its blocks for hashing. */
+/** A token that was read, and its blocks as texts for hashing. */
 export interface ReadToken {
   readonly token: SignedJSONToken;
   readonly texts: BlockTexts;

@@ -10,6 +10,7 @@ const JSON_TYPE = "application/json";
  * data becomes JSON text. For a client that accepts only JSON, text becomes a JSON string. Leaves out all other
  * parts in media types that the client does not accept. If no part would remain, returns all parts unchanged. (A2A
  * 3.2.2, `accepted_output_modes`)
+ *
  * @param modes media types, also as ranges such as `text/*`; an empty list accepts all
  */
 export function inModes<T extends { readonly parts: Part[] }>(content: T, modes: readonly string[]): T {

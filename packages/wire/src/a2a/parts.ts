@@ -156,6 +156,7 @@ export interface Place {
 
 /**
  * Creates a message from the agent.
+ *
  * @param sequence the sequence of the event with the message. The message's id is derived from it, so the message
  * has the same id in every stream and answer
  */

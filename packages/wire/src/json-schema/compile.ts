@@ -65,6 +65,7 @@ export function compileSchema(schema: unknown, dialect: Dialect, strictness: Str
 /**
  * Compiles a trusted schema of draft 2020-12 that ships with the platform, such as a protocol's published schema. No
  * limits apply. Strict mode applies, with one exception: the schema may leave out `type` beside other keywords.
+ *
  * @throws InvalidSchema, UnsupportedPattern
  */
 export function compilePublished(schema: unknown): CompiledSchema {

@@ -22,6 +22,7 @@ const MAX_LENGTH = 1024;
  * change are refused too. Flags i and s act as in JavaScript. With m only `
  * ` ends a line; y searches at the start only. Flags g and d have no effect on a single search. Texts are read by
  * code points, as with u in JavaScript.
+ *
  * @throws UnsupportedPattern
  */
 export function compilePattern(pattern: string, flags = ""): LinearPattern {
