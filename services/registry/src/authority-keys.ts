@@ -1,7 +1,7 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type AllowedHosts, type Outbound, readText } from "@depute/service";
 
-/** Finds the keys that an authority publishes, which prove that a principal belongs to the authority. */
+/** Finds the keys that an authority publishes. A published key proves that its principal belongs to the authority. */
 export interface AuthorityKeys {
   /** Whether the configuration allows requests to the authority. */
   isConfigured(authority: string): boolean;

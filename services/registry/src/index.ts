@@ -189,7 +189,7 @@ export const registry = defineService({
       hashLength: Number(settings.versionHashLength),
       needsCredentials: deps.auth !== "open",
       callsWebhooks: settings.a2aWebhookHosts.length > 0,
-      // A getter, because the URL is known only after the server listens.
+      // This member is a getter, because the URL is known only after the server listens.
       get publicUrl() {
         return deps.publicUrl;
       },

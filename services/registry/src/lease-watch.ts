@@ -19,8 +19,8 @@ export interface LeaseWatch {
 }
 
 /**
- * Notifies watchers of ended leases: appends changes to the log within a second after leases end. Discovery does not
- * depend on this loop, because discovery compares times (rules/agent.ts).
+ * Notifies watchers of ended leases. Within a second after a lease ends, the watch appends a change to the log.
+ * Discovery does not depend on this loop, because discovery compares times (rules/agent.ts).
  */
 export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWatch {
   let markedAt = registry.clock.now();

@@ -31,8 +31,9 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
     hasRole(identity, "operator") || authorities.operators.includes(identity.principal);
 
   /**
-   * Returns the source of the grants that a caller may create and revoke. On an open loopback every caller is `local`,
-   * so `local` is an operator only if the setting `asp-authority-operators` lists it.
+   * Returns the source of the grants that a caller creates. A caller that is not an operator may delete only grants
+   * of this source. On an open loopback every caller is `local`, so `local` is an operator only if the setting
+   * `asp-authority-operators` lists it.
    *
    * @throws DeputeError CALLER_NOT_ALLOWED
    */

@@ -46,7 +46,7 @@ export async function checkBounds(
   if (widened.length > 0) throw boundsWidened(after.id, widened);
 }
 
-/** Returns each member by which a record permits its agent more than the last record; see {@link checkBounds}. */
+/** Returns each member that permits the agent more than the last record does; see {@link checkBounds}. */
 export async function listWidenings(
   tx: ReadTx,
   after: Agent,

@@ -151,7 +151,7 @@ async function listPage(
   return { ...page, nextPageToken: encodePageToken(position, filters) };
 }
 
-/** Ranks capabilities by score. Id and agent order equal scores. */
+/** Returns capabilities by descending score. Capabilities with equal scores are sorted by id, then by agent. */
 async function rankPage(
   tx: ReadTx,
   search: Search,
@@ -179,7 +179,7 @@ async function rankPage(
   return { ...page, truncated };
 }
 
-/** A scored capability before the check against the filter. */
+/** A capability with its score, before the check of the filter. */
 type Candidate = Ranked & Place;
 
 /** Applies the filter to candidates, highest score first, until `limit` have passed. */

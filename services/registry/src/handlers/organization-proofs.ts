@@ -199,9 +199,9 @@ export async function affiliationOf(
 }
 
 /**
- * Moves proofs and memberships from a replaced key to the new key. Does not copy a proof, because only an operator may
- * add keys to an organization's proven keys. If the new key already has the maximum number of proofs, the moved proof
- * ends.
+ * Moves proofs and memberships from a replaced key to the new key. The replaced key loses its proofs, because only
+ * an operator may add a key to an organization's proven keys. If the new key already has the maximum number of
+ * proofs, the moved proof ends.
  */
 export async function moveProofs(
   tx: WriteTx,
@@ -236,7 +236,7 @@ function checkOperator({ trustOperators, localProves }: RegistryContext, identit
 }
 
 /**
- * Requires room for one more proof, of the organization and of the principal.
+ * Requires that the organization and the principal are below their maximum number of proofs.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */

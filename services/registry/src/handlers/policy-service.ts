@@ -52,7 +52,7 @@ async function decideDelegation(
   const { from, fromFacts, delegate } = await registry.store.read(async (tx) => {
     const from = await findParty(tx, fromId, viewer);
     // A delegator must see the agent to which it delegates. So the lookup has the delegator as viewer, even if the
-    // caller may see more agents.
+    // caller may see more agents than the delegator.
     const sight =
       from === undefined || from.record.principal === "" ? viewer : { principal: from.record.principal };
     return {
@@ -111,8 +111,8 @@ function decideByManifest(
 
 /**
  * Decides whether a key may delegate: at least one of the manifests that bind the key must allow the delegation.
- * Otherwise the response reports the refusal of the first manifest that names the target. If no manifest names the
- * target, it reports the refusal of the first manifest.
+ * Otherwise the response has the refusal of the first manifest that names the target. If no manifest names the
+ * target, the response has the refusal of the first manifest.
  */
 async function decideDelegationForKey(
   registry: RegistryContext,
@@ -158,8 +158,8 @@ function checkIsKey(identity: Identity, principal: string, field: string): void 
 }
 
 /**
- * Returns the facts about a party. A record may name any organization, so the function includes it only if the
- * principal is its member. A predicate that uses an absent fact fails.
+ * Returns the facts about a party. Any agent may put the name of any organization into its record. So the facts
+ * include the organization only if the principal is a member of it. A predicate that uses an absent fact fails.
  */
 async function partyFacts(tx: ReadTx, id: string, agent: StoredAgent | undefined): Promise<PartyFacts> {
   const { principal = "", organization: organizationName = "", tags = [] } = agent?.record ?? {};

@@ -25,7 +25,10 @@ const SCHEMAS = { request: PublishOfferRequestSchema, answer: PublishOfferRespon
 /** Maximum number of versions of an offer. */
 const MAX_VERSIONS = 10_000;
 
-/** Implements OfferService.PublishOffer. Calls the verifier between two transactions, as PublishCapabilities does. */
+/**
+ * Implements OfferService.PublishOffer. Calls the verifier between two transactions, because no transaction may wait
+ * for another service.
+ */
 export async function publishOffer(
   registry: RegistryContext,
   request: PublishOfferRequest,

@@ -257,7 +257,10 @@ function withEvidence(
   };
 }
 
-/** Whether a caller may read evidence between two agents: it may act for one of them. */
+/**
+ * Whether a caller may read evidence between the given agents: the caller is `local`, or may act for at least one of
+ * them.
+ */
 export function isParty(identity: Identity, agents: readonly (StoredAgent | undefined)[]): boolean {
   return identity.local || agents.some((agent) => agent && mayActFor(identity, agent.record.principal));
 }

@@ -94,7 +94,7 @@ export async function registerAgent(
 }
 
 /**
- * Requires that no purge deleted an agent with this id.
+ * Requires that no agent with this id was purged.
  *
  * @throws DeputeError AGENT_EXISTS
  */
@@ -111,7 +111,7 @@ async function requireUnpurged(tx: WriteTx, id: string): Promise<void> {
  *
  * @param existing the last record of the id; undefined for a new id
  * @param facts the record's digest, whether its domain publishes the agent's key, and the time in epoch ms
- * @throws DeputeError as RegisterAgent, except for the proof of the agent's key
+ * @throws DeputeError the errors of RegisterAgent, except those about the proof of the agent's key
  */
 export async function storeRegistration(
   registry: RegistryContext,
@@ -144,8 +144,8 @@ export async function storeRegistration(
 }
 
 /**
- * Returns an instance without a card whose URI is the base's. A URI belongs to only one agent, and this URI belongs to
- * the base.
+ * Returns the agent, but without its card if the card has the URI of the agent's base. A URI belongs to only one
+ * agent, and this URI belongs to the base.
  */
 function withoutBaseUri(agent: Agent, base: StoredAgent | undefined): Agent {
   if (base?.record.card?.agentId !== agent.card?.agentId) return agent;
@@ -227,7 +227,7 @@ export async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
 
 /**
  * Makes the first registrant of an organization its founding member. From then on, only members may register agents
- * that only members see. An organization with an operator's proof has no founder.
+ * whose visibility is limited to members. An organization with an operator's proof has no founder.
  */
 async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
   const { organization, principal, visibility } = agent;
@@ -249,8 +249,8 @@ async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, n
 }
 
 /**
- * Returns the version of a registration. Unchanged content keeps its version, so an agent that registers at every start
- * creates no new version. Content that equals an earlier version gets that version again.
+ * Returns the version of a registration. Unchanged content keeps its version, so an agent that registers at every
+ * start creates no new version. Content that equals an earlier version of the same name gets that version again.
  *
  * @throws DeputeError AGENT_VERSION_EXISTS, LIMIT_EXCEEDED
  */

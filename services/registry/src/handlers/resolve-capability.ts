@@ -22,7 +22,7 @@ import {
   loadFull,
 } from "../store/capabilities.ts";
 
-/** Maximum number of candidates in the response for an ambiguous name. More candidates may exist. */
+/** Maximum number of candidates in the response for an ambiguous name. Further candidates are omitted. */
 const MAX_CANDIDATES = 20;
 
 /** Implements DiscoveryService.ResolveCapability. */

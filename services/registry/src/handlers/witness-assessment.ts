@@ -27,21 +27,21 @@ export interface Parties {
 
 /**
  * The assessment of the witness of a piece of evidence. The witness's standing scales gains. Repeated gains from one
- * source count less, so the assessment also contains the evidence's sources.
+ * source count less, so the assessment also has the sources of the evidence.
  */
 export interface WitnessAssessment {
   readonly standing: number;
   /** The id of the agent with this standing; empty for an import. */
   readonly witnessId: string;
   /**
-   * The names of all sources of the evidence. `sources` has only the sources from which the subject gained trust
-   * before.
+   * The names of all sources of the evidence. `sources` has only those sources from which the subject has gained
+   * trust before.
    */
   readonly names: readonly string[];
   readonly sources: ReadonlyMap<string, Source>;
 }
 
-/** The assessment of an import, which has no witness because the operator sets the components. */
+/** The assessment of an import. An import has no witness, because an operator sets the components of trust directly. */
 const IMPORT_ASSESSMENT: WitnessAssessment = { standing: 0, witnessId: "", names: [], sources: new Map() };
 
 /** Returns the assessment of the witness of a piece of evidence, from stored records. */

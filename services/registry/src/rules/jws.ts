@@ -1,6 +1,9 @@
 import { DeputeError, decodeBase64Url, ErrorReason, parseStrictJson } from "@depute/core";
 
-/** Seconds for which a signed statement is valid. The signer's clock may be ahead by up to the same time. */
+/**
+ * Seconds for which a signed statement is valid. Its time may also be ahead of the registry's clock by this number
+ * of seconds.
+ */
 export const STATEMENT_LIFE_S = 300;
 
 /** Verifies an Ed25519 signature. The function is a parameter of the rules, because rules import no Node module. */
@@ -42,7 +45,7 @@ export function readJws(text: string, type: string, keys: readonly string[], ver
 }
 
 /**
- * Requires that a statement's age is at most {@link STATEMENT_LIFE_S} seconds.
+ * Requires that the time of a statement differs from `now` by at most {@link STATEMENT_LIFE_S} seconds.
  *
  * @param now epoch milliseconds
  * @returns `iat`, in epoch seconds

@@ -12,7 +12,7 @@ import {
 import type { Sha256Hex } from "./version-hash.ts";
 
 /**
- * The units that a usage-based price may name: the members of a receipt's `usage`. (Agenta
+ * The units that a usage-based price may name. These are the members of a receipt's `usage`. (Agenta
  * execution_receipt.schema.json)
  */
 export const USAGE_UNITS: readonly string[] = ["input_units", "output_units", "compute_seconds"];
@@ -26,7 +26,7 @@ export interface ReadOffer {
    * comparison finds valid offers.
    */
   readonly validUntil: number;
-  /** The distinct words of the offer's capabilities, in lower case, which searches compare. */
+  /** The distinct words of the offer's capabilities, in lower case. Searches compare these words. */
   readonly capabilities: readonly string[];
   /** The buyers to which the offer is open; undefined for all buyers, empty for none. */
   readonly buyers: readonly string[] | undefined;
@@ -100,7 +100,7 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
   };
 }
 
-/** Returns the word by which searches compare a capability of an offer. */
+/** Returns the word of an offer's capability that searches compare: the capability in lower case. */
 export function capabilityWord(capability: string): string {
   return capability.normalize("NFKC").toLowerCase();
 }

@@ -28,9 +28,9 @@ export interface OwnerCard {
 }
 
 /**
- * Reads the A2A Agent Card that an agent's owner signed. (A2A 8.4; DelegateOS 14.2) Two checks suffice, because the
- * card speaks for the owner: the card names this agent's principal, and that principal's key signed it. Other
- * signatures may exist, and are not verified.
+ * Reads the A2A Agent Card that an agent's owner signed. (A2A 8.4; DelegateOS 14.2) The card is a statement of the
+ * owner. So two checks suffice: the card names this agent's principal, and that principal's key signed the card. The
+ * card may have other signatures, which are not verified.
  *
  * @returns undefined without a card
  * @throws DeputeError INVALID_REQUEST for a malformed card, SIGNATURE_INVALID without the principal's signature

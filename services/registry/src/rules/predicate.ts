@@ -56,8 +56,9 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The permitted functions. Each node is evaluated at most once, at a cost linear in its input. Macros evaluate a node
- * once per list element, and regular expressions have no such bound. So neither is permitted.
+ * The permitted functions. Each node of a predicate is evaluated at most once, and its cost is linear in the length
+ * of its arguments. Macros evaluate a node once per list element, and the cost of regular expressions is not linear.
+ * So neither is permitted.
  */
 const FUNCTIONS = new Set([
   ...["_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"],
@@ -99,7 +100,7 @@ function parseOnly(source: string) {
   try {
     return parse(source);
   } catch (error) {
-    // The parser throws a RangeError for deep nesting, which this code handles too.
+    // This code also handles the RangeError that the parser throws for deep nesting.
     throw new PredicateError(`is not a CEL expression: ${shorten(messageOf(error))}`);
   }
 }
@@ -211,7 +212,7 @@ export function checkPredicates(
   for (const [delegate, { predicate }] of Object.entries(rules)) {
     if (predicate === undefined) continue;
     remaining -= predicate.length;
-    // Does not compile predicates beyond the limit.
+    // Predicates beyond the limit are not compiled.
     if (remaining < 0)
       return [{ delegate, problem: `exceeds ${MAX_PREDICATES} characters of predicates in the manifest` }];
     try {

@@ -38,7 +38,7 @@ export function reviewersOf(kind: ProposalKind, grantors: Grantors, proposer: st
   return [...new Set(others)].slice(0, MAX_REVIEWERS);
 }
 
-/** Returns the author that a proposal's review names, who may not decide the review; empty for `local`. */
+/** Returns the author of a proposal's review; empty for `local`. The author of a review may not decide it. */
 export function authorOf(proposer: string): string {
   return proposer === LOCAL ? "" : proposer;
 }
@@ -115,7 +115,7 @@ export interface Withdrawable {
 }
 
 /**
- * Whether a withdrawal changes the proposal; false for a repeated call.
+ * Whether a withdrawal changes the proposal; false if the proposal is already withdrawn.
  *
  * @param mayAct whether the caller may act for the proposer
  * @throws DeputeError CALLER_NOT_ALLOWED, PROPOSAL_CLOSED
