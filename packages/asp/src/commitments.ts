@@ -22,7 +22,7 @@ export function obligationsOf(
   for (const { party } of stated) {
     // Only participants can have obligations, because other agents do not receive the messages.
     if (partyOf(session, party) === undefined)
-      throw new Refused("unknown_party", `${party} is not in the session`);
+      throw new Refused("unknown_party", `${party} is not a participant of the session`);
   }
   return stated.map(({ party, deadline: own }) => {
     const dueMs = Math.min(allMs, dueMsOf(own, nowMs) ?? allMs);
@@ -38,8 +38,8 @@ export function obligationsOf(
 export function dueMsOf(deadline: string | undefined, nowMs: number): number | undefined {
   if (deadline === undefined) return undefined;
   const ms = parseOffsetTime(deadline);
-  if (ms === undefined) throw new Refused("malformed", "a deadline is no time");
-  if (ms <= nowMs) throw new Refused("expired", "a deadline has passed already");
+  if (ms === undefined) throw new Refused("malformed", "a deadline is not a time");
+  if (ms <= nowMs) throw new Refused("expired", "a deadline has already passed: state a later time");
   return ms;
 }
 

@@ -138,7 +138,7 @@ export function* verifySteps(
     const { agentId, signingPublicKey: key, orgId, trustScore, dpopThumbprint } = participant;
     const { conformanceLevel: conformance } = participant;
     if (keyOf !== undefined && keyOf(agentId) !== key) {
-      return fault("untrusted_key", `the key of ${agentId} is not the one that is known`);
+      return fault("untrusted_key", `the key of ${agentId} is not its trusted key`);
     }
     agents.set(agentId, {
       key,
@@ -156,7 +156,11 @@ export function* verifySteps(
     const { envelope, ordinal, receivedAt } = entry;
     const nowMs = parseTime(receivedAt);
     if (envelope === undefined || ordinal !== index + 1 || nowMs === undefined || nowMs < beforeMs) {
-      return fault("malformed_transcript", "ordinals and times count up from message to message", index + 1);
+      return fault(
+        "malformed_transcript",
+        "ordinals must count up from 1, and times must not decrease",
+        index + 1,
+      );
     }
     beforeMs = nowMs;
     const result = append(session, envelope, {
@@ -175,14 +179,14 @@ export function* verifySteps(
   }
   const exportMs = parseTime(transcript.exportedAt);
   if (exportMs === undefined || exportMs < beforeMs) {
-    return fault("malformed_transcript", "it was exported before its last message");
+    return fault("malformed_transcript", "the time of the export must not be before the last message");
   }
   session = advance(session, exportMs);
   if (session.parties.length !== agents.size) {
-    return fault("malformed_transcript", "it lists participants that no message brought in");
+    return fault("malformed_transcript", "the transcript lists participants that no message added");
   }
   if (session.lastHash !== transcript.lastHash || session.state !== transcript.state) {
-    return fault("wrong_outcome", "the messages lead elsewhere than the transcript says");
+    return fault("wrong_outcome", "the messages lead to another state or head than the transcript states");
   }
   const { seal } = transcript;
   if (seal === undefined) return { ok: true, session, states, seal: "unsealed" };

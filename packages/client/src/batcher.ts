@@ -74,7 +74,10 @@ const NOTHING: Outcome<never> = { outcome: { case: undefined } };
 
 /** Converts the status of one item to the error that a single call would throw. */
 function errorOf(status: Status | undefined): ConnectError {
-  const error = new ConnectError(status?.message ?? "no outcome", status?.code as Code | undefined);
+  const error = new ConnectError(
+    status?.message ?? "the answer has no outcome; check the platform's version",
+    status?.code as Code | undefined,
+  );
   error.details = (status?.details ?? []).map(({ typeUrl, value }) => ({
     type: typeUrl.slice(typeUrl.lastIndexOf("/") + 1),
     value,

@@ -160,10 +160,10 @@ export class Depute {
  */
 export function connect(url: string, options: ConnectOptions = {}): Depute {
   if (options.secret !== undefined && options.key !== undefined) {
-    throw new TypeError("a call has one kind of credentials; pass `secret` or `key`");
+    throw new TypeError("a call can have only one kind of credentials; pass either `secret` or `key`");
   }
   if (options.token !== undefined && options.key === undefined) {
-    throw new TypeError("a token needs a proof of its holder; pass the holder's `key`");
+    throw new TypeError("a token requires a proof of its holder; pass the holder's `key`");
   }
   const { origin, pathname } = new URL(url);
   const baseUrl = `${origin}${pathname}`.replace(/\/+$/, "");

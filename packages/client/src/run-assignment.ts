@@ -234,7 +234,10 @@ class Run {
     if (leaseMs === undefined) return;
     const ended = AbortSignal.any([this.#over.signal, this.#stop.signal]);
     for (let leftMs = leaseMs; !ended.aborted; leftMs = this.#heldSinceMs + leaseMs - Date.now()) {
-      if (leftMs <= 0) this.#stop.abort(new LeaseLost("the lease ran out unextended; stop the work"));
+      if (leftMs <= 0)
+        this.#stop.abort(
+          new LeaseLost("the lease has expired, because no heartbeat was answered; stop the work"),
+        );
       else await delay(leftMs, ended);
     }
   }

@@ -77,7 +77,10 @@ export class TaskHandle {
       // A stream may end because the server drains, so the task's state shows whether it has ended.
       const { endTime, lastSequence = 0n } = await this.read();
       if (endTime !== undefined && cursor >= lastSequence) return;
-      await attempts.failed(new ConnectError("the stream ended before the task", Code.Unavailable), signal);
+      await attempts.failed(
+        new ConnectError("the stream ended before the task ended; open it again", Code.Unavailable),
+        signal,
+      );
     }
   }
 

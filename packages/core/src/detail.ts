@@ -72,7 +72,7 @@ export function resolveDetail(
   }
   throw new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    `the shortest form of the result needs ${needed} tokens, and the budget allows ${budget.maxTokens}: ask again with a larger one`,
+    `the shortest form of the result needs ${needed} tokens, and the budget allows ${budget.maxTokens}: repeat the call with a larger budget`,
     { metadata: { needed: String(needed), allowed: String(budget.maxTokens), unit: "tokens" } },
   );
 }

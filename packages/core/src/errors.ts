@@ -142,7 +142,7 @@ export function reasonNamed(name: string): ErrorReason | undefined {
  * @param field the field of the request that contains the key
  */
 export function requestIdReused(requestId: string, subject = "body", field = "request_id"): DeputeError {
-  const description = `came with another ${subject} before; use a new one`;
+  const description = `was used with a different ${subject}; use a new one`;
   return new DeputeError(ErrorReason.REQUEST_ID_REUSED, `${field}: ${description}`, {
     metadata: { request_id: requestId },
     violations: [{ field, description }],

@@ -96,9 +96,9 @@ export function jsonFaultText(fault: JsonFault): string {
     case "too_deep":
       return `objects and arrays are nested deeper than ${fault.max} levels`;
     case "too_many_values":
-      return `the text holds more than ${fault.max} values and names`;
+      return `the text contains more than ${fault.max} values and names`;
     case "duplicate_member":
-      return `the member ${JSON.stringify(fault.name.slice(0, 64).toWellFormed())} stands twice in one object`;
+      return `the member ${JSON.stringify(fault.name.slice(0, 64).toWellFormed())} occurs twice in one object`;
   }
 }
 

@@ -44,10 +44,10 @@ export function decodePageToken(token: string, filters: PageFilters): PagePositi
   if (content === undefined || content[0] !== digestOf(filters)) {
     throw new DeputeError(
       ErrorReason.PAGE_TOKEN_INVALID,
-      "page_token is not of this list with these filters",
+      "page_token is not a token of this list; repeat the call without it, or with the filters of the earlier call",
       {
         violations: [
-          { field: "page_token", description: "not a page token of this list with these filters" },
+          { field: "page_token", description: "is not a page token of this list with these filters" },
         ],
       },
     );

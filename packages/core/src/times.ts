@@ -71,7 +71,8 @@ const LATEST_MS = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
  * @throws RangeError outside the years 0000 to 9999, or when not a finite number
  */
 export function formatTime(ms: number): string {
-  if (!(ms >= EARLIEST_MS && ms <= LATEST_MS)) throw new RangeError(`no RFC 3339 time: ${ms}`);
+  if (!(ms >= EARLIEST_MS && ms <= LATEST_MS))
+    throw new RangeError(`${ms} ms is not a time that RFC 3339 can express`);
   return new Date(ms).toISOString();
 }
 

@@ -141,7 +141,7 @@ const jsonBytesCodec: Codec = {
     try {
       return JSON.parse(fromUtf8.decode(local as Uint8Array)) as JsonValue;
     } catch (cause) {
-      throw new WireEncodeError("the bytes hold no JSON text", { cause });
+      throw new WireEncodeError("the bytes are not JSON text", { cause });
     }
   },
 };
@@ -235,7 +235,7 @@ const valueCodec: Codec = {
   },
   encode(local) {
     const json = fromValue(local as Value);
-    if (json === undefined) throw new WireEncodeError("a google.protobuf.Value holds no value");
+    if (json === undefined) throw new WireEncodeError("a google.protobuf.Value must contain a value");
     return json;
   },
 };

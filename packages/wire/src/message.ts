@@ -85,7 +85,10 @@ function readSlot(slot: Slot, message: Local, value: unknown, place: Place): voi
     return;
   }
   if ((message[slot.oneof] as OneofValue).case !== undefined) {
-    throw new Fault("conflict", "the member excludes another one that is present; send one of them");
+    throw new Fault(
+      "conflict",
+      "the member cannot be combined with another present member; send only one of them",
+    );
   }
   message[slot.oneof] = { case: member.local, value: local };
 }
@@ -237,7 +240,7 @@ function inlineCodec(desc: DescMessage): Codec {
     field === undefined ||
     (others.length > 0 && desc.fields.some((each) => each.oneof !== oneof || !oneof))
   ) {
-    throw new WireContractError(`${desc.typeName}: an inline message holds one field or one oneof`);
+    throw new WireContractError(`${desc.typeName}: an inline message must have one field or one oneof`);
   }
   return oneof === undefined ? inlineField(desc) : inlineOneof(desc);
 }
