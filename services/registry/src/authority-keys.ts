@@ -62,7 +62,7 @@ export class PublishedKeys implements AuthorityKeys {
       const text = await readText(answer.body);
       // These statuses mean that the domain publishes no keys.
       if (answer.status === 404 || answer.status === 410) return [];
-      if (answer.status !== 200) throw new Error(`the domain answered ${answer.status}`);
+      if (answer.status !== 200) throw new Error(`the domain answered with the status ${answer.status}`);
       return readEd25519Keys(JSON.parse(text));
     } catch (cause) {
       throw new DeputeError(
@@ -85,7 +85,7 @@ export class PublishedKeys implements AuthorityKeys {
  */
 function readEd25519Keys(document: unknown): string[] {
   const keys = isObject(document) ? document.keys : undefined;
-  if (!Array.isArray(keys)) throw new Error("the domain's answer is no JSON Web Key Set");
+  if (!Array.isArray(keys)) throw new Error("the domain's answer is not a JSON Web Key Set");
   return keys.slice(0, MAX_KEYS).flatMap((key: unknown) => {
     if (!isObject(key) || key.kty !== "OKP" || key.crv !== "Ed25519") return [];
     return typeof key.x === "string" ? [key.x] : [];

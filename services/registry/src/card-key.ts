@@ -17,7 +17,7 @@ export interface CardKey extends CardSigner {
  */
 export async function openCardKey(keys: KeySource): Promise<CardKey> {
   const key = privateKey(
-    await keys.open({ name: "card.key", danger: "whoever reads it can sign cards" }, make),
+    await keys.open({ name: "card.key", danger: "its readers can sign cards" }, make),
   );
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
   return {
@@ -40,7 +40,7 @@ function privateKey(pem: string) {
   } catch {
     // If the text is not a key, the statement below throws the error.
   }
-  throw new SettingsError("the card key is not an Ed25519 key in PKCS #8");
+  throw new SettingsError("card.key must be an Ed25519 key in PKCS #8");
 }
 
 function make(): string {

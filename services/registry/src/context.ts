@@ -182,5 +182,9 @@ export async function findAgentToEnd(
 }
 
 export function agentNotFound(id: string): DeputeError {
-  return new DeputeError(ErrorReason.AGENT_NOT_FOUND, `no agent ${id}`, { metadata: { agent: id } });
+  return new DeputeError(
+    ErrorReason.AGENT_NOT_FOUND,
+    `the agent ${id} does not exist, is not live, or is not visible to the caller; check the id`,
+    { metadata: { agent: id } },
+  );
 }

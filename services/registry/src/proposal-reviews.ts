@@ -58,7 +58,7 @@ export class ProposalReviews {
       timers,
       log,
       lease: work.lease("proposals"),
-      failureMessage: "a proposal did not reach the verifier",
+      failureMessage: "a proposal was not delivered to the verifier",
       first: (limit) => store.read((tx) => owingProposals(tx, limit)),
       drop: (row) => store.write((tx) => settleCall(tx, row)),
       tell: (row, signal) => this.#tell(row, signal),

@@ -47,7 +47,7 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
       "only an operator (the role, or DEPUTE_ASP_AUTHORITY_OPERATORS) or a holder of the authority may do this; others propose the grant (ProposalService.CreateProposal)",
-      { violations: [{ field: "authority", description: "the caller does not hold it" }] },
+      { violations: [{ field: "authority", description: "the caller does not hold the authority" }] },
     );
   };
 

@@ -65,7 +65,7 @@ export async function listWidenings(
 function boundsWidened(agent: string, widened: readonly Widening[]): DeputeError {
   return new DeputeError(
     ErrorReason.AGENT_BOUNDS_WIDENED,
-    "the change widens the agent's bounds; only a principal of DEPUTE_BOUNDS_OPERATORS may do that; others propose it (ProposalService.CreateProposal)",
+    "the change widens the agent's bounds; only a principal of DEPUTE_BOUNDS_OPERATORS may do that; other callers must propose the manifest (ProposalService.CreateProposal)",
     {
       metadata: { agent, widenings: String(widened.length) },
       violations: widened.map(({ path, before, after }) => ({

@@ -124,5 +124,9 @@ async function withdrawOffer(
 
 function offerNotFound(offer: string, version: string): DeputeError {
   const metadata = { offer, ...(version !== "" && { version }) };
-  return new DeputeError(ErrorReason.OFFER_NOT_FOUND, `no offer ${offer}`, { metadata });
+  return new DeputeError(
+    ErrorReason.OFFER_NOT_FOUND,
+    `the offer ${offer} does not exist, or is not visible to the caller; check the id`,
+    { metadata },
+  );
 }

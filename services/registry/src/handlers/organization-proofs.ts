@@ -230,7 +230,7 @@ function checkOperator({ trustOperators, localProves }: RegistryContext, identit
   if (identity.local && localProves) return;
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "only an operator proves organizations: call with the role operator, or as a principal of DEPUTE_TRUST_OPERATORS, or propose it (ProposalService.CreateProposal)",
+    "only an operator may prove organizations: call with the role operator, or as a principal of DEPUTE_TRUST_OPERATORS, or propose the proof (ProposalService.CreateProposal)",
     { violations: [{ field: "", description: "the caller is not an operator" }] },
   );
 }

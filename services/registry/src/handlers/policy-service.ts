@@ -152,7 +152,7 @@ function unlessRemoved(agent: StoredAgent): StoredAgent | undefined {
 
 function checkIsKey(identity: Identity, principal: string, field: string): void {
   if (mayActFor(identity, principal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the holder of the key may ask this", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the holder of the key may make this call", {
     violations: [{ field, description: "is not the caller's" }],
   });
 }
@@ -198,8 +198,10 @@ function checkIsParty(
   if (parties.some(({ record }) => mayActFor(identity, record.principal)) || identity.local) return;
   if (fromId === ORCHESTRATOR && orchestrators.includes(identity.principal)) return;
   if (parties.length === 0 && !isRole(fromId)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller acts for neither agent", {
-    violations: [{ field: "from_agent_id", description: "is not the caller's, nor is to_agent_id" }],
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller must act for one of the two agents", {
+    violations: [
+      { field: "from_agent_id", description: "neither this agent nor to_agent_id belongs to the caller" },
+    ],
   });
 }
 
@@ -212,7 +214,7 @@ async function decideToolAccess(
   if (principal !== "") return decideToolForKey(registry, identity, principal, question);
   const agent = await registry.store.read((tx) => findParty(tx, agentId, viewerFor(identity, "")));
   if (agent !== undefined && !mayActFor(identity, agent.record.principal)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may ask this", {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may make this call", {
       violations: [{ field: "agent_id", description: "is not the caller's" }],
     });
   }

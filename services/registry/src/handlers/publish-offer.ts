@@ -76,7 +76,7 @@ export async function publishOffer(
       await addOffer(tx, readOffer(namedOffer, record.organization, now), { sequence, digest, now });
       published = await findOffer(tx, offer.offerId, namedOffer.offerVersion, "all");
     }
-    if (published === undefined) throw new Error("an offer was written and is not there");
+    if (published === undefined) throw new Error("the offer was stored, but cannot be read");
     const answer = create(PublishOfferResponseSchema, { offer: toPublishedOffer(published, now) });
     await call.storeAnswer(tx, answer, now);
     return answer;

@@ -52,9 +52,9 @@ export function readJws(text: string, type: string, keys: readonly string[], ver
  * @throws DeputeError SIGNATURE_INVALID
  */
 export function checkFreshness(iat: unknown, now: number): number {
-  if (typeof iat !== "number" || !Number.isFinite(iat)) throw refusedStatement("has no iat");
+  if (typeof iat !== "number" || !Number.isFinite(iat)) throw refusedStatement("must have a number as iat");
   if (Math.abs(now / 1000 - iat) > STATEMENT_LIFE_S)
-    throw refusedStatement("is older than 5 minutes, or from the future");
+    throw refusedStatement("is older than 5 minutes, or its iat is in the future; sign a new statement");
   return iat;
 }
 

@@ -65,7 +65,7 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
   if (validUntil !== undefined && validFrom !== undefined && validUntil <= validFrom) {
     fault("valid_until", "must be after valid_from");
   } else if (validUntil !== undefined && validUntil <= now) {
-    fault("valid_until", "is past");
+    fault("valid_until", "must be in the future");
   }
   const notBefore = time("execution_window.not_before", offer.executionWindow?.notBefore);
   const notAfter = time("execution_window.not_after", offer.executionWindow?.notAfter);
@@ -78,7 +78,7 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
   }
   const levels = offer.serviceLevels;
   if (levels !== undefined && levels.targetCompletionSeconds > levels.maxCompletionSeconds) {
-    fault("service_levels.target_completion_seconds", "must not be over max_completion_seconds");
+    fault("service_levels.target_completion_seconds", "must not exceed max_completion_seconds");
   }
   const { pricing } = offer;
   if (pricing?.pricingModel === PricingModel.USAGE_BASED && !USAGE_UNITS.includes(pricing.unit ?? "")) {

@@ -40,7 +40,8 @@ export function readOwnerCard(
   verify: VerifyEd25519,
 ): OwnerCard | undefined {
   if (signedCard.length === 0) return undefined;
-  if (principal === "") throw invalidCard("needs an agent with a principal, whose key signs it");
+  if (principal === "")
+    throw invalidCard("requires an agent with a principal, and a signature by the principal's key");
   const read = readJsonText(signedCard);
   if (read.problem !== undefined) throw invalidCard(read.problem);
   if (!isObject(read.value)) throw invalidCard("is not a JSON object");

@@ -137,7 +137,7 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
       return [];
     case "identExpr":
       if (VARIABLES.includes(value.name)) return [];
-      throw new PredicateError(`names ${shorten(value.name)}, which is none of ${VARIABLES.join(", ")}`);
+      throw new PredicateError(`names ${shorten(value.name)}, but the variables are ${VARIABLES.join(", ")}`);
     case "selectExpr": {
       const { operand, field } = value;
       const variable = operand?.exprKind.case === "identExpr" ? operand.exprKind.value.name : "";
@@ -146,7 +146,7 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
     }
     case "callExpr": {
       if (!FUNCTIONS.has(value.function)) {
-        throw new PredicateError(`calls ${shorten(value.function)}, which predicates may not`);
+        throw new PredicateError(`calls ${shorten(value.function)}, which is not a permitted function`);
       }
       const parts = [value.target, ...value.args];
       if (TEXT_FUNCTIONS.has(value.function) && parts.some((part) => part?.exprKind.case === "callExpr")) {

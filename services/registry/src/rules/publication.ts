@@ -48,7 +48,7 @@ export function readPublication(
     if (UNFIT_FOR_IDS.test(capability.id)) {
       faults.add(
         "id",
-        "must hold no slash, backslash, asterisk, percent sign, white space or control character, nor be -, . or ..",
+        "must not contain a slash, backslash, asterisk, percent sign, white space or control character, and must not be -, . or ..",
       );
     }
     if (capability.cat === undefined || capability.cat === "") faults.add("cat", "is required");

@@ -46,7 +46,7 @@ export function checkOwnership(
   }
   const baseId = baseOf(id);
   if (baseId !== undefined && base?.principal !== principal) {
-    const description = `is an instance of ${baseId}, which this principal has not registered`;
+    const description = `is an instance of ${baseId}; this principal must register the base first`;
     throw new DeputeError(ErrorReason.INVALID_REQUEST, `agent.id: ${description}`, {
       violations: [{ field: "agent.id", description, reason: "agent.id.base" }],
     });

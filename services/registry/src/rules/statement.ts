@@ -75,5 +75,5 @@ function checkTime(
 ): void {
   const iat = checkFreshness(claimed, now);
   if (recordTime !== undefined && iat < Math.floor(recordTime / 1000))
-    throw refused("is older than the record");
+    throw refused("is older than the record; sign a new statement");
 }
