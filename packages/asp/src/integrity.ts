@@ -4,7 +4,7 @@ import { CanonicalError, canonicalBytes, decodeHex, encodeHex } from "@depute/co
 import type { CryptoEngine } from "@depute/dct";
 import { encode, WireEncodeError } from "@depute/wire";
 
-/** Separates ASP's signatures from others by the same key: a signature covers this tag and then the hash. */
+/** Separates ASP's signatures from other signatures by the same key: a signature covers this tag and then the hash. */
 export const SIGNATURE_TAG = "asp/0.1\n";
 
 const HASH = "sha256:";

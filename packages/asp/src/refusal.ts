@@ -29,7 +29,7 @@ export const REFUSALS = {
   wrong_session: kind("protocol", OTHER),
   /** The agent, or its key, is unknown. */
   unknown_agent: kind("trust", UNAUTHORIZED),
-  /** The sender is not, or no longer, a participant of the session. */
+  /** The sender is not a participant of the session, or has left it. */
   not_a_participant: kind("rejection", UNAUTHORIZED),
   /** integrity.hash is not the hash of the message. */
   wrong_hash: kind("integrity", OTHER),
@@ -85,7 +85,10 @@ export const REFUSALS = {
   same_principal: kind("trust", UNAUTHORIZED),
   /** The agent is already a participant. */
   already_participant: kind("protocol", DUPLICATE),
-  /** The session has reached a limit of limits.ts whose count never falls, so waiting does not help. */
+  /**
+   * A limit of limits.ts on the whole session is reached. Waiting does not help, because the counted value never
+   * falls.
+   */
   limit_exceeded: kind("rejection", POLICY_VIOLATION),
   /** A temporary limit is reached: too many open objects, or too many messages in a short time. */
   at_capacity: kind("rejection", CAPACITY_UNAVAILABLE, true),

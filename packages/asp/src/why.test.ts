@@ -72,8 +72,7 @@ test("after the end the refusal states how the session ended and what to do", ()
   const closed = new Stage();
   closed.converse();
   for (const one of [ALPHA, BETA]) closed.say(one, "CLOSE", {});
-  // A sender that has closed its side gets this text too, because it explains more than a text about the sender's
-  // state.
+  // A sender that has closed its side gets the text about the session's end, because this text explains more.
   expect(detail(closed, ALPHA, "OBSERVE", {})).toContain("ended as CLOSED");
   const halfClosed = new Stage();
   halfClosed.converse();

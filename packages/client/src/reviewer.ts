@@ -184,7 +184,7 @@ class ReviewCallbacks {
   }
 }
 
-/** Returns the reviewed content, which is sent as text if it is large. */
+/** Returns the reviewed content. The platform sends large content as JSON text. */
 function contentOf({ content, contentJson }: Review): JsonValue {
   if (contentJson !== "") return JSON.parse(contentJson) as JsonValue;
   return content === undefined ? null : toJson(ValueSchema, content);

@@ -39,8 +39,8 @@ export const CAP_CODES: ReadonlyMap<number, CapCode> = new Map([
 ]);
 
 /**
- * Returns the action on a task for a code. An unlisted code, such as the example 123 in the specification, escalates to
- * a person.
+ * Returns the action on a task for a code. The action for an unlisted code is `escalate`, for example for 123 in the
+ * specification.
  */
 export function capActionOf(code: number): CapAction {
   return CAP_CODES.get(code)?.action ?? "escalate";

@@ -136,7 +136,7 @@ const capability: Shape = (value, path, rules) => {
 
 const capabilities = array(capability, MAX_CAPABILITIES, "token_too_large");
 
-/** The id of a delegation, except ROOT_DELEGATION_ID, which means "no parent". */
+/** The id of a delegation. ROOT_DELEGATION_ID is refused, because it means "no parent". */
 const delegationId: Shape = (value, path, rules) => {
   id("del")(value, path, rules);
   if (value === ROOT_DELEGATION_ID) deny("malformed_token", `${path}: reserved for the parent of a root`);

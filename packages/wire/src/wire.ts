@@ -143,8 +143,8 @@ export interface ParseLimits {
 export type Parsed = { ok: true; value: JsonValue } | { ok: false; error: WireError };
 
 /**
- * Number of levels beyond the limit up to which a text is still parsed. The later check can then report the position
- * where the text exceeds the limit.
+ * Number of nesting levels beyond the limit that are still parsed. The check after the parser refuses such a text,
+ * and reports the position at which the text exceeds the limit.
  */
 const BEYOND_DEPTH = 64;
 

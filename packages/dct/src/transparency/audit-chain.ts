@@ -14,7 +14,10 @@ export type AuditDayVerdict =
 
 type Sha256 = (data: Uint8Array) => Uint8Array;
 
-/** Checks the lines of an exported audit log by its seals. Lines come in the order of their sequences. */
+/**
+ * Checks the lines of an exported audit log by its seals. The caller adds the lines in the order of their sequence
+ * numbers.
+ */
 export class AuditChain {
   readonly #sha256: Sha256;
   readonly #seals: readonly AuditSeal[];

@@ -69,7 +69,7 @@ export function createdTask({ taskId, payload, status, eventTime }: TaskEvent): 
   const message = payload.case === "created" ? payload.value.message : undefined;
   return create(TaskSchema, {
     id: taskId,
-    // If the delegator names no context, the task begins a new context, whose id is the task's id.
+    // If the delegator names no context, the task begins a new context. The context's id is the task's id.
     contextId: message?.contextId || taskId,
     status: statusAt(stateOf(status), eventTime),
     history: message === undefined ? [] : [message],

@@ -19,7 +19,7 @@ export interface SchemaSurvey {
   formats: Set<string>;
   /** Member names that begin with `x-`. */
   extensions: Set<string>;
-  /** The drafts to whose meta-schemas the schema may refer. */
+  /** The drafts whose meta-schemas the schema may reference. */
   metaSchemas: Set<Dialect>;
   /** The addresses in `$id`, written without an empty fragment. */
   ids: Set<string>;

@@ -19,9 +19,8 @@ const MAX_LENGTH = 1024;
  * Compiles a JavaScript regular expression to an automaton whose running time is linear in the length of the text.
  * Semantics are those of `new RegExp(pattern, flags)` (DelegateOS 6.2). Look-around, back-references and repetition
  * beyond 1,000 are refused, because no linear-time engine supports them. Constructs whose meaning would silently
- * change are refused too. Flags i and s act as in JavaScript. With m only `
- * ` ends a line; y searches at the start only. Flags g and d have no effect on a single search. Texts are read by
- * code points, as with u in JavaScript.
+ * change are refused too. Flags i and s act as in JavaScript. With m only `\n` ends a line; y searches at the start
+ * only. Flags g and d have no effect on a single search. Texts are read by code points, as with u in JavaScript.
  *
  * @throws UnsupportedPattern
  */

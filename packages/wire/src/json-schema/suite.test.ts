@@ -65,7 +65,10 @@ const INHERITED = "Ajv takes members that every object inherits for members of t
 const ANNOTATION = "no check of this format ships with ajv-formats, so it is an annotation";
 const REMOTES = "no reference leads outside a schema";
 
-/** Cases of plain schemas in which the platform and Ajv differ, with the reasons. Contract schemas never differ. */
+/**
+ * Cases in which the platform and Ajv differ for the strictness `plain`, with the reasons. For `contract` they never
+ * differ.
+ */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   "properties.json: properties whose names are Javascript object property names: none of the properties mentioned":
     INHERITED,

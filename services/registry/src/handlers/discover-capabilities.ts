@@ -130,7 +130,7 @@ function readSearch(request: DiscoverCapabilitiesRequest): Search {
 }
 
 /**
- * Returns capabilities in the order of id and agent. `served` is the number of entries on earlier pages, because
+ * Returns capabilities sorted by id, then by agent. `served` is the number of entries on earlier pages, because
  * `top_k` limits the total of all pages.
  */
 async function listPage(

@@ -110,7 +110,8 @@ async function requireUnpurged(tx: WriteTx, id: string): Promise<void> {
  * Checks a registration against the stored records, and stores it.
  *
  * @param existing the last record of the id; undefined for a new id
- * @param facts the record's digest, whether its domain publishes the agent's key, and the time in epoch ms
+ * @param facts the record's digest, whether the domain of the agent's URI publishes the agent's key, and the time in
+ * epoch milliseconds
  * @throws DeputeError the errors of RegisterAgent, except those about the proof of the agent's key
  */
 export async function storeRegistration(

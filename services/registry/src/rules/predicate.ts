@@ -67,8 +67,8 @@ const FUNCTIONS = new Set([
 ]);
 
 /**
- * Functions that search substrings. Their cost is the product of both lengths, so both arguments must be facts or
- * literals, which are short.
+ * Functions that search one text in another. Their cost is the product of both texts' lengths. So both arguments
+ * must be facts or literals, which are short.
  */
 const TEXT_FUNCTIONS = new Set(["contains", "startsWith", "endsWith"]);
 

@@ -103,9 +103,9 @@ export function decay(state: TrustState, now: number): TrustState {
 }
 
 /**
- * Returns the state after one piece of evidence at `now`. Growth is logarithmic, so each further gain is smaller. Gains
- * scale with the witness's worth. A breach removes the same share for every witness, so an agent with more trust
- * loses more. (ASP concepts, trust scoring)
+ * Returns the state after one piece of evidence at `now`. Growth is logarithmic, so each further gain is smaller.
+ * Gains scale with the witness's worth. A breach removes a fixed share of the component for any witness, so an agent
+ * with more trust loses more. (ASP concepts, trust scoring)
  */
 export function applyEvidence(
   state: TrustState,

@@ -178,7 +178,7 @@ export interface CapabilityPage extends CapabilityView {
 }
 
 /**
- * Returns at most `limit` visible capabilities in the order of id and agent, starting after `after`. Reads a bounded
+ * Returns at most `limit` visible capabilities sorted by id, then by agent, starting after `after`. Reads a bounded
  * number of rows.
  */
 export async function listCapabilities(
@@ -274,7 +274,7 @@ export async function searchCapabilities(
   return textIndexOf(tx).search(tx, words, keysOf(filter), MAX_WEIGHED);
 }
 
-/** Reads the capabilities at the given places that pass the filter, in the order of id and agent. */
+/** Reads the capabilities at the given places that pass the filter, sorted by id, then by agent. */
 export async function capabilitiesAt(
   tx: ReadTx,
   filter: CapabilityFilter,

@@ -5,7 +5,7 @@ const N_ROW = row({ n: integer });
 const PLACE_ROW = row({ id: text, agentId: text });
 
 /**
- * A place in the order of id and agent. Id and agent are empty before the first place. In a search for agents, the id
+ * A place in a list that is sorted by id, then by agent. Id and agent are empty before the first place. In a search for agents, the id
  * is always empty.
  */
 export interface Place {
@@ -52,7 +52,7 @@ const BOUNDS: SearchBounds = { walk: 1_000, maxWalks: 3, maxMatches: 1_000 };
 const MAX_COUNTED = 1_000;
 
 /**
- * Returns the first `limit` places after `after` that have all keys, in the order of id and agent. The search reads the
+ * Returns the first `limit` places after `after` that have all keys, sorted by id, then by agent. The search reads the
  * rows of the rarest key, a limited number per statement. If the first statement does not fill the page, few
  * capabilities have all keys. Then the text index intersects the keys instead.
  */

@@ -43,7 +43,7 @@ export interface TextIndex {
    */
   search(tx: ReadTx, words: readonly string[], keys: readonly string[], limit: number): Promise<TextMatches>;
   /**
-   * Returns the documents after `after` that have all of `keys`, in the order of id and agent.
+   * Returns the documents after `after` that have all of `keys`, sorted by id, then by agent.
    *
    * @param keys at least one
    * @returns undefined if more than `max` documents have all keys, including documents before `after`
