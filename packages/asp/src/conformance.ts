@@ -12,7 +12,7 @@ const MINIMAL: ReadonlySet<Performative> = new Set([
   Performative.CLOSE,
 ]);
 
-/** Every session begins with these subjects, so agents of every level may send and receive them. */
+/** Every session begins with messages about these subjects, so agents of every level may send and receive them. */
 const BEGINNING: ReadonlySet<Subject> = new Set<Subject>(["invitation", "identity"]);
 
 /** Whether an agent of this level supports a performative. An agent without a declared level supports all. */

@@ -14,7 +14,7 @@ import type { Entry } from "./transcript.ts";
 const PREFIX = "evidence:";
 /** Maximum number of registry statuses that evidence copies from a result. */
 const MAX_CONFIRMATIONS = 100;
-/** Maximum depth in a result at which registry statuses are searched. */
+/** Maximum nesting depth in a result down to which registry statuses are collected. */
 const MAX_DEPTH = 4;
 
 /** The place of evidence: the session and the delegation from which the evidence comes. */

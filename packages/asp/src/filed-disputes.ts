@@ -8,7 +8,7 @@ export const MAX_DISPUTE_BYTES = 65_536;
 
 /**
  * Checks whether a party may file a dispute. The dispute must be between the two parties and about an accepted
- * commitment. The session may have ended, because an obligation may become due after its end.
+ * commitment. The session may have ended, because an obligation may become due after the session's end.
  *
  * @returns the refusal; undefined if the dispute may be filed
  */

@@ -24,7 +24,8 @@ export interface Digest {
 /**
  * Hashes a message: SHA-256 over the RFC 8785 form of the whole document, including previousHash, but without
  * integrity.hash and integrity.signature. ASP hashes only the content. Depute hashes the whole document, so that
- * sender, performative and order cannot be altered. 50.00 and 50 are one number, so they have the same hash.
+ * sender, performative and order cannot be altered. The numbers 50.00 and 50 are equal, so both spellings give the
+ * same hash.
  *
  * @throws CanonicalError, WireEncodeError for a message that has no JSON form
  */

@@ -7,7 +7,7 @@ interface RefusalKind {
   readonly family: RefusalFamily;
   /** The protocol's code for the refusal, as REJECT and INFORM use it. (ASP specification "Error codes") */
   readonly rejection: RejectionCode;
-  /** Whether the sender may succeed later with another message of the same intent. */
+  /** Whether the sender may succeed later with a new message for the same purpose. */
   readonly retryable: boolean;
 }
 
@@ -17,7 +17,7 @@ function kind(family: RefusalFamily, rejection: RejectionCode, retryable = false
 
 const { OTHER, UNAUTHORIZED, POLICY_VIOLATION, TIMEOUT, DUPLICATE, CAPACITY_UNAVAILABLE } = RejectionCode;
 
-/** The reasons for refusing a message. Each code has its family, ASP's code, and whether to retry. */
+/** The reasons for refusing a message. Each code has its family, ASP's code, and whether a retry may succeed. */
 export const REFUSALS = {
   /** The message breaks a rule of form that protobuf validation cannot express: UUIDv7 ids, dates, size. */
   malformed: kind("protocol", OTHER),

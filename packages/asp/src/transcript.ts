@@ -54,7 +54,7 @@ export function exportTranscript(session: Session, entries: readonly Entry[], no
   });
 }
 
-/** The faults of a transcript that do not lie in a message. */
+/** The faults that concern a transcript as a whole, and not one message. */
 export type TranscriptFault =
   /** A participant, an ordinal or a time is invalid. */
   | "malformed_transcript"
@@ -78,8 +78,8 @@ export type TranscriptVerdict =
       /** The state after each message. */
       readonly states: readonly SessionState[];
       /**
-       * The result of checking the seal. Only a sealed transcript is certainly complete; another may lack messages at
-       * its end.
+       * The result of checking the seal. Only a sealed transcript is certainly complete. Any other transcript may
+       * lack messages at its end.
        */
       readonly seal: SealStatus;
     }

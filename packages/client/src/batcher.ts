@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Status } from "@depute/contracts/google/rpc/status_pb";
 
-/** Maximum number of items in one call, as the contract limits it. */
+/** Maximum number of items in one call. The contract has the same limit. */
 const MAX_AT_ONCE = 100;
 
 /** The outcome of one item of a batch: a value, or a refusal. */

@@ -49,7 +49,7 @@ export interface ConnectOptions {
    * repeated.
    */
   readonly maxOutageMs?: number;
-  /** The engine that signs proofs. Default: the portable one; `nativeEngine` of `@depute/dct/native` is faster. */
+  /** The engine that signs proofs. Default: the portable engine; `nativeEngine` of `@depute/dct/native` is faster. */
   readonly engine?: CryptoEngine;
   /** Additional interceptors. They run for each attempt of a call. */
   readonly interceptors?: readonly Interceptor[];

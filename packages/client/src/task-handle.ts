@@ -23,7 +23,7 @@ export interface TaskResult {
   readonly tokensUsed: number;
   /** The cost of the task. 1 USD is 100,000,000 microcents. */
   readonly costMicrocents: number;
-  /** The outcome of the contract's check; undefined for a task without a contract. */
+  /** The verification of the result under the task's contract; undefined for a task without a contract. */
   readonly verification: Plain<Task>["verification"];
   /** Id of the worker's attestation; empty for none. */
   readonly attestationId: string;

@@ -2,7 +2,7 @@ import { type DeputeError, ErrorReason, Status, statusOf } from "./errors.ts";
 
 /** The action on a task when its agent reports an error. (CAP "Observability & Error Handling") */
 export type CapAction =
-  /** The same agent gets the task again, as often as its retry policy allows. */
+  /** The same agent gets the task again, as often as the task's retry policy allows. */
   | "retry"
   /** Another agent gets the task. */
   | "reassign"
@@ -67,7 +67,7 @@ const byStatus = new Map<number, number>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
-/** Returns CAP's code for a refusal, which is always a code in CAP_CODES. */
+/** Returns CAP's code for a refusal. The code is always a code in CAP_CODES. */
 export function capCodeOf({ reason, metadata }: Pick<DeputeError, "reason" | "metadata">): number {
   if (reason === ErrorReason.MESSAGE_RULE_NOT_MET) return 422;
   if (reason === ErrorReason.LIMIT_EXCEEDED) return codeOfLimit(metadata.limit ?? "");

@@ -25,7 +25,7 @@ export interface FieldViolation {
 }
 
 export interface DeputeErrorOptions {
-  /** The metadata of the refusal, under the keys that the comment of the reason in `ErrorReason` names. */
+  /** The metadata of the refusal. The comment of the reason in `ErrorReason` lists the keys. */
   metadata?: Record<string, string>;
   violations?: FieldViolation[];
   /** The cause of the refusal. The process logs it, and never sends it. */

@@ -46,7 +46,7 @@ export const PLATFORM_SERVICES = {
     organizations: OrganizationService,
     policy: PolicyService,
     offers: OfferService,
-    /** Proposals of grants, which the review queue decides. */
+    /** Proposals of grants. A review decides each proposal. */
     proposals: ProposalService,
     trust: TrustService,
   },

@@ -17,7 +17,7 @@ export interface AttenuateParams {
   delegatee: string;
   /** The delegation's id; a new id is generated when absent. */
   delegationId?: string;
-  /** The contract; the contract of the last block when absent. */
+  /** The id of the contract; the contract of the last block when absent. */
   contractId?: string;
   /** The capabilities that the new block allows. An empty list allows none. */
   allowedCapabilities?: Capability[];

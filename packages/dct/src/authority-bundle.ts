@@ -58,7 +58,7 @@ export interface StatedToolCall {
   /** Whether every decision allowed the call. */
   readonly allowed: boolean;
   readonly decisions: readonly StatedDecision[];
-  /** The ids of the blocks of the presented token, the authority's first. */
+  /** The ids of the blocks of the presented token, beginning with the authority block. */
   readonly revocationIds: readonly string[];
 }
 

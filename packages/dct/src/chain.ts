@@ -181,8 +181,8 @@ export interface Level {
 export type SubContractRule = (child: string, parent: string) => boolean;
 
 /**
- * Walks a chain from its authority down (DelegateOS 10.1 step 4), and returns the grants after each block. Throws
- * TokenError at the first block that grants more than the previous block.
+ * Walks a chain from its authority block down (DelegateOS 10.1 step 4), and returns the grants after each block.
+ * Throws TokenError at the first block that grants more than the previous block.
  */
 export function walkChain(
   token: Pick<SignedJSONToken, "authority" | "attenuations">,

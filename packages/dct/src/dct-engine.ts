@@ -25,7 +25,10 @@ export interface DCTEngine {
     options?: AttenuateOptions,
   ): SerializedDCT;
   parse(token: unknown): { ok: true; token: SignedJSONToken } | { ok: false; denial: DenialReason };
-  /** Returns the revocation id of each block, the authority's first. Throws TokenError for an invalid token. */
+  /**
+   * Returns the revocation id of each block, beginning with the authority block. Throws TokenError for an invalid
+   * token.
+   */
   revocationIds(token: TokenInput): string[];
   verify(token: TokenInput, ctx: VerificationContext): VerifyResult;
 }

@@ -50,7 +50,7 @@ export class BlockTexts {
     return hash(engine, `{"attenuations":[${blocks}],"authority":${this.#authority}}`);
   }
 
-  /** Returns the revocation id of each block, the authority's first (DelegateOS 3.5). */
+  /** Returns the revocation id of each block, beginning with the authority block (DelegateOS 3.5). */
   revocationIds(engine: CryptoEngine): string[] {
     return [this.#authority, ...this.#attenuations].map((block) => encodeBase64Url(hash(engine, block)));
   }
@@ -70,7 +70,7 @@ export function revocationId(engine: CryptoEngine, block: Authority | Attenuatio
   return encodeBase64Url(hash(engine, canonicalJson(block)));
 }
 
-/** Returns the revocation ids of a token's blocks, the authority's first. */
+/** Returns the revocation ids of a token's blocks, beginning with the authority block. */
 export function revocationIds(
   engine: CryptoEngine,
   token: Pick<SignedJSONToken, "authority" | "attenuations">,

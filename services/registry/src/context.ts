@@ -80,7 +80,7 @@ export interface ProposalSettings {
   /** Milliseconds until a proposal without a decision expires. */
   readonly timeoutMs: number;
   readonly grantors: Grantors;
-  /** Starts the delivery of the calls to the verifier service that proposals still owe. */
+  /** Starts the delivery of the calls to the verifier service that are recorded for proposals. */
   wake(): void;
 }
 

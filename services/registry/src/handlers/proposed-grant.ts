@@ -31,7 +31,7 @@ import {
   storeRegistration,
 } from "./register-agent.ts";
 
-/** A proposed grant, with its empty members filled in. */
+/** A proposed grant, in which the registry has filled in the empty members. */
 export type ProposedGrant = Exclude<CreateProposalRequest["grant"], { case: undefined }>;
 
 /** The facts about a proposed grant that the proposal stores. */

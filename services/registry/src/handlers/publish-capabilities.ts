@@ -67,7 +67,7 @@ export async function publishCapabilities(
 }
 
 /**
- * Requires that the response fits one message, because it repeats the whole request.
+ * Requires that the response fits one message. The response repeats the whole request.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */

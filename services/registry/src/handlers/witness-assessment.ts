@@ -16,11 +16,11 @@ import { findSources, putSource } from "../store/trust.ts";
 import { findTrustOrInitial } from "./initial-trust.ts";
 import { affiliationOf } from "./organization-proofs.ts";
 
-/** The subject and the counterpart of a piece of evidence. For an instance, its base is the party. */
+/** The subject and the counterpart of a piece of evidence. If an agent is an instance, its base is the party. */
 export interface Parties {
   readonly subject: StoredAgent;
   readonly subjectId: string;
-  /** The other agent; undefined for an import. */
+  /** The agent on the other side of the evidence; undefined for an import. */
   readonly counterpart: StoredAgent | undefined;
   readonly counterpartId: string;
 }
@@ -31,7 +31,7 @@ export interface Parties {
  */
 export interface WitnessAssessment {
   readonly standing: number;
-  /** The id of the agent with this standing; empty for an import. */
+  /** The id of the witness; empty for an import. */
   readonly witnessId: string;
   /**
    * The names of all sources of the evidence. `sources` has only those sources from which the subject has gained

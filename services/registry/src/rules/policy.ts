@@ -12,7 +12,10 @@ export function isRole(id: string): boolean {
   return id === USER || id === ORCHESTRATOR;
 }
 
-/** A registered agent in a delegation; undefined if the party is not registered. CAP's roles need no registration. */
+/**
+ * A registered agent in a delegation. For an unregistered party, the value is undefined. CAP's roles need no
+ * registration.
+ */
 export interface Party {
   readonly manifest?: AgentManifest | undefined;
 }

@@ -96,8 +96,8 @@ function tooMany(limit: string, max: number, message: string): DeputeError {
 }
 
 /**
- * Returns the proposal's state after a state of its review; undefined while the review waits. After GRANTED, the
- * registry makes the grant.
+ * Returns the state of a proposal whose review has the state `review`; undefined while the review waits. When the
+ * state is GRANTED, the registry makes the grant.
  */
 export function outcomeOf(review: ReviewState): ProposalState | undefined {
   switch (review) {

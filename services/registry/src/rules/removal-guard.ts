@@ -2,7 +2,7 @@
 export const WINDOW_MS = 60_000;
 /** Minimum number of leases that must end within the period before the guard trips. */
 export const MIN_VANISHED = 10;
-/** The share of all leases above which the guard trips. The ended leases are compared with it. */
+/** The guard trips if the ended leases are more than this share of all leases. */
 export const TRIP_SHARE = 0.3;
 /**
  * The largest share of missing leases at which the guard releases. It also releases when fewer than `MIN_VANISHED`

@@ -51,7 +51,8 @@ export function checkStatement(statement: string, expected: ExpectedStatement, v
 }
 
 /**
- * Requires that a key has just signed the replacement of one key by another on this platform.
+ * Requires that a key has recently signed this replacement: a statement for this platform that the key `to` replaces
+ * the key `from`.
  *
  * @param signer which of the two keys must have signed
  * @throws DeputeError SIGNATURE_INVALID naming the fault

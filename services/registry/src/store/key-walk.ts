@@ -5,8 +5,8 @@ const N_ROW = row({ n: integer });
 const PLACE_ROW = row({ id: text, agentId: text });
 
 /**
- * A place in a list that is sorted by id, then by agent. Id and agent are empty before the first place. In a search for agents, the id
- * is always empty.
+ * A place in a list that is sorted by id, then by agent. Id and agent are empty before the first place. In a search
+ * for agents, the id is always empty.
  */
 export interface Place {
   readonly id: string;

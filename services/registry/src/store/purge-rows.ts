@@ -61,8 +61,8 @@ export async function deleteOffersOf(
 }
 
 /**
- * Deletes an agent's rows in other tables, until the tally reaches its maximum. These tables may have many rows of
- * one agent.
+ * Deletes an agent's rows in other tables, up to the number that the tally still allows. These tables may have many
+ * rows of one agent.
  */
 export async function deleteRecordsOfAgent(
   tx: WriteTx,
