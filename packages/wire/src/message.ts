@@ -257,7 +257,7 @@ function inlineField(desc: DescMessage): Codec {
     },
     encode(local, place) {
       const value = (local as Record<string, unknown>)[field.localName];
-      if (value === undefined) throw new WireEncodeError(`${desc.typeName} holds no value`);
+      if (value === undefined) throw new WireEncodeError(`${desc.typeName} contains no value`);
       return codec.encode(value, place);
     },
   };
@@ -283,7 +283,7 @@ function inlineOneof(desc: DescMessage): Codec {
     encode(local, place) {
       const chosen = (local as Record<string, { case?: string; value?: unknown }>)[oneof.localName];
       const member = members.find((each) => each.local === chosen?.case);
-      if (member === undefined) throw new WireEncodeError(`${desc.typeName} holds no value`);
+      if (member === undefined) throw new WireEncodeError(`${desc.typeName} contains no value`);
       return member.codec.encode(chosen?.value, place);
     },
   };

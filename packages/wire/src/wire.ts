@@ -84,7 +84,7 @@ function toWireError({ field, rule, message }: BrokenRule): WireError {
   return {
     path: pointer(wirePath(field)),
     reason: rule === "required" ? "missing_member" : "broken_rule",
-    message: message === "" ? `the rule ${rule} is broken` : message,
+    message: message === "" ? `the value breaks the rule ${rule}` : message,
     rule,
   };
 }

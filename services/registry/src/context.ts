@@ -138,7 +138,7 @@ export function viewerFor(identity: Identity, requestedViewer: string): Viewer {
  */
 export function checkMayActFor(identity: Identity, principal: string, field: string): void {
   if (mayActFor(identity, principal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may do this", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may make this call", {
     violations: [{ field, description: "is not the caller's" }],
   });
 }

@@ -28,7 +28,7 @@ export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWa
     clock: registry.clock,
     timers: registry.timers,
     log,
-    failureMessage: "lease check failed",
+    failureMessage: "the check of ended leases failed",
     maxWaitMs: CHECK_INTERVAL_MS,
     async runDueWork() {
       await appendLostChanges(registry);

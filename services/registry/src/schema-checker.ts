@@ -48,7 +48,7 @@ export function createSchemaChecker(transport: Transport): SchemaChecker {
       if (countChecks(schemas) > MAX_SCHEMA_CHECKS) {
         throw new DeputeError(
           ErrorReason.LIMIT_EXCEEDED,
-          "too many schemas and examples in one publication",
+          "too many schemas and examples in one publication; publish fewer",
           {
             metadata: { limit: "schema_checks", max: String(MAX_SCHEMA_CHECKS) },
           },

@@ -80,9 +80,13 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
         const source = sourceOf(identity, grants);
         const grant = grants.find((one) => one.principal === principal);
         if (grant !== undefined && !isOperator(identity) && grant.source !== source) {
-          throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only an operator may delete this grant", {
-            violations: [{ field: "principal", description: "has a grant from another source" }],
-          });
+          throw new DeputeError(
+            ErrorReason.CALLER_NOT_ALLOWED,
+            "only an operator may delete a grant from another source",
+            {
+              violations: [{ field: "principal", description: "has a grant from another source" }],
+            },
+          );
         }
         if (grant !== undefined) await removeGrant(tx, authority, principal);
         const answer = create(DeleteAuthorityGrantResponseSchema);

@@ -123,7 +123,7 @@ export async function revokeOrganizationProof(
     if (proof === undefined) {
       throw new DeputeError(
         ErrorReason.ORGANIZATION_PROOF_NOT_FOUND,
-        "the organization proof does not exist",
+        "the organization proof does not exist; check the id",
         {
           metadata: { proof: id },
         },

@@ -118,9 +118,13 @@ function versionExists({ offerId, offerVersion }: Offer, description: string): D
 
 function checkRoom(versions: number): void {
   if (versions < MAX_VERSIONS) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the offer has reached the limit of versions", {
-    metadata: { limit: "offer_versions", max: String(MAX_VERSIONS) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    "the offer has reached the limit of versions; publish a new offer",
+    {
+      metadata: { limit: "offer_versions", max: String(MAX_VERSIONS) },
+    },
+  );
 }
 
 function schemasOf({ inputSchema, outputSchema }: Offer): SchemaToCheck[] {

@@ -226,9 +226,13 @@ async function checkEndorser(
   }
   const all = await countEvidence(tx, subjectId, undefined, ["endorsement"], undefined, MAX_ENDORSEMENTS);
   if (all < MAX_ENDORSEMENTS) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the agent has reached the limit of endorsements", {
-    metadata: { limit: "endorsements", max: String(MAX_ENDORSEMENTS) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    "the agent has reached the limit of endorsements; no more are possible",
+    {
+      metadata: { limit: "endorsements", max: String(MAX_ENDORSEMENTS) },
+    },
+  );
 }
 
 function withEvidence(

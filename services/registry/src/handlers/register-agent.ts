@@ -201,17 +201,25 @@ function checkPossession(
   }
   checkMayActFor(identity, principal, "agent.principal");
   if (registry.proofRequired && principal !== "" && identity.principal !== principal) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "a statement of the agent's key is required", {
-      violations: [{ field: "statement", description: "is required" }],
-    });
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      "a registration statement is required; sign it with the agent's key, or call as the agent's principal",
+      {
+        violations: [{ field: "statement", description: "is required" }],
+      },
+    );
   }
 }
 
 async function checkInstances(tx: WriteTx, baseId: string): Promise<void> {
   if ((await countInstances(tx, baseId)) < MAX_INSTANCES) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${baseId} has reached the limit of instances`, {
-    metadata: { limit: "agent_instances", max: String(MAX_INSTANCES) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `${baseId} has reached the limit of instances; use an existing instance`,
+    {
+      metadata: { limit: "agent_instances", max: String(MAX_INSTANCES) },
+    },
+  );
 }
 
 /**
@@ -244,9 +252,13 @@ async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, n
     return;
   }
   if (!forMembers || identity.local || (await isMember(tx, organization, principal))) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only members of the organization may do this", {
-    violations: [{ field: "agent.organization", description: "the principal is not a member" }],
-  });
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "only members of the organization may register this agent; let a member admit the principal",
+    {
+      violations: [{ field: "agent.organization", description: "the principal is not a member" }],
+    },
+  );
 }
 
 /**
@@ -287,9 +299,13 @@ export async function nextRevision(tx: WriteTx, id: string): Promise<number> {
   const [latest] = await listVersions(tx, id, Number.MAX_SAFE_INTEGER, 1);
   const revision = (latest?.revision ?? 0) + 1;
   if (revision <= MAX_VERSIONS) return revision;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${id} has reached the limit of versions`, {
-    metadata: { limit: "agent_versions", max: String(MAX_VERSIONS) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `${id} has reached the limit of versions; register a new agent`,
+    {
+      metadata: { limit: "agent_versions", max: String(MAX_VERSIONS) },
+    },
+  );
 }
 
 /** Copies the changed members of a base to its instances. */
