@@ -33,8 +33,8 @@ export interface ProofRules {
  */
 export interface Proven {
   /**
-   * The x coordinate of the proof's key, joined with the id (`jti`) in the proof, because such ids are unique only per
-   * key.
+   * The x coordinate of the proof's key, joined with the id (`jti`) in the proof. An id alone is unique only among
+   * the proofs of one key.
    */
   readonly id: string;
   /** The time at which the proof expires, in epoch milliseconds. */

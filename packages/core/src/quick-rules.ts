@@ -226,8 +226,8 @@ const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 
 /**
  * Rules of strings. protovalidate counts code points, and JavaScript counts UTF-16 code units. A code point has one
- * or two units, so the number of units bounds the number of code points, and most strings need no exact count. In
- * the same way, a unit has at most three bytes in UTF-8.
+ * or two units, so the number of units bounds the number of code points. Most strings therefore need no exact count.
+ * In the same way, a unit has at most three bytes in UTF-8.
  */
 const TEXT_RULES: Readonly<Record<string, Maker>> = {
   const: (text) => (value) => value === text,

@@ -42,9 +42,9 @@ export function hasAddresses(namespace: string): boolean {
 const URL_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 
 /**
- * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired. A pattern is
- * malformed if it has an empty segment, `.` or `..`, an escape of `.`, `/` or `\`, a backslash, a control character,
- * a space at either end, a lone surrogate, or a wildcard that is only part of a segment. In the namespace `web` and
+ * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired. Malformed are empty
+ * segments, `.` and `..`, escapes of `.`, `/` and `\`, backslashes, and control characters. Malformed are also
+ * spaces at either end, lone surrogates, and a wildcard that is only part of a segment. In the namespace `web` and
  * in custom namespaces, `scheme://authority` is the first segment, which is compared exactly.
  */
 export function parsePattern(text: string, namespace: string): Pattern | { problem: string } {
@@ -58,9 +58,9 @@ export function parsePattern(text: string, namespace: string): Pattern | { probl
 }
 
 /**
- * Parses a requested resource, or returns its problem. The rules are those of parsePattern, but `*` within a
- * resource is refused, because the tool that receives the resource might read the `*` as a wildcard. A lone `*` is
- * allowed and means every resource.
+ * Parses a requested resource, or returns its problem. The rules are those of parsePattern, with one exception. A
+ * `*` within a resource is refused, because the tool that receives the resource might read it as a wildcard. A lone
+ * `*` is allowed and means every resource.
  */
 export function parseResource(text: string, namespace: string): Path | { problem: string } {
   const path = parsePath(text, namespace);

@@ -61,8 +61,8 @@ export function mayRevoke(
 }
 
 /**
- * Revocations in memory (DelegateOS 4.2). The list never removes an entry. It stores entries by block and by revoker.
- * So an entry by a principal that is not a rightful revoker does not count, and does not replace a valid entry.
+ * Revocations in memory (DelegateOS 4.2). The list never removes an entry. It stores entries by block and by
+ * revoker. So an entry by a principal that is not a rightful revoker has no effect, and replaces no valid entry.
  */
 export class RevocationList implements RevocationView {
   readonly #engine: CryptoEngine;

@@ -49,8 +49,8 @@ const version = oneOf("0.1");
 
 /**
  * The members of each kind of object. No object may fit two kinds. Otherwise one signature would be valid for two
- * different statements, because all kinds use the same keys and signature scheme, and DelegateOS defines no domain
- * tags.
+ * different statements. The reason is that all kinds use the same keys and signature scheme, and DelegateOS defines
+ * no domain tags.
  */
 const SHAPES: Record<ObjectKind, Shape> = {
   contract: object({

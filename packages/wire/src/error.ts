@@ -14,7 +14,7 @@ export type WireReason =
   | "duplicate_member"
   /** A string contains half of a surrogate pair, which has no UTF-8 form. */
   | "lone_surrogate"
-  /** A number is not finite, is outside of the range of its field, or has a fraction where an integer is required. */
+  /** A number is not finite, is beyond the range of its field, or has a fraction although its field is an integer. */
   | "number_range"
   /** The JSON kind of the value is not one that the member accepts. */
   | "wrong_type"

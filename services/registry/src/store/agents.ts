@@ -82,8 +82,8 @@ export async function listInstances(tx: ReadTx, baseId: string, limit: number): 
 }
 
 /**
- * Returns the agents whose manifests bind a key according to the table `bound_keys`, including removed agents, in
- * the order of their ids.
+ * Returns the agents whose manifests bind a key, according to the table `bound_keys`. Includes removed agents. The
+ * order is that of the ids.
  */
 export async function listBoundAgents(
   tx: ReadTx,

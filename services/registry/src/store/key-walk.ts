@@ -104,8 +104,8 @@ export function walkQuery(
 }
 
 /**
- * Returns the place of the row that follows the place `after` by `rows` rows, among the rows with the key `walked`;
- * undefined if fewer rows follow.
+ * Returns the place of the row that is `rows` rows after the place `after`. Counts only rows with the key `walked`.
+ * Returns undefined if fewer rows follow.
  */
 async function walkEnd(tx: ReadTx, query: KeyQuery, walked: string, after: Place, rows: number) {
   const { sql, params } = walkQuery({ ...query, keys: [walked] }, walked, after, undefined);
