@@ -42,10 +42,10 @@ export function hasAddresses(namespace: string): boolean {
 const URL_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 
 /**
- * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired. Malformed are empty
- * segments, `.` and `..`, escapes of `.`, `/` and `\`, backslashes, and control characters. Malformed are also
- * spaces at either end, lone surrogates, and a wildcard that is only part of a segment. In the namespace `web` and
- * in custom namespaces, `scheme://authority` is the first segment, which is compared exactly.
+ * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired. These are malformed:
+ * empty segments, `.` and `..`, escapes of `.`, `/` and `\`, backslashes, and control characters. These are
+ * malformed too: spaces at either end, lone surrogates, and a wildcard that is only part of a segment. In the
+ * namespace `web` and in custom namespaces, `scheme://authority` is the first segment, which is compared exactly.
  */
 export function parsePattern(text: string, namespace: string): Pattern | { problem: string } {
   const path = parsePath(text, namespace);
