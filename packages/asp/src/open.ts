@@ -49,7 +49,7 @@ export function openObject(
     ...(limitMs === undefined && waitMs !== undefined ? [context.nowMs + waitMs] : []),
   ];
   if (until.some((ms) => ms <= context.nowMs))
-    throw new Refused("expired", "validUntil must be in the future");
+    throw new Refused("expired", "the object would already have lapsed: state a later time");
   return withObject(session, {
     round: 0,
     ...members,

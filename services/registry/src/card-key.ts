@@ -16,9 +16,7 @@ export interface CardKey extends CardSigner {
  * @throws SettingsError if `card.key` is not an Ed25519 key, or if other users can read that file
  */
 export async function openCardKey(keys: KeySource): Promise<CardKey> {
-  const key = privateKey(
-    await keys.open({ name: "card.key", danger: "its readers can sign cards" }, make),
-  );
+  const key = privateKey(await keys.open({ name: "card.key", danger: "its readers can sign cards" }, make));
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
   return {
     publicKey,
