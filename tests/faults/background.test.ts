@@ -107,7 +107,7 @@ test.runIf(postgres !== undefined)(
     // Loops of every service have met the failing store, as these log lines show.
     expect([...complaints]).toEqual(
       expect.arrayContaining([
-        "lease check failed; trying again",
+        "the check of ended leases failed; trying again",
         "old keys cannot be replaced; trying again",
         "report of an outcome to the registry failed; trying again",
         "time limits could not be applied; trying again",
