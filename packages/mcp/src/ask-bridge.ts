@@ -14,7 +14,9 @@ const MAX_HELD = 1000;
 
 type Result = Record<string, unknown>;
 
-/** Thrown for a `requestState` that names no call of this caller. The proxy has then sent no request to the server. */
+/**
+ * Thrown if a `requestState` does not name an open call of this caller. The server has received nothing in this case.
+ */
 export class UnknownState extends Refusal {
   constructor() {
     const detail =
@@ -24,8 +26,8 @@ export class UnknownState extends Refusal {
 }
 
 /**
- * Returns the identity of a call: its caller, method and parameters. Answers and `requestState` are left out, because
- * they differ in each round.
+ * Returns the identity of a call: its caller, method and parameters. The client's answers and `requestState` are left
+ * out, because they differ in each round.
  *
  * @param caller the caller's token or session
  */
@@ -35,8 +37,8 @@ export function callOwner(caller: string, method: string, params: Readonly<Recor
 }
 
 /**
- * A connection to the server for calls of clients with one set of capabilities. The proxy declares this set to the
- * server.
+ * A connection to the server, for the calls of all clients that have the same capabilities. The proxy declares these
+ * capabilities to the server.
  */
 export interface BridgedConnection {
   send(method: string, params: Record<string, unknown>, options: CallOptions): Promise<Result>;
@@ -47,13 +49,10 @@ export interface AskBridgeOptions {
   readonly timers: Timers;
   /** Maximum time in milliseconds in which the server works on a call between two questions. */
   readonly timeoutMs: number;
-  /** Whether the tool map allows a request of the server. */
+  /** Whether the tool map allows this method for a request from the server to the client. */
   isAllowed(method: string): boolean;
   connect(capabilities: Record<string, unknown>): BridgedConnection;
-  /**
-   * Whether each session has a connection of its own. Such a connection also serves a session that declares no
-   * capability.
-   */
+  /** Whether each session has its own connection, even if its client declares no capability. */
   readonly isPerSession: boolean;
 }
 
@@ -66,18 +65,20 @@ interface OpenConnection {
 }
 
 /**
- * Lets a server of an earlier revision send requests to the clients that share the server. A request of the server
- * during a call becomes a result that requires input. The call stays open until the client repeats the call with the
- * answers (MCP 2026-07-28, multi-round-trip requests). So clients of both revisions are served alike. The proxy
- * connects to the server once for each set of client capabilities, because a session of an earlier revision has one
- * set.
+ * Lets a server of an earlier revision send requests to clients, although several clients share the server. When the
+ * server sends a request during a call, the proxy returns a result that requires input. The call stays open until the
+ * client repeats the call with the answers (MCP 2026-07-28, multi-round-trip requests). So the proxy serves clients of
+ * both revisions in the same way. The proxy connects to the server once for each set of client capabilities, because in
+ * an earlier revision a connection declares its capabilities only once, at its start.
  */
 export class AskBridge {
   readonly #options: AskBridgeOptions;
   readonly #connections = new Map<string, OpenConnection>();
   readonly #held = new Map<string, { readonly owner: string; readonly call: HeldCall }>();
 
-  /** The newest `requestState` of each held call. A call gets a new one for each round of questions. */
+  /**
+   * The newest `requestState` of each call that waits for its client. Each round of questions has a new `requestState`.
+   */
   readonly #handles = new WeakMap<HeldCall, string>();
 
   constructor(options: AskBridgeOptions) {
@@ -134,7 +135,10 @@ export class AskBridge {
     await Promise.all(open.map(({ connection }) => connection.close()));
   }
 
-  /** Updates the number of running calls on a connection. A session's connection closes IDLE_MS after its last call. */
+  /**
+   * Adds 1 to, or subtracts 1 from, the number of running calls on a connection. A session's connection closes IDLE_MS
+   * after its last call.
+   */
   #use(open: OpenConnection, calls: 1 | -1): void {
     open.running += calls;
     open.cancelIdle();

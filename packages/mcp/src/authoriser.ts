@@ -33,7 +33,7 @@ export type Reserved =
   | { readonly ok: true; readonly reservationId: string }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** The grants of a token, for filtering lists. Grants do not prove that the presenter holds the token. */
+/** The grants of a token. They serve to filter lists, and do not prove that the presenter holds the token. */
 export type Grants =
   | {
       readonly ok: true;

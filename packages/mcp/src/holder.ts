@@ -4,7 +4,7 @@ import { nativeEngine } from "@depute/dct/native";
 import type { Presentation } from "./presentation.ts";
 
 /**
- * Reads a holder's private key, with which the proxy proves possession on the holder's behalf.
+ * Reads a holder's private key. With this key, the proxy creates proofs on the holder's behalf.
  *
  * @param seed 32 bytes in base64url
  * @throws Error for an invalid key

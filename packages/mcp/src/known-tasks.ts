@@ -4,9 +4,9 @@ import type { Right } from "./rules/visible.ts";
 /** Maximum number of stored tasks. At the maximum, a new task replaces the oldest task. */
 const MAX_TASKS = 10_000;
 
-/** A task of a server, as this process knows it. */
+/** A task of a server, as this process has recorded it. */
 export interface KnownTask {
-  /** The id of the task that its client uses. */
+  /** The id under which the client knows the task. */
   readonly id: string;
   /** The caller in whose list the task appears. */
   readonly owner: string;
@@ -16,7 +16,9 @@ export interface KnownTask {
   readonly notify?: (task: Record<string, unknown>) => void;
 }
 
-/** The tasks that clients of this process began. A restart loses this list, but the ids of the tasks stay valid. */
+/**
+ * The tasks that clients began through this process. A restart loses this list, but the ids of the tasks stay valid.
+ */
 export class KnownTasks {
   readonly #tasks = new Map<string, KnownTask>();
 

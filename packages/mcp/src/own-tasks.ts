@@ -21,8 +21,8 @@ import {
 import type { FollowedTasks } from "./task-streams.ts";
 
 /**
- * The tasks that this process itself serves. The functions for one task return undefined if the caller may not see the
- * task.
+ * The tasks that this process itself serves. A function that takes one task id returns undefined if the caller may not
+ * see the task.
  */
 export interface OwnTasks<Call> {
   get(taskId: string, call: Call): Promise<McpTask | undefined>;
@@ -41,8 +41,9 @@ export interface OwnTasks<Call> {
   /** Cancels a task. A task that has already ended is not changed. */
   cancel(taskId: string, call: Call): Promise<McpTask | undefined>;
   /**
-   * Returns the tasks of a list that the caller may follow. A holder proof is valid only once, so it reads the first
-   * task alone. Each other task must have the principal of the proof as its delegator.
+   * Returns those tasks of the list that the caller may follow. A holder proof is valid only once, so the proof serves
+   * to read only the first task. Of the other tasks, the caller may follow those whose delegator is the principal of
+   * the proof.
    */
   listen(taskIds: readonly string[], call: Call): Promise<FollowedTasks<McpTask>>;
   /** Waits for the end of a task, or for the end of the call. */

@@ -31,11 +31,11 @@ export interface RoundsOptions {
 
 /**
  * Delivers a modern server's input requests to a client whose revision does not support them. Each input request
- * becomes a separate request on the call's stream. Then the call is repeated with the client's answers. (MCP
- * 2026-07-28, multi-round-trip requests)
+ * becomes a separate request on the call's stream. Then the proxy repeats the call with the client's answers (MCP
+ * 2026-07-28, multi-round-trip requests).
  *
  * @returns the first result that requires no input
- * @throws Refusal if the client lacks a capability, or the server asks too often
+ * @throws Refusal if the client lacks a capability, or the server exceeds MAX_ROUNDS or MAX_REQUESTS
  */
 export async function fulfil(first: Result, options: RoundsOptions): Promise<Result> {
   let result = first;

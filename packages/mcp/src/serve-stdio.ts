@@ -12,7 +12,7 @@ import type { ListName } from "./subscription.ts";
 import type { Ask } from "./upstream-options.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
-/** One client over stdio. A server behind the proxy serves this client alone. */
+/** One client over stdio. The server behind the proxy serves only this client. */
 export interface StdioFace {
   /** Checks a request that the server behind the proxy sends to the client, and forwards it. */
   ask(method: Ask, params: unknown): Promise<unknown>;
@@ -66,7 +66,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     try {
       opened = { ...fromMember(member, audience()), prove: async () => undefined };
     } catch (thrown) {
-      // The function ignores an invalid token, so later calls of the session are denied.
+      // An invalid token is ignored here, so the session has no token and its later calls are denied.
       onError(thrown as Error);
     }
   };
@@ -87,7 +87,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     receive(message, next) {
       seen(message);
       deliver = next;
-      // Only revision 2026-07-28 has the requests that StdioListens serves.
+      // StdioListens handles only requests that exist since revision 2026-07-28.
       if (declared === undefined) listens.receive(message);
       else next(message);
     },
@@ -120,7 +120,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     },
     declared: () => declared,
     logged(message) {
-      // Revision 2026-07-28 has log messages only for requests that ask for them.
+      // In revision 2026-07-28, a client gets log messages only for requests that ask for them.
       if (declared !== undefined) server?.sendLoggingMessage(message).catch(onError);
     },
     resourceChanged(uri) {

@@ -66,7 +66,7 @@ export interface ServerTasksOptions {
   readonly onFault: (subject: string, thrown: unknown) => void;
 }
 
-/** The authority of a request. */
+/** The principals, the token and the capabilities of a request. */
 interface Authority {
   readonly presentation: Presentation | undefined;
 }
@@ -78,8 +78,8 @@ export interface TaskCall {
 }
 
 /**
- * The tasks of one server, for clients of the server's own era. Clients use other ids than the server does. Each
- * request on a task needs the capabilities of the call that began the task.
+ * The tasks of one server, for clients of the same era as the server. The client's id of a task differs from the
+ * server's id. Each request on a task needs the capabilities of the call that began the task.
  */
 export class ServerTasks {
   readonly #options: ServerTasksOptions;
@@ -93,15 +93,15 @@ export class ServerTasks {
 
   /** Returns the era of the request's client if the server offers tasks to this client; otherwise undefined. */
   async eraOf({ era }: Pick<ProxyRequest, "era">): Promise<Era | undefined> {
-    // Each process numbers its own tasks, so two processes may use the same task id.
+    // Each server process numbers its own tasks, so two processes may use the same task id.
     if (era === undefined || this.#options.upstream.isPerSession) return undefined;
     const { capabilities, era: own } = await this.#options.upstream.description();
     return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;
   }
 
   /**
-   * Decides whether a call of a tool may become a task. A client of revision 2026-07-28 declares support in the call.
-   * An earlier client requests a task with `task`.
+   * Decides whether a call of a tool may become a task. A client of revision 2026-07-28 declares support in the call. A
+   * client of an earlier revision requests a task with the parameter `task`.
    *
    * @throws Refusal if the client requests a task, and the call's capabilities are too long for the task's id
    */
@@ -123,8 +123,8 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the error of a call for its caller. For a tool that runs only as a task, a client of another era gets its
-   * own error.
+   * Converts the error of a call for its caller. If the tool runs only as a task, and the client's era differs from the
+   * server's, the proxy's own error replaces the server's.
    */
   explained(thrown: unknown, request: ProxyRequest): unknown {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
@@ -142,7 +142,8 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the server's response to a call. If the response is a task, its id is replaced by an id for the client.
+   * Returns the server's response to a call. If the response is a task, the client's id of the task replaces the
+   * server's id.
    *
    * @param call undefined if the call must not become a task
    * @throws UpstreamError for a task that was not requested, or that has no usable id
@@ -211,8 +212,8 @@ export class ServerTasks {
   /**
    * Decides on a request's authority, and reports the decision.
    *
-   * @param onTool receives the tool of the request's task, before the decision
-   * @returns the caller, and the request's task; no task for a list
+   * @param onTool called before the decision, with the tool of the request's task
+   * @returns the caller, and the task of the request; for a list of tasks, only the caller
    * @throws Refusal
    */
   #decide(
@@ -285,7 +286,10 @@ export class ServerTasks {
     );
   }
 
-  /** Returns the parameters of a server's request to its only client. The id of a task is replaced by the client's id. */
+  /**
+   * Returns the parameters of a server's request to its only client. The client's id of a task replaces the server's
+   * id.
+   */
   relatedAsk(params: Result): Result {
     const known = this.#known.get(SHARED_CONNECTION, relatedTaskId(params));
     return known === undefined ? params : { ...relatedTo(params, known.id) };
@@ -381,7 +385,10 @@ export class ServerTasks {
     return first;
   }
 
-  /** Counts a request on tasks against the limits of the server and of the tasks' tools while it runs. Throws Refusal. */
+  /**
+   * Counts a request on tasks against the limits of the server and of the tasks' tools, for as long as it runs. Throws
+   * Refusal.
+   */
   async #counted<T>(
     { method, params }: Pick<ProxyRequest, "method" | "params">,
     [holder]: TaskHandle["caller"],
@@ -434,7 +441,7 @@ export class ServerTasks {
   }
 }
 
-/** Returns the caller whose list shows a task. Callers without a principal are told apart by their sessions. */
+/** Returns the caller in whose list a task appears. For callers without a principal, the session distinguishes them. */
 function ownerOf({ session = "" }: ProxyRequest, caller: TaskHandle["caller"]): string {
   return JSON.stringify(caller.every((principal) => principal === "") ? ["session", session] : caller);
 }

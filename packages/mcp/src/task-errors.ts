@@ -13,7 +13,7 @@ export function assertDeclared(capabilities: Declared | undefined): void {
   });
 }
 
-/** Replaces the server's own id of a task in its error. */
+/** Replaces the server's id of a task by the client's id, in an error of the server. */
 export function renamedFault(thrown: unknown, taskId: string, id: string): unknown {
   if (!(thrown instanceof UpstreamError) || thrown.fault.kind !== "error") return thrown;
   const { message } = thrown.fault;
@@ -37,7 +37,7 @@ export function onlyTasks(): Refusal {
   return new Refusal(INVALID_PARAMS, "the tool runs only as a task", { reason: "INVALID_REQUEST", detail });
 }
 
-/** The error for an id that names no task of this caller. */
+/** The error for an id that does not name a task of this caller. */
 export function unknownTask(): Refusal {
   return new Refusal(INVALID_PARAMS, "no such task: check its id", { reason: "INVALID_REQUEST" });
 }

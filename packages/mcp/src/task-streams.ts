@@ -4,18 +4,21 @@ import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
 /** Maximum number of open streams that show tasks. */
 const MAX_STREAMS = 1024;
-/** Milliseconds between two comments on a silent stream, so that no intermediary closes it. */
+/** Milliseconds between two SSE comments on a silent stream, so that no intermediary closes the stream. */
 const KEEP_ALIVE_MS = 15_000;
 
 type Json = Record<string, unknown>;
 
 /** The tasks that one stream shows. */
 export interface FollowedTasks<Task> {
-  /** The ids of the tasks. The request's other ids are unknown, or name tasks of other callers. */
+  /**
+   * The ids of the tasks that the stream shows. All other ids of the request are unknown, or name tasks of other
+   * callers.
+   */
   readonly taskIds: readonly string[];
   /**
-   * Passes on the current state of each task, and then each change. Resolves when no further state can come; rejects if
-   * the tasks cannot be read any more.
+   * Calls `onTask` with the current state of each task, and then with each new state. Resolves when no further state
+   * can come. Rejects if the tasks can no longer be read.
    */
   follow(onTask: (taskId: string, task: Task) => void, signal: AbortSignal): Promise<void>;
 }
@@ -27,7 +30,10 @@ export interface FollowedTasks<Task> {
 export class TaskStreams {
   readonly #timers: Timers;
   readonly #onError: (error: Error) => void;
-  /** Functions that end each stream that shows only tasks. The SDK has already ended its part of such a stream. */
+  /**
+   * A function for each stream that shows only tasks; it ends the stream. The SDK has already ended its part of such a
+   * stream.
+   */
   readonly #ends = new Set<() => void>();
   #open = 0;
 
@@ -36,7 +42,7 @@ export class TaskStreams {
     this.#onError = onError;
   }
 
-  /** Refuses a further stream at the limit. Throws Refusal. */
+  /** Throws Refusal if the maximum number of streams is open. */
   assertRoom(): void {
     if (this.#open < MAX_STREAMS) return;
     throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
@@ -49,8 +55,8 @@ export class TaskStreams {
   /**
    * Returns the SDK's stream with the states of tasks.
    *
-   * @param answer the SDK's answer to the request; an answer that is no stream is returned unchanged, as is a stream
-   *   without tasks
+   * @param answer the SDK's answer to the request. If it is not a stream, or if there are no tasks, it is returned
+   * unchanged
    * @param id the id of the request, which every message of the stream repeats
    */
   show(answer: Response, id: unknown, tasks: FollowedTasks<Json>): Response {
