@@ -12,7 +12,7 @@ import { StdioTransport } from "./stdio-transport.ts";
  * Creates the transport to a server.
  *
  * @param maxAnswerBytes maximum size in bytes of one message from the server
- * @param timers limit the wait for the end of a server process
+ * @param timers serve to limit the wait for the end of a server process
  */
 export function transportTo(address: UpstreamAddress, maxAnswerBytes: number, timers: Timers): Transport {
   if (address.kind === "stdio") return new StdioTransport({ address, maxAnswerBytes, timers });
@@ -21,7 +21,7 @@ export function transportTo(address: UpstreamAddress, maxAnswerBytes: number, ti
     requestInit: { headers: { ...address.headers }, redirect: "error" },
     fetch: async (input, init) => {
       const target = new URL(input instanceof Request ? input.url : input);
-      // A redirect must not send requests to an origin outside the configuration.
+      // A redirect must not send requests to an origin that the configuration does not name.
       if (target.origin !== origin) throw new Error(`no request to ${target.origin}: it is not configured`);
       const answer = await fetch(input, { ...init, redirect: "error" });
       return limitedAnswer(answer, maxAnswerBytes, requestIn(init?.body));

@@ -25,18 +25,18 @@ export interface UpstreamOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   /**
-   * Forwards a request of the server to the client. Absent if several clients share the server, because such a
-   * request does not identify its client. From revision 2026-07-28 on, servers put their requests into the
-   * result of a call instead.
+   * Forwards a request of the server to the client. Absent if several clients share the server, because such a request
+   * does not identify its client. Also absent for servers of revision 2026-07-28, which put their requests into the
+   * result of a call.
    */
   readonly ask?: (method: Ask, params: unknown) => Promise<unknown>;
-  /** Returns the capabilities of the one client that `ask` reaches; absent without `ask`. */
+  /** Returns the capabilities of the one client to which `ask` sends requests; absent if `ask` is absent. */
   readonly declared?: () => Declared | undefined;
   /** Receives log messages that belong to no request. Absent if several clients share the server. */
   readonly onLog?: (message: LogMessage) => void;
   /**
-   * Receives the state of a task that a server of an earlier revision announced. Also receives the connection that
-   * knows the task; see connectionOf.
+   * Called with each state of a task that a server of an earlier revision announces. `connection` is the connection on
+   * which the task began: see Upstream.connectionOf.
    */
   readonly onTaskStatus?: (task: Readonly<Record<string, unknown>>, connection: string) => void;
   /** Replaces the connection to the server's address in tests. */

@@ -1,17 +1,17 @@
 /**
- * Lists whose entries run code or instruct a model. A caller may use an entry only with the definition that the proxy
- * has shown to the caller.
+ * Lists whose entries run code or instruct a model. A caller may use an entry only if its definition is the one that
+ * the proxy has shown to the caller: see definitionFault.
  */
 export const PINNED = ["tools", "prompts"] as const;
 export type Pinned = (typeof PINNED)[number];
 
-/** The definition that a request uses: the server's list that contains it, and its name in that list. */
+/** An entry that a request uses: the list that contains the entry, and its name in that list. */
 export interface Used {
   readonly list: Pinned;
   readonly name: string;
 }
 
-/** The facts about a definition at the time of a request. Digests are those of `definitionDigest`. */
+/** The facts about an entry's definition at the time of a request. `definitionDigest` computes the digests. */
 export interface DefinitionFacts {
   /** Digest of the server's current definition; undefined if the server does not list the name. */
   readonly currentDigest: string | undefined;
@@ -22,7 +22,7 @@ export interface DefinitionFacts {
    * entry.
    */
   readonly listedDigest: string | undefined;
-  /** Whether the server has listed another definition under the name since this proxy began. */
+  /** Whether the server has listed different definitions under the name since the proxy started. */
   readonly hasChanged: boolean;
 }
 

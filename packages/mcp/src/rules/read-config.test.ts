@@ -4,7 +4,7 @@ import { ConfigError, readConfig } from "./read-config.ts";
 
 const read = (upstreams: unknown) => readConfig({ upstreams }, SHIPPED_MAPS).upstreams;
 
-/** Returns the faults with which a configuration is refused. */
+/** Returns the faults that readConfig finds in a configuration. */
 function faults(upstreams: unknown): readonly string[] {
   try {
     read(upstreams);

@@ -22,13 +22,13 @@ export interface UpstreamConfig {
   /** The server's address; absent if the command line supplies it. */
   readonly address?: UpstreamAddress;
   readonly map: ToolMap;
-  /** The limits of each principal's calls, over all tools and methods with a rule. */
+  /** The limits of each principal's calls. Calls of all tools, and of all methods with a rule, count together. */
   readonly limits: CallLimits;
-  /** Whether every call needs a token. If false, a call without a token is allowed if a rule for the tool exists. */
+  /** Whether every call needs a token. If false, a call without a token is allowed if its tool has a rule. */
   readonly requireToken: boolean;
   /**
-   * Whether each request over HTTP needs a login, which the gateway verifies. A token is then accepted only in
-   * `_delegateos`, because the login replaces the token in the headers.
+   * Whether each request over HTTP needs a login, which the gateway verifies. If true, a client must send its token in
+   * `_delegateos`, because the HTTP header contains the login.
    */
   readonly login: boolean;
   /** The target that a proof in `_delegateos` must name. Default: the proxy's own address. */
@@ -36,20 +36,20 @@ export interface UpstreamConfig {
   /** Maximum duration of one call, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * The generation of MCP revisions that the server supports. With `auto` the proxy tries the modern generation first,
-   * so a legacy server takes longer to start.
+   * The era of MCP revisions that the server supports. With `auto`, the proxy tries `modern` first, so a legacy server
+   * takes longer to start.
    */
   readonly revision: (typeof REVISIONS)[number];
   /** Maximum size of a message from the server, in bytes. */
   readonly maxAnswerBytes: number;
-  /** Milliseconds for which a list of definitions is valid. With 0 the list is read before each use. */
+  /** Milliseconds for which a list of definitions is valid. With 0, the proxy reads the list before each use. */
   readonly definitionTtlMs: number;
   /**
    * Whether the server decides how long its lists are valid, by their `ttlMs` and by change notifications. If false,
    * `definitionTtlMs` decides.
    */
   readonly trustPromises: boolean;
-  /** The id of the server in the mcp_bindings of CAP manifests. */
+  /** The id of the server in the `mcp_bindings` of CAP manifests. */
   readonly serverId: string;
 }
 
@@ -57,7 +57,7 @@ export interface ProxyConfig<Server extends UpstreamConfig = UpstreamConfig> {
   readonly upstreams: ReadonlyMap<string, Server>;
 }
 
-/** Thrown for an invalid configuration. Each fault names its location. */
+/** Thrown for an invalid configuration. Each fault names the place in the configuration. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly faults: readonly string[];
@@ -85,9 +85,9 @@ const MEMBERS = [
   "serverId",
   "revision",
 ];
-/** Generations of MCP revisions. `modern` means 2026-07-28 and later; `legacy` means all earlier revisions. */
+/** Eras of MCP revisions. `modern` means 2026-07-28 and later; `legacy` means all earlier revisions. */
 const REVISIONS = ["auto", "modern", "legacy"] as const;
-/** The clients of one server process over stdio: all clients, or those of one session. */
+/** The clients that share one server process over stdio: all clients, or those of one session. */
 const PROCESSES = ["shared", "session"] as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -95,8 +95,8 @@ const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_TTL_MS = 3_600_000;
 const DEFAULT_ANSWER_BYTES = 10_485_760;
 /**
- * The bounds of `maxAnswerBytes`. A smaller limit would refuse a server's own description. A larger limit would exceed
- * the longest JavaScript string.
+ * The bounds of `maxAnswerBytes`. Below the minimum, the proxy would refuse a server's description of itself. Above the
+ * maximum, a message would be too long for a JavaScript string.
  */
 const LEAST_ANSWER_BYTES = 65_536;
 const MOST_ANSWER_BYTES = 268_435_456;

@@ -32,7 +32,7 @@ const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 const NOT_MAPPED =
   /^(initialize|ping|server\/discover|tools\/.*|tasks\/.*|notifications\/.*|(resources|prompts)\/(.*\/)?list)$/;
 
-/** Reads a tool map. Faults are added to `faults`; if there are any, the caller must not use the returned map. */
+/** Reads a tool map. Adds each fault to `faults`. If there are faults, the caller must not use the returned map. */
 export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {
   const map = faults.object(value, path, MAP_MEMBERS) ?? {};
   const methods = readRules(map.methods, `${path}/methods`, faults);
@@ -61,7 +61,7 @@ export function mergeMaps(base: ToolMap, over: ToolMap): ToolMap {
   };
 }
 
-/** An empty map, with which every request is refused. */
+/** An empty map: the proxy refuses every request that needs a rule. */
 export const EMPTY_MAP: ToolMap = { tools: new Map(), methods: new Map(), passed: new Set() };
 
 function readRules(value: unknown, path: string, faults: Faults): Map<string, CallRule> {
@@ -85,7 +85,7 @@ function readRule(value: unknown, path: string, faults: Faults): CallRule {
   return { ...read, definition };
 }
 
-/** Reads limits of calls: `{"callsPerMinute": 60, "concurrentCalls": 2}`. The minimum of each limit is 1. */
+/** Reads limits of calls: `{"callsPerMinute": 60, "concurrentCalls": 2}`. Each limit is at least 1. */
 export function readLimits(
   value: unknown,
   path: string,

@@ -105,7 +105,7 @@ describe("the resource that an argument names", () => {
         const text = `/docs/${parts.join("/")}${parts.join("")}`;
         const resource = found("path", text);
         if (resource === undefined) return true;
-        // Reads a path in the same way as the official filesystem server.
+        // Converts a path in the same way as the official filesystem server.
         const read = text
           .trim()
           .replace(/^["']|["']$/g, "")

@@ -9,15 +9,15 @@ export type CallResources =
 /** Maximum number of arguments in one call that may name a resource. */
 const MAX_VALUES = 1000;
 /**
- * Maximum number of resources of one call that are checked one by one. A call with more resources needs a token for
- * every resource.
+ * Maximum number of resources of one call that the proxy checks one by one. A call with more resources needs a token
+ * that grants every resource.
  */
 const MAX_RESOURCES = 64;
 
 /**
- * Returns the resources of a call, all of which the token must grant. An unclear value is denied and never repaired. A
- * call that names no resource counts as a call for every resource. The verifier checks the form of patterns and
- * segments (DelegateOS 10.2).
+ * Returns the resources of a call, all of which the token must grant. If a value can be read in several ways, the call
+ * is denied. The function never corrects a value. A call that names no resource counts as a call for every resource.
+ * The verifier checks the form of patterns and segments (DelegateOS 10.2).
  *
  * @param args the arguments that the proxy forwards
  */
@@ -47,7 +47,7 @@ export function resourceOf({ namespace, resource: rule }: CallRule, args: unknow
 }
 
 function inForm(text: string, form: ResourceForm, namespace: string): CallResources {
-  // A `*` in an argument is refused: in a token it is a wildcard, but in an argument it would be part of a name.
+  // A `*` in an argument is refused. In a token it is a wildcard, but in an argument it would be a part of a name.
   if (text.includes("*")) return denied("a wildcard in the argument that names the resource");
   switch (form) {
     case "text":
@@ -61,8 +61,8 @@ function inForm(text: string, form: ResourceForm, namespace: string): CallResour
 }
 
 /**
- * Refuses spellings that some servers read as a different path. Examples are `~`, quotes and blanks at the ends, and
- * doubled slashes.
+ * Returns the resource of a path. Denies spellings that some servers read as a different path. Examples are `~`, quotes
+ * and spaces at the ends, and double slashes.
  */
 function path(text: string): CallResources {
   if (!text.startsWith("/")) return denied("the path is not absolute");
@@ -82,7 +82,7 @@ function uri(text: string, namespace: string): CallResources {
   if (scheme === undefined) return denied("the argument is not an address of the form scheme://...");
   if (namespace === "web")
     return authority.includes("@") ? denied("a user's name in the address") : found(text);
-  // The function refuses a query or a fragment, because its text is arbitrary and is no part of the path.
+  // A query or a fragment is refused, because its text is arbitrary and is not a part of the path.
   if (query !== undefined) return denied("a query or fragment in the address");
   if (scheme !== "file") return found(`${scheme}${authority === "" ? "" : `/${authority}`}${rest}`);
   return authority === "" ? path(rest) : denied("a file address that names a host");
