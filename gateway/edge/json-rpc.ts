@@ -15,7 +15,7 @@ const ENVELOPE_DEPTH = 2;
 /** Maximum depth of JSON nesting in the parameters of a call. */
 const PARAMS_DEPTH = 40;
 
-/** A result that is a stream of events. The call itself has succeeded, so later faults are events of the stream. */
+/** A result that is a stream of events. The call itself has succeeded, so the stream reports later faults as events. */
 export class EventStream {
   readonly events: AsyncGenerator<SseEvent, void, undefined>;
 
@@ -46,7 +46,7 @@ export interface JsonRpcEndpoint {
    * refused.
    */
   readonly ignoresUnknown?: boolean;
-  /** Known methods that are not implemented, each with the feature that is missing. */
+  /** Known methods that Depute does not implement. The value names the missing feature. */
   readonly missing?: ReadonlyMap<string, string>;
   /**
    * Returns the `data` member of an error in the form that the wire's protocol defines. If this function is
@@ -55,7 +55,7 @@ export interface JsonRpcEndpoint {
   readonly errorData?: (refusal: DeputeError, requestId: string) => JsonValue;
 }
 
-/** The outcome of one call, from which the request's log line is written. */
+/** The result of one call, for its log line. */
 export interface CallNote {
   readonly method: string;
   /** The code of the call's error; 0 if the call succeeded. */
@@ -68,7 +68,7 @@ export interface CallNote {
 export type Answer =
   | { readonly kind: "json"; readonly body: JsonValue; readonly unauthenticated: boolean }
   | { readonly kind: "events"; readonly events: EventStream["events"] }
-  /** No answer, because all calls were notifications. */
+  /** There is no answer, because all calls were notifications. */
   | { readonly kind: "nothing"; readonly unauthenticated: boolean };
 
 /** The reply to one call. `body` is undefined for a notification. */
@@ -78,7 +78,7 @@ interface Reply {
 }
 
 /**
- * Answers the body of a JSON-RPC 2.0 request, which is one call or a batch. The calls of a batch run in order, one
+ * Answers the body of a JSON-RPC 2.0 request. The body is one call or a batch. The calls of a batch run in order, one
  * after the other. Never throws.
  */
 export async function answerJsonRpc(
@@ -140,7 +140,7 @@ async function answerOne(
         : { body: { jsonrpc: "2.0", id, result }, unauthenticated: false };
     }
     if (id !== undefined) return { body: result, unauthenticated: false };
-    // Closes the stream, because a notification has no reader. The work behind the stream continues.
+    // Closes the stream, because a notification gets no answer. The work behind the stream continues.
     await result.events.return();
     return { unauthenticated: false };
   } catch (thrown) {
@@ -195,7 +195,8 @@ function idOf({ id }: JsonRpcRequest): Id | undefined {
 }
 
 /**
- * Returns the id of an invalid call if the id itself is valid; otherwise null. The sender matches the error by the id.
+ * Returns the id of an invalid call if the id itself is valid; otherwise null. The sender finds by this id the call to
+ * which the error belongs.
  */
 function plainId(id: unknown): Id {
   return typeof id === "number" || (typeof id === "string" && id.length <= 256) ? id : null;

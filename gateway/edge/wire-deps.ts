@@ -7,10 +7,7 @@ export interface WireDeps {
   readonly log: Logger;
   readonly clock: Clock;
   readonly timers: Timers;
-  /**
-   * The address under which clients know the platform, without a trailing slash. Set only after the server
-   * listens.
-   */
+  /** The platform's address for clients, without a trailing slash. Its value is set only after the server listens. */
   readonly publicUrl: string;
   /** Finds the network address of a request's client. */
   readonly addresses: ClientAddresses;

@@ -106,7 +106,7 @@ export class TaskStreams {
       followed.begin(this.#onError);
       if (isOnly) {
         this.#ends.add(end);
-        // The SDK ends a stream at once if the stream listens only to tasks, which the SDK does not know.
+        // If a stream listens only to tasks, the SDK ends the stream at once, because the SDK does not support tasks.
         const lastFrame = await sdk.next();
         yield* this.#alone(followed, id);
         if (!leaving.aborted) yield lastFrame ?? frameOf(endOfListen(id));
@@ -117,12 +117,12 @@ export class TaskStreams {
       this.#open--;
       this.#ends.delete(end);
       followed.end();
-      // Ends the subscriptions of the SDK's stream.
+      // Ends the subscriptions that the SDK began for this stream.
       await sdk.cancel();
     }
   }
 
-  /** Shows tasks on a stream that has no events of the SDK. */
+  /** Sends the states of tasks on a stream that has no events of the SDK. */
   async *#alone(followed: Followed, id: unknown): AsyncGenerator<string, undefined> {
     while (!followed.hasEnded) {
       const { promise: silence, resolve } = Promise.withResolvers<"silence">();
@@ -135,7 +135,7 @@ export class TaskStreams {
   }
 }
 
-/** Shows tasks beside the events of the SDK's stream. The SDK's stream sends its own comments. */
+/** Sends the states of tasks between the events of the SDK's stream. The SDK itself sends the keep-alive comments. */
 async function* beside(sdk: EventFrames, followed: Followed, id: unknown): AsyncGenerator<string, undefined> {
   let next = sdk.next();
   while (!followed.hasEnded) {
@@ -151,7 +151,7 @@ async function* beside(sdk: EventFrames, followed: Followed, id: unknown): Async
   yield frameOf(endOfListen(id));
 }
 
-/** The states of tasks that wait for a stream. Only the newest state of each task waits. */
+/** The states of tasks that have not yet been sent on a stream. Only the newest state of each task is kept. */
 class Followed {
   readonly #tasks: FollowedTasks<Json>;
   readonly #unsent = new Map<string, Json>();
@@ -177,12 +177,12 @@ class Followed {
       .finally(() => this.end());
   }
 
-  /** Resolves when a state waits, or when the following ends. */
+  /** Resolves when there is a state to send, or when no further state can come. */
   changed(): Promise<undefined> {
     return this.#wake.promise;
   }
 
-  /** Removes and returns the waiting states. */
+  /** Removes and returns the states that have not yet been sent. */
   take(): Json[] {
     const states = [...this.#unsent.values()];
     this.#unsent.clear();
@@ -196,7 +196,7 @@ class Followed {
   }
 }
 
-/** Stops following tasks that no stream shows. */
+/** Stops the following of tasks that no stream will show. */
 export function abandon(tasks: FollowedTasks<Json>): void {
   tasks.follow(() => {}, AbortSignal.abort()).catch(() => {});
 }
@@ -238,7 +238,7 @@ class EventFrames {
     return frame;
   }
 
-  /** Cancels the stream, also while `next` waits. */
+  /** Cancels the stream, even while `next` is waiting for an event. */
   cancel(): Promise<void> {
     return this.#reader.cancel();
   }
