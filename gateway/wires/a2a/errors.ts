@@ -57,10 +57,7 @@ export const A2A = {
   },
 } as const satisfies Record<string, A2aError>;
 
-/**
- * For each reason of Depute, the name of the A2A error that it becomes. Contains only reasons for which A2A defines an
- * error.
- */
+/** The A2A error for each reason of Depute. Contains only reasons for which A2A defines an error. */
 const OWN = {
   TASK_NOT_FOUND: A2A.TASK_NOT_FOUND,
   TASK_NOT_CANCELLABLE: A2A.TASK_NOT_CANCELABLE,

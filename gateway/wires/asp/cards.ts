@@ -8,8 +8,7 @@ import { refusalIn } from "../../edge/fault.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 
 /**
- * Maximum number of agents that are read for one discovery. The registry's own filter has already selected
- * these agents.
+ * Maximum number of agents that the gateway reads for one discovery. The registry has already filtered these agents.
  */
 const MAX_SCANNED = 1000;
 /** Maximum number of cards in one answer. */
@@ -19,9 +18,9 @@ const MAX_LEVEL = 4;
 
 /**
  * Finds the cards of agents that support ASP, offer a capability and have enough trust. (ASP transports "HTTP/SSE",
- * `discover`) As in sessions, an agent is hidden if its key may not act for the authority in its URI. ASP compares with
- * a level ("a minimum trust level of 3"), but uses one number for levels and scores. So Depute reads 0 to 4 as a level,
- * and a greater number as a score.
+ * `discover`) As in sessions, an agent is hidden if its key may not act for the authority in its URI. ASP describes
+ * `min_trust` as a level ("a minimum trust level of 3"), but uses the same number for scores. So Depute reads 0 to 4 as
+ * a level, and a greater number as a score.
  *
  * @throws DeputeError INVALID_REQUEST
  */
@@ -53,7 +52,7 @@ export async function discoverCards(
 }
 
 /**
- * Returns the card of an agent, which the caller identifies by its URI or by its id in the registry.
+ * Returns the card of an agent. The caller names the agent by its URI or by its id in the registry.
  *
  * @throws DeputeError AGENT_NOT_FOUND
  */
@@ -70,7 +69,7 @@ export async function cardOf(clients: Clients, agentRef: string, call: WireCall)
   return card;
 }
 
-/** Finds the agent of a URI, by the same rules as sessions; undefined for an unknown agent. */
+/** Finds the agent of a URI, by the same rules as for sessions. Returns undefined if no agent has the URI. */
 export async function agentOfUri(
   { agents }: Clients,
   uri: string,
@@ -86,7 +85,7 @@ export async function agentOfUri(
 
 const SCHEME = "agent://";
 
-/** Returns the agent's card. The platform's trust score replaces the score that the agent states. */
+/** Returns the agent's card with the platform's trust score instead of the score that the agent states. */
 async function withTrust(
   { trust }: Clients,
   { id, card }: Agent,

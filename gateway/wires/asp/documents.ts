@@ -18,8 +18,8 @@ export function writeAsp(body: JsonValue, headers: IncomingHttpHeaders): { bytes
 }
 
 /**
- * Returns the media type of a response: the type that the client accepts. Without `Accept`, a MessagePack body gets a
- * MessagePack response.
+ * Returns the media type of a response: the type that the `accept` header allows. If this header is absent, a request
+ * with a MessagePack body gets a MessagePack response.
  */
 function typeFor({ accept = "", "content-type": sent = "" }: IncomingHttpHeaders): string {
   const accepted = accept.toLowerCase();

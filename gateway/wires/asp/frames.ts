@@ -8,14 +8,14 @@ import { invalid } from "@depute/core";
 import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
 import type { AspError } from "./errors.ts";
 
-/** Maximum size of a client's frame in bytes. It is enough for the longest message as JSON. */
+/** Maximum size of a client's frame in bytes. The longest message as JSON fits into it. */
 export const MAX_FRAME_BYTES = 1_048_576;
 /** Maximum length of one credential in characters. */
 const MAX_CREDENTIAL = 16_384;
 
 /**
- * A frame that a client sends. (ASP transports "WebSocket" names the frames; Depute chose the members, because none are
- * published.)
+ * A frame that a client sends. (The names are from ASP transports "WebSocket". ASP publishes no members, so Depute
+ * chose them.)
  */
 export type ClientFrame =
   | {
@@ -23,7 +23,7 @@ export type ClientFrame =
       /** The values for the headers Authorization and DPoP. */
       readonly authorization?: string;
       readonly dpop?: string;
-      /** The sequence of the last message that the client has. */
+      /** The sequence of the last message that the client has; 0 if it has none. */
       readonly sinceSequence: number;
     }
   | { readonly type: "send"; readonly envelope: Envelope }

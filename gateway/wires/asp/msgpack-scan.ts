@@ -21,11 +21,11 @@ const HEADS: ReadonlyMap<number, Head> = new Map<number, Head>([
 ]);
 
 /**
- * Returns the fault of bytes that are not one MessagePack value of JSON's types; undefined for a valid value. The check
- * takes one pass, without recursion or allocation. Each element takes at least one byte. So the check refuses at once a
- * head that announces more elements than the remaining bytes can hold.
+ * Checks that bytes are one MessagePack value with only JSON's types. Returns the fault, or undefined if there is none.
+ * The check takes one pass, without recursion or allocation. Each element takes at least one byte. So the check fails
+ * immediately if a head announces more elements than there are remaining bytes.
  *
- * @param maxDepth maximum levels of lists and maps
+ * @param maxDepth maximum number of nested lists and maps
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over the types of MessagePack, without a call for each value
 export function faultIn(bytes: Uint8Array, maxDepth: number): string | undefined {

@@ -8,8 +8,8 @@ import { faultIn } from "./msgpack-scan.ts";
 export const ASP_MSGPACK = "application/asp+msgpack";
 
 /**
- * Refuses extension types. A document may contain only JSON's types, because some readers would not understand an
- * extension.
+ * Refuses MessagePack's extension types. A document may contain only JSON's types, because some readers would not
+ * understand an extension.
  */
 const NO_EXTENSIONS: ExtensionCodecType<undefined> = {
   tryToEncode: () => null,
@@ -19,12 +19,12 @@ const NO_EXTENSIONS: ExtensionCodecType<undefined> = {
 };
 
 /**
- * Reads a MessagePack document as a JSON value. In both formats, hash and signature cover the canonical JSON
- * of that value. The function refuses binary data, extension types, repeated names, names that are not
+ * Reads a MessagePack document as a JSON value. In both formats, the hash and the signature of a message cover the
+ * canonical JSON of this value. The function refuses binary data, extension types, repeated names, names that are not
  * strings, and values without a JSON form. Never throws.
  */
 export function parseMsgpack(bytes: Uint8Array): Parsed {
-  // All heads are checked first, because the library allocates as many elements as a head announces.
+  // Checks all heads first, because the library allocates as many elements as a head announces.
   const fault = faultIn(bytes, MAX_DEPTH);
   if (fault !== undefined) return refuse(fault);
   let names = 0;

@@ -74,7 +74,7 @@ export class CapMethods {
     return json({ unacknowledged: Number(unacknowledgedCount) });
   }
 
-  /** Returns the messages that a participant sent and received on a task. */
+  /** Returns a participant's messages about a task: those it sent, and those it received. */
   async conversation({ parameters: { id = "", agent = "" }, query, call }: WireRequest): Promise<Answer> {
     const request = {
       taskId: id,
@@ -123,15 +123,15 @@ export class CapMethods {
   }
 
   /**
-   * Registers an agent by its manifest, and keeps the other fields of an existing registration. A new agent gets the
-   * caller's key, as by RegisterAgent, or the key in the query parameter `principal`.
+   * Registers an agent by its manifest. If the agent is already registered, its fields other than the manifest are
+   * kept. A new agent gets the caller's key, as with RegisterAgent, or the key in the query parameter `principal`.
    */
   async register(wireRequest: WireRequest): Promise<Answer> {
     const { query, call } = wireRequest;
     const { id } = wireRequest.parameters;
     const manifest = this.#readManifest(documentOf(wireRequest.body));
-    // The id of an instance is the id of its base agent, a colon and a suffix. The instance uses the base agent's
-    // manifest, but is registered under its own id.
+    // The id of an instance is the id of its base agent, a colon and a suffix. An instance uses the base agent's
+    // manifest, but is registered under the instance's own id.
     const agentId = id ?? manifest.id;
     if (agentId !== manifest.id && !agentId.startsWith(`${manifest.id}:`)) {
       throw invalid("/id", "is not that of the address");
@@ -154,7 +154,7 @@ export class CapMethods {
     return create(AgentSchema, {
       ...record,
       ...(principal === undefined ? {} : { principal }),
-      // The name of the version is cleared, because it belongs to the previous registration.
+      // Clears the name of the version, because the name belongs to the previous registration.
       version: "",
       ...(isInstance ? {} : { manifest }),
     });

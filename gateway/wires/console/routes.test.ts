@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Returns a function that calls the handler of GET /console. The handler serves the console from `folder`. */
+/** Returns a function that calls the handler of GET /console. The handler reads the console from `folder`. */
 function reader() {
   const { routes } = consoleWire(pathToFileURL(`${folder}/`));
   const { answer } = routes.find(({ path }) => path === "/console") as MethodRoute;

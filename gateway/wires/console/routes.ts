@@ -41,7 +41,8 @@ const HEADERS = {
 export function consoleWire(folder: URL): Wire {
   let files: ConsoleFiles | undefined;
   const built = () => {
-    // The console may be built after the start, so each request reads the folder again until the files exist.
+    // The console may be built only after the start. So each request reads the folder again until it contains the
+    // files.
     files ??= readConsole(folder);
     if (files === undefined) {
       throw missing(HOME, "the console was not built; run `npm ci`, then `npm run build:console`");

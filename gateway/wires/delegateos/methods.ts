@@ -33,7 +33,8 @@ export class DelegateosMethods {
   }
 
   /**
-   * delegateos/complete (DelegateOS 9.4): ends a delegation and its task with the delegatee's attestation.
+   * delegateos/complete (DelegateOS 9.4): completes a delegation and its task. The delegatee's attestation is the
+   * proof.
    *
    * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID, TOKEN_DENIED, DELEGATION_NOT_FOUND, VERIFICATION_FAILED,
    * ...
@@ -71,7 +72,7 @@ export class DelegateosMethods {
   }
 }
 
-/** Maps the service's field names in violations to paths in the client's document. */
+/** For each field name in the service's violations, the path in the client's document. */
 const NAMES = { attestation: "/attestation", output: "/output", entry: "/revocation", "token.token": "/dct" };
 
 async function withDocumentFields<T>(answer: Promise<T>): Promise<T> {

@@ -21,9 +21,9 @@ const DEFAULT_COUNT = 100;
 type Subject = Exclude<GetInclusionProofRequest["subject"], { case: undefined }>;
 
 /**
- * Implements the HTTP addresses of the transparency log. A proof is for the tree size that the request states. Without
- * a stated size, the proof is for the current size, and the answer includes the signed head. Each method throws
- * DeputeError INVALID_REQUEST for invalid parameters, and ConnectErrors of LogService.
+ * Implements the HTTP addresses of the transparency log. A proof is for the tree size that the request states. If the
+ * request states none, the proof is for the current size, and the answer also contains the signed head. Each method
+ * throws DeputeError INVALID_REQUEST for invalid parameters, and forwards the ConnectErrors of LogService.
  */
 export class LogMethods {
   readonly #log: Client<typeof LogService>;
@@ -67,8 +67,8 @@ export class LogMethods {
   }
 
   /**
-   * Proves that a leaf is in the tree of `tree_size` leaves. `index`, `digest` in base64url, or `attestation` names the
-   * leaf.
+   * Proves that a leaf is in the tree of `tree_size` leaves. The parameter `index`, `digest` (base64url) or
+   * `attestation` identifies the leaf.
    */
   async inclusion({ query, options }: LogRequest): Promise<Answer> {
     const size = numberIn(query, "tree_size", MAX_INDEX);
