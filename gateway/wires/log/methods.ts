@@ -86,7 +86,7 @@ export class LogMethods {
     return { body, immutable: isFixedSize(size) };
   }
 
-  /** Proves that the tree of `first` leaves is the beginning of the tree of `second` leaves. */
+  /** Proves that the tree of `second` leaves begins with the leaves of the tree of `first` leaves. */
   async consistency({ query, options }: LogRequest): Promise<Answer> {
     const first = numberIn(query, "first", MAX_INDEX);
     if (first === undefined) throw invalid("first", "is needed");
@@ -106,8 +106,8 @@ export class LogMethods {
 }
 
 /**
- * Whether a request states the size of the tree. The answer to such a request never changes. Size 0 stands for
- * the current size, which grows.
+ * Whether a request states a fixed size of the tree. The answer to such a request never changes. Size 0 means the
+ * current size, which grows.
  */
 function isFixedSize(size: number | undefined): boolean {
   return size !== undefined && size !== 0;

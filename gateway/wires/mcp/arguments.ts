@@ -29,9 +29,9 @@ export class Arguments {
   }
 
   /**
-   * Reads a text; empty if it is absent.
+   * Returns a text argument; an empty text if the argument is absent.
    *
-   * @throws DeputeError INVALID_REQUEST
+   * @throws DeputeError INVALID_REQUEST if the argument is not a text
    */
   text(name: string): string {
     const value = this.#valueOf(name) ?? "";
@@ -40,9 +40,9 @@ export class Arguments {
   }
 
   /**
-   * Reads a required text.
+   * Returns a required text argument.
    *
-   * @throws DeputeError INVALID_REQUEST
+   * @throws DeputeError INVALID_REQUEST if the argument is absent or not a text
    */
   requiredText(name: string): string {
     const value = this.text(name);
@@ -51,9 +51,9 @@ export class Arguments {
   }
 
   /**
-   * Reads a whole number; `otherwise` if it is absent.
+   * Returns a whole number; `otherwise` if the argument is absent.
    *
-   * @throws DeputeError INVALID_REQUEST
+   * @throws DeputeError INVALID_REQUEST if the argument is not a whole number up to `max`
    */
   count(name: string, otherwise: number, max = Number.MAX_SAFE_INTEGER): number {
     const value = this.#valueOf(name) ?? otherwise;
@@ -62,14 +62,14 @@ export class Arguments {
     throw invalid(`/${name}`, `a whole number from 0 to ${max} is wanted`);
   }
 
-  /** Reads any JSON value; undefined if it is absent. */
+  /** Returns any JSON value; undefined if the argument is absent. */
   value(name: string): Value | undefined {
     const value = this.#valueOf(name);
     return value === undefined ? undefined : fromJson(ValueSchema, value as JsonValue);
   }
 
   /**
-   * Reads a list of objects in which each member is a text.
+   * Returns a list of objects whose members are all texts.
    *
    * @throws DeputeError INVALID_REQUEST
    */

@@ -14,7 +14,7 @@ import { MESSAGE } from "./names.ts";
 /** Milliseconds between two checks of the configuration file for changes. */
 const LOOK_MS = 1000;
 
-/** The configuration of an MCP server whose own address is known, so that the gateway can serve the server. */
+/** The configuration of an MCP server with an address, which the gateway needs to serve it. */
 export interface ServableUpstream extends UpstreamConfig {
   readonly address: UpstreamAddress;
 }
@@ -42,7 +42,7 @@ function settingsError(path: string, cause: unknown): SettingsError {
 }
 
 export interface McpConfigFileOptions {
-  /** The path of the file; empty for no servers. */
+  /** The path of the file; empty if there are no servers. */
   readonly path: string;
   readonly timers: Timers;
   readonly log: Logger;
@@ -51,19 +51,19 @@ export interface McpConfigFileOptions {
 }
 
 /**
- * The configuration file that lists the MCP servers behind the proxy. A changed file applies within seconds, if
- * the whole file is valid. If the file is invalid, the current servers continue, and the log reports the
- * location of each fault.
+ * The configuration file that lists the MCP servers behind the proxy. A change of the file takes effect within seconds,
+ * if the whole file is valid. If it is invalid, the current servers continue, and the log reports the location of each
+ * fault.
  */
 export class McpConfigFile {
   readonly #options: McpConfigFileOptions;
   #text = "";
-  /** The message of the last fault that was logged, so that the same fault is not logged again. */
+  /** The message of the last logged fault, so that the same fault is not logged again. */
   #fault = "";
   #cancel = () => {};
 
   /**
-   * Reads the file, and begins to watch it.
+   * Reads the file, and then checks it for changes every LOOK_MS.
    *
    * @throws SettingsError that names each fault by its location
    */
@@ -94,8 +94,7 @@ export class McpConfigFile {
   #look(): void {
     const { path, log, apply } = this.#options;
     try {
-      // Compares the text, not the file's time: a program may write the file in several steps that get the same
-      // time.
+      // Compares the text and not the modification time: two writes of a program can have the same modification time.
       const text = textOfFile(path);
       if (text === this.#text) {
         this.#fault = "";

@@ -16,7 +16,7 @@ import {
   watch,
 } from "./methods.ts";
 
-/** Describes the platform to language models. */
+/** A description of the platform for language models. */
 export const INSTRUCTIONS =
   "Depute delegates work to other agents. discover finds agents and their capabilities; delegate creates a task and answers with it; " +
   "watch waits for it; answer answers its question; cancel ends it; verify checks a result; attenuate narrows a token for your delegate.";
@@ -38,7 +38,7 @@ export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
       ...tool,
       inputSchema: { type: "object", properties, required: [...required], additionalProperties: false },
       run: async (args, call) => method(clients, read(args), call),
-      // Only `delegate` creates an MCP task. The other tools answer immediately or after a bounded wait.
+      // Only `delegate` creates an MCP task. All other tools answer immediately or after a limited wait.
       ...(method === delegate && {
         begin: async (args, call) => {
           const task = await createTask(clients, read(args), call);

@@ -17,11 +17,11 @@ const TOKEN = /^[A-Za-z0-9_-]{1,16000}$/;
 
 /**
  * Answers a request of the published DelegateOS client: `{id, method, params, dct?}`, with the token as `Authorization:
- * Bearer` or in `dct`. DelegateOS does not define this address, but its client uses it. The proxy authorizes such a
- * request like any other. So the request needs a holder proof (header `DPoP`) unless `DEPUTE_HOLDER_PROOF=optional`.
+ * Bearer` or in `dct`. DelegateOS does not define this address, but its client uses it. The proxy checks the token as
+ * for all other requests. So the request needs a holder proof (header `DPoP`) unless `DEPUTE_HOLDER_PROOF=optional`.
  *
- * @param proxies the proxies by the names of their servers
- * @param name the addressed server; empty if only one server exists
+ * @param proxies the proxies, by server name
+ * @param name the name of the addressed server; empty if only one server exists
  * @param url the target that a proof must name
  * @throws Refusal
  */
@@ -68,7 +68,7 @@ function proxyOf(proxies: ReadonlyMap<string, McpProxy>, name: string): McpProxy
   throw new Refusal(OWN.NOT_FOUND.code, OWN.NOT_FOUND.message, { reason: "UNKNOWN_METHOD", detail });
 }
 
-/** Returns the token from the header or the body, with the proof from the header. */
+/** Returns the token in the header or the body, with the holder proof in the header; undefined if there is no token. */
 function presentationOf(
   { headers }: HttpRequest,
   dct: string | undefined,

@@ -20,7 +20,7 @@ import type { Clients } from "../../edge/clients.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 import type { Arguments } from "./arguments.ts";
 
-/** Maximum time in milliseconds for which a tool's call may wait before it answers. */
+/** Maximum time in milliseconds for which a call of a tool may wait before it answers. */
 export const MAX_WAIT_MS = 25_000;
 /** Maximum number of capabilities in one answer. A longer list would be of no use to a language model. */
 export const MAX_FOUND = 100;
@@ -69,10 +69,10 @@ function toFound({ agentId, capability }: DiscoveredCapability): JsonObject {
   return { agent: agentId, ...(document() as JsonObject) };
 }
 
-/** Delegates work to an agent. */
+/** Delegates work to an agent, and returns the task. */
 export const delegate: Method = async (clients, args, call) => toView(await createTask(clients, args, call));
 
-/** Creates a task, and waits for its end if the arguments ask for that. */
+/** Creates a task. Waits for its end if the arguments request this. */
 export async function createTask(
   { tasks }: OwnClients,
   args: Arguments,
@@ -147,8 +147,8 @@ export const verify: Method = async ({ attestations, verification }, args, call)
 };
 
 /**
- * Attenuates a token for another principal in two calls, because the platform never gets the key. The first call
- * returns the bytes to sign, and the second call sends the signature.
+ * Attenuates a token for another principal. This takes two calls, because the platform never receives the private key.
+ * The first call returns the bytes to sign. The second call contains the signature, and returns the attenuated token.
  */
 export const attenuate: Method = async ({ tokens }, args, call) => {
   const token = { token: args.requiredText("token"), format: "delegateos-sjt-v1" };
@@ -195,7 +195,7 @@ export function statusWord({ status }: Task): string {
   return name.replace("TASK_STATUS_", "").toLowerCase();
 }
 
-/** Returns a task in the form in which language models read it. */
+/** Returns a task in a form for language models. */
 export function toView(task: Task | undefined): JsonObject {
   if (task === undefined) throw new Error("the answer has the task");
   const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId, question } =

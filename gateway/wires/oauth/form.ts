@@ -3,7 +3,9 @@ import { OAuthFault } from "./errors.ts";
 
 /** The parameters of a token request. (RFC 6749 section 4.5, RFC 8693 section 2.1) */
 export interface TokenForm {
-  /** Returns a parameter; empty if it is absent. An empty parameter counts as absent (RFC 6749 section 3.2). */
+  /**
+   * Returns the value of a parameter; empty if the parameter is absent or its value is empty (RFC 6749 section 3.2).
+   */
   text(name: string): string;
   /** Returns all values of a parameter that may occur more than once. */
   all(name: string): readonly string[];
@@ -32,7 +34,7 @@ export function readForm(body: Buffer): TokenForm {
   };
 }
 
-/** Returns a whole number; undefined if the parameter is absent. */
+/** Returns the value of a parameter as a whole number; undefined if the parameter is absent. */
 export function numberOf(form: TokenForm, name: string): number | undefined {
   const text = form.text(name);
   if (text === "") return undefined;
@@ -48,13 +50,13 @@ export interface RequestedCapability {
   readonly resource: string;
 }
 
-/** The type of authorization details that name a capability of DelegateOS. */
+/** The `type` of authorization details that name a DelegateOS capability. */
 export const CAPABILITY_TYPE = "delegateos_capability";
 const MAX_CAPABILITIES = 64;
 
 /**
- * Returns the capabilities of `authorization_details` (RFC 9396 section 2). OAuth's `scope` could not name
- * them, because a resource may contain any character.
+ * Returns the capabilities of `authorization_details` (RFC 9396 section 2). OAuth's `scope` cannot express them,
+ * because a resource may contain any character.
  *
  * @throws OAuthFault invalid_request
  */
