@@ -73,7 +73,7 @@ test("one fault refuses the whole file, and is logged once", () => {
   for (let i = 0; i < 3; i++) clock.advance(LOOK_MS);
   expect(applied).toEqual([["a"]]);
   expect(warn.mock.calls).toEqual([
-    [{ path }, expect.stringContaining("/upstreams/b/requireToken: true or false is wanted")],
+    [{ path }, expect.stringContaining("/upstreams/b/requireToken: must be true or false")],
   ]);
   write({ c: server("z") });
   clock.advance(LOOK_MS);

@@ -20,7 +20,7 @@ type Result = Record<string, unknown>;
 export class UnknownState extends Refusal {
   constructor() {
     const detail =
-      "requestState: names no open call of this caller; it counts once and for four minutes: call anew";
+      "requestState: does not name an open call of this caller; it is valid once and for four minutes: repeat the call without it";
     super(INVALID_PARAMS, "Invalid params", { reason: "INVALID_REQUEST", detail });
   }
 }
@@ -173,7 +173,7 @@ export class AskBridge {
       call.cancel();
       throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
         reason: "LIMIT_EXCEEDED",
-        detail: "too many calls of the server wait for their clients",
+        detail: "too many calls of the server wait for their clients; try again later",
         metadata: { limit: "held_calls", max: String(MAX_HELD) },
       });
     }
@@ -195,7 +195,7 @@ export class AskBridge {
     if (this.#connections.size >= MAX_CONNECTIONS)
       throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
         reason: "LIMIT_EXCEEDED",
-        detail: "too many sessions have a server process of their own; try again later",
+        detail: "too many sessions have their own server process; try again later",
         metadata: { limit: "mcp_server_processes", max: String(MAX_CONNECTIONS) },
       });
     const connection = this.#options.connect(capabilities);

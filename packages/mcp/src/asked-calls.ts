@@ -48,9 +48,13 @@ export class AskedCalls {
   only(): Ask | undefined {
     const [first] = this.#asks;
     if (this.#isOneClient || (this.#asks.size <= 1 && !this.#hasAbandoned)) return first;
-    throw new Refusal(INTERNAL_ERROR, "the question names no call, and calls of several clients run", {
-      reason: "DEPENDENCY_UNAVAILABLE",
-      detail: 'set "process": "session" for a server that asks its clients',
-    });
+    throw new Refusal(
+      INTERNAL_ERROR,
+      "the server's question does not name its call, and calls of several clients run",
+      {
+        reason: "DEPENDENCY_UNAVAILABLE",
+        detail: 'set "process": "session" in the configuration of a server that asks its clients',
+      },
+    );
   }
 }

@@ -157,13 +157,13 @@ async function needed(
   const rights: Right[] = [];
   for (const requestedResource of found.resources) {
     const resource = found.needsRealPath ? await realPath(requestedResource) : requestedResource;
-    if (resource === undefined) throw unusable(rule, "the path cannot be followed");
+    if (resource === undefined) throw unusable(rule, "the symbolic links of the path cannot be resolved");
     if (resource === "" || resource.length > MAX_RESOURCE_CHARS)
-      throw unusable(rule, "too short or too long");
+      throw unusable(rule, "the resource must have 1 to 1024 characters");
     rights.push({ namespace, action, resource });
   }
   const [right] = rights;
-  if (right === undefined) throw unusable(rule, "no resource");
+  if (right === undefined) throw unusable(rule, "the arguments name no resource");
   return { rule, right, rights };
 }
 

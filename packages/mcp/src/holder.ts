@@ -11,7 +11,7 @@ import type { Presentation } from "./presentation.ts";
  */
 export function holderKey(seed: string): Keypair {
   const bytes = decodeBase64Url(seed.trim());
-  if (bytes?.length !== 32) throw new Error("a key is 32 bytes in base64url");
+  if (bytes?.length !== 32) throw new Error("the key must be 32 bytes in base64url");
   return keypairFromSeed(nativeEngine, bytes);
 }
 

@@ -192,6 +192,6 @@ function answersForms({ elicitation }: ClientCapabilities = {}): boolean {
  * @throws Refusal for a task that does not exist, has expired, or belongs to another caller
  */
 function found(task: McpTask | undefined): McpTask {
-  if (task === undefined) throw new Refusal(INVALID_PARAMS, "no such task: check its id", {});
+  if (task === undefined) throw new Refusal(INVALID_PARAMS, "the task does not exist: check its id", {});
   return task;
 }

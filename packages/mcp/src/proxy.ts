@@ -381,7 +381,9 @@ export class McpProxy {
 
   #settle(held: CallReservation | undefined, outcome: Parameters<typeof settle>[2]): Promise<BudgetState> {
     const { authoriser, onFault } = this.#options;
-    return settle(authoriser, held, outcome, (id, thrown) => onFault(`cannot settle ${id}`, thrown));
+    return settle(authoriser, held, outcome, (id, thrown) =>
+      onFault(`cannot settle the reservation ${id}`, thrown),
+    );
   }
 
   #background(work: Promise<unknown>): void {
@@ -392,7 +394,7 @@ export class McpProxy {
   #refusal(thrown: unknown): Refusal {
     if (thrown instanceof Refusal) return thrown;
     if (thrown instanceof UpstreamError) return toldOf(thrown, NOTHING);
-    this.#options.onFault("cannot decide", thrown);
+    this.#options.onFault("cannot decide on a call", thrown);
     // The proxy does not forward a call on which the tokens service has not decided.
     const reason = thrown instanceof DeputeError ? thrown.reason : ErrorReason.DEPENDENCY_UNAVAILABLE;
     return new Refusal(INTERNAL_ERROR, "Internal error", { reason: reasonName(reason) });

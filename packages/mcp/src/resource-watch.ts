@@ -36,7 +36,11 @@ export class ResourceWatch {
         reason: "LIMIT_EXCEEDED",
         metadata: { limit: "mcp_watched_resources", max: String(MAX_WATCHED) },
       };
-      throw new Refusal(LIMIT_REACHED, "too many resources are watched", data);
+      throw new Refusal(
+        LIMIT_REACHED,
+        "the server's clients watch too many resources; unsubscribe from some",
+        data,
+      );
     }
     this.#watchers.set(uri, watchers + 1);
     if (watchers > 0) return;

@@ -18,6 +18,6 @@ export const ANY_RESULT: StandardSchemaV1<unknown, Record<string, unknown>> = {
     validate: (value) =>
       typeof value === "object" && value !== null
         ? { value: value as Record<string, unknown> }
-        : { issues: [{ message: "not an object" }] },
+        : { issues: [{ message: "must be an object" }] },
   },
 };

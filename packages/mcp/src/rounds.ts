@@ -69,9 +69,9 @@ async function answerOf({ capabilities, ask }: AskedClient, request: unknown): P
   const name = String(method);
   const lacking = missingCapability(name, params, capabilities);
   if (lacking !== undefined) {
-    const detail = `the client did not declare what ${name} needs`;
+    const detail = `the client did not declare the capability that ${name} needs`;
     const data = { reason: "DEPENDENCY_UNAVAILABLE", detail, requiredCapabilities: lacking as never };
-    throw new Refusal(INTERNAL_ERROR, "the MCP server requests input that the client cannot give", data);
+    throw new Refusal(INTERNAL_ERROR, "the MCP server requests input that the client cannot provide", data);
   }
   const members = isObject(params) ? params : {};
   // Revision 2025-11-25 requires an id for an elicitation by address. Later revisions have no such id.

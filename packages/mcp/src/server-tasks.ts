@@ -118,7 +118,8 @@ export class ServerTasks {
     const facts = { tool, rights, caller: [principal, request.login ?? ""] as const, connection };
     if (this.#handles.fits(facts)) return { era, facts };
     if (era === "modern") return undefined;
-    const detail = "task: the resources of the call are too long for a task; call the tool without it";
+    const detail =
+      "task: the resources of the call are too long for a task; call the tool without this parameter";
     throw new Refusal(INVALID_PARAMS, "Invalid params", { reason: "INVALID_REQUEST", detail });
   }
 
@@ -156,13 +157,14 @@ export class ServerTasks {
   ): Result {
     if (call === undefined) {
       if (result.resultType !== "task") return result;
-      throw malformed("the server answers with a task, for which the client did not ask");
+      throw malformed("the server returned a task that the client did not request");
     }
     const { era, facts } = call;
     const taskId = createdTaskId(era, result);
     if (taskId === undefined && result.resultType !== "task") return result;
     const id = this.#handles.seal(facts, taskId);
-    if (id === undefined) throw malformed("the id of the server's task is no text of 1 to 512 characters");
+    if (id === undefined)
+      throw malformed("the server's id of the task must be a text of 1 to 512 characters");
     const { notifyTask } = request;
     this.#known.add(facts.connection, String(taskId), {
       id,
@@ -303,7 +305,7 @@ export class ServerTasks {
       if (await this.#isGranted(known.rights, known.presentation))
         known.notify(withTaskId("tasks/get", task, known.id));
     } catch (thrown) {
-      this.#options.onFault("cannot tell the state of a task", thrown);
+      this.#options.onFault("cannot notify the client of a task's state", thrown);
     }
   }
 

@@ -184,7 +184,7 @@ export class StdioListens {
     if (this.#open.size < MAX_OPEN) return;
     throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
       reason: "LIMIT_EXCEEDED",
-      detail: "too many requests subscriptions/listen are open; cancel one",
+      detail: "too many subscriptions/listen requests are open; cancel one",
       metadata: { limit: "mcp_listens", max: String(MAX_OPEN) },
     });
   }

@@ -32,7 +32,7 @@ export async function subscribe(
   if (typeof uri !== "string" || uri === "")
     throw new Refusal(INVALID_PARAMS, "Invalid params", {
       reason: "INVALID_REQUEST",
-      detail: "uri is required: a text that is not empty",
+      detail: "uri must be a text that is not empty",
     });
   if (!isBegin) {
     watched.unsubscribe(uri);

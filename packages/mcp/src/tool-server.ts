@@ -142,7 +142,10 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
       server.onerror = onError;
       serveResources(server, options);
       servePrompts(server, options.prompts);
-      serveTasks(server, era, { tasks: options.tasks, run: runner(options, "the task cannot be reached") });
+      serveTasks(server, era, {
+        tasks: options.tasks,
+        run: runner(options, "the request on the task failed"),
+      });
       server.setRequestHandler("tools/list", () => ({ tools: listed(options.tools, era) }));
       // The SDK's own handler for tool calls does not accept a task as a result.
       server.fallbackRequestHandler = async ({ method, params }, context) => {
@@ -202,7 +205,7 @@ async function listening<Call>(
     const { code, message, data } =
       thrown instanceof Refusal
         ? thrown
-        : new Refusal(INTERNAL_ERROR, "the tasks cannot be reached", options.refusalOf(thrown, call));
+        : new Refusal(INTERNAL_ERROR, "the tasks cannot be read", options.refusalOf(thrown, call));
     const status = statusOf(code) ?? 200;
     return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } }, { status });
   }
@@ -241,11 +244,15 @@ async function callTool<Call>(
   const { name, arguments: args = {} } = params;
   const tool = typeof name === "string" ? tools.get(name) : undefined;
   if (tool === undefined)
-    throw new Refusal(INVALID_PARAMS, "no such tool: list the tools for their names", {});
+    throw new Refusal(INVALID_PARAMS, "the tool does not exist: list the tools to see their names", {});
   if (!isObject(args)) throw new Refusal(INVALID_PARAMS, "the arguments must be an object", {});
   const asTask = takesTask(server, era, params);
   if (asTask && tool.begin === undefined && era === "legacy")
-    throw new Refusal(METHOD_NOT_FOUND, "the tool does not run as a task: call it without one", {});
+    throw new Refusal(
+      METHOD_NOT_FOUND,
+      "the tool does not run as a task: call it without the parameter task",
+      {},
+    );
   const httpHeaders = era === "modern" ? http?.req?.headers : undefined;
   assertHeaders(paramHeadersOf(tool.inputSchema), args, httpHeaders);
   if (tool.respond !== undefined) return responded(await tool.respond(args, context), server, era);
@@ -271,7 +278,7 @@ function responded(result: JsonObject, server: Server, era: Era): JsonObject {
   if (era === "legacy")
     throw new Refusal(
       INTERNAL_ERROR,
-      "the tool needs input, for which clients before 2026-07-28 need a session",
+      "the tool needs input, which clients of revisions before 2026-07-28 can send only in a session",
       {
         reason: "DEPENDENCY_UNAVAILABLE",
       },
@@ -316,7 +323,11 @@ function serveResources<Call>(server: Server, options: ToolServerOptions<Call>):
   server.setRequestHandler("resources/read", async ({ params: { uri } }, context) => {
     const document = await run(context, (call) => resources.read(uri, call));
     if (document === undefined)
-      throw new Refusal(INVALID_PARAMS, "no such resource: list the resources for their addresses", { uri });
+      throw new Refusal(
+        INVALID_PARAMS,
+        "the resource does not exist: list the resources to see their addresses",
+        { uri },
+      );
     return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(document) }] };
   });
 }
@@ -333,11 +344,11 @@ function servePrompts(server: Server, prompts: readonly OwnPrompt[]): void {
   server.setRequestHandler("prompts/get", ({ params }) => {
     const prompt = byName.get(params.name);
     if (prompt === undefined)
-      throw new Refusal(INVALID_PARAMS, "no such prompt: list the prompts for their names", {});
+      throw new Refusal(INVALID_PARAMS, "the prompt does not exist: list the prompts to see their names", {});
     const args = params.arguments ?? {};
     const missing = prompt.arguments.find(({ name, required }) => required && args[name] === undefined);
     if (missing !== undefined)
-      throw new Refusal(INVALID_PARAMS, `the argument ${missing.name} is missing: give it`, {
+      throw new Refusal(INVALID_PARAMS, `the argument ${missing.name} is required: add it`, {
         argument: missing.name,
       });
     const content = { type: "text" as const, text: prompt.text(args) };

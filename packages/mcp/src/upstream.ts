@@ -289,7 +289,8 @@ export class Upstream {
       address,
       clock,
       timers,
-      ask: () => Promise.reject(new Error("the request belongs to no call, so it reaches no client")),
+      ask: () =>
+        Promise.reject(new Error("the request does not belong to a call, so no client can receive it")),
       declared: () => capabilities,
       ...(onTaskStatus !== undefined && { onTaskStatus: (task) => onTaskStatus(task, connection) }),
     });
@@ -316,7 +317,7 @@ export class Upstream {
     if (this.#closed) throw new UpstreamError({ kind: "unsent", detail: "the proxy is closing" });
     const { waitMs, failures } = this.#starts;
     if (this.#connection === undefined && waitMs > 0) {
-      const detail = `the server failed ${failures} times in a row; it is started again in ${waitMs} ms`;
+      const detail = `the server failed ${failures} times in a row; it can start again in ${waitMs} ms: try again then`;
       throw new UpstreamError({ kind: "unsent", detail });
     }
     this.#connection ??= this.#connect();

@@ -40,7 +40,7 @@ export class WatchedResources {
         reason: "LIMIT_EXCEEDED",
         metadata: { limit: "mcp_session_resources", max: String(MAX_WATCHED) },
       };
-      throw new Refusal(LIMIT_REACHED, "the session watches too many resources", data);
+      throw new Refusal(LIMIT_REACHED, "the session watches too many resources; unsubscribe from some", data);
     }
     this.#watches.set(uri, watch);
     if (!isNew) return;

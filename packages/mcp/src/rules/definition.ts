@@ -48,14 +48,15 @@ export function definitionFault(
   { currentDigest, pinned, listedDigest, hasChanged }: DefinitionFacts,
 ): string | undefined {
   const noun = WORDS[list];
-  if (currentDigest === undefined) return `the server has no such ${noun}`;
+  if (currentDigest === undefined) return `the ${noun} does not exist on the server`;
   if (pinned !== undefined && pinned !== currentDigest) {
-    return `the ${noun}'s definition changed since it was configured`;
+    return `the ${noun}'s definition differs from the one that the tool map pins: review it, then pin it again`;
   }
   if (listedDigest === currentDigest) return undefined;
-  if (listedDigest !== undefined) return `the ${noun}'s definition changed since it was listed; list again`;
+  if (listedDigest !== undefined)
+    return `the ${noun}'s definition has changed since the caller listed it: list again`;
   if (!hasChanged || pinned !== undefined) return undefined;
-  return `the ${noun}'s definition has changed, and the caller has not listed it since; list first`;
+  return `the ${noun}'s definition has changed, and the caller has not listed the new one: list first`;
 }
 
 function usedEntry(list: Pinned, name: unknown): Used {

@@ -29,6 +29,6 @@ export function listenedTaskIds(method: unknown, params: Readonly<Record<string,
   if (isValid && ids.length <= MAX_LISTENED_TASKS) return [...new Set<string>(ids)];
   throw new Refusal(INVALID_PARAMS, "Invalid params", {
     reason: "INVALID_REQUEST",
-    detail: `notifications.taskIds: a list of at most ${MAX_LISTENED_TASKS} texts is wanted`,
+    detail: `notifications.taskIds must be a list of at most ${MAX_LISTENED_TASKS} texts`,
   });
 }

@@ -113,7 +113,7 @@ export function readConfig(document: unknown, shipped: ReadonlyMap<string, unkno
   const entries = Object.entries(faults.object(root.upstreams, "/upstreams") ?? {});
   const upstreams = entries.map(([name, value]) => {
     const path = `/upstreams/${name}`;
-    if (!NAME.test(name)) faults.add(path, "a name is up to 64 of a-z, 0-9, - and _");
+    if (!NAME.test(name)) faults.add(path, "the name must be 1 to 64 characters of a-z, 0-9, - and _");
     return [name, readUpstream(name, value, path, shipped, faults)] as const;
   });
   if (faults.found.length > 0) throw new ConfigError(faults.found);
@@ -131,25 +131,26 @@ function readUpstream(
   const own = upstream.map === undefined ? EMPTY_MAP : readToolMap(upstream.map, `${path}/map`, faults);
   const namedMaps = faults.texts(upstream.maps, `${path}/maps`).map((known, i) => {
     if (shipped.has(known)) return readToolMap(shipped.get(known), `map ${known}`, faults);
-    faults.add(`${path}/maps/${i}`, `no such map; there are ${[...shipped.keys()].join(", ")}`);
+    faults.add(`${path}/maps/${i}`, `the map does not exist: use ${[...shipped.keys()].join(", ")}`);
     return EMPTY_MAP;
   });
   const timeoutMs = upstream.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : upstream.timeoutMs;
   const known = faults.count(timeoutMs, `${path}/timeoutMs`) ?? 0;
-  if (known < 1 || known > MAX_TIMEOUT_MS) faults.add(`${path}/timeoutMs`, `from 1 to ${MAX_TIMEOUT_MS}`);
+  if (known < 1 || known > MAX_TIMEOUT_MS)
+    faults.add(`${path}/timeoutMs`, `must be from 1 to ${MAX_TIMEOUT_MS}`);
   const maxAnswerBytes =
     faults.count(upstream.maxAnswerBytes ?? DEFAULT_ANSWER_BYTES, `${path}/maxAnswerBytes`) ?? 0;
   if (maxAnswerBytes < LEAST_ANSWER_BYTES || maxAnswerBytes > MOST_ANSWER_BYTES) {
-    faults.add(`${path}/maxAnswerBytes`, `from ${LEAST_ANSWER_BYTES} to ${MOST_ANSWER_BYTES}`);
+    faults.add(`${path}/maxAnswerBytes`, `must be from ${LEAST_ANSWER_BYTES} to ${MOST_ANSWER_BYTES}`);
   }
   const definitionTtlMs = faults.count(upstream.definitionTtlMs ?? 0, `${path}/definitionTtlMs`) ?? 0;
-  if (definitionTtlMs > MAX_TTL_MS) faults.add(`${path}/definitionTtlMs`, `from 0 to ${MAX_TTL_MS}`);
+  if (definitionTtlMs > MAX_TTL_MS) faults.add(`${path}/definitionTtlMs`, `must be from 0 to ${MAX_TTL_MS}`);
   const requireToken = faults.flag(upstream.requireToken ?? true, `${path}/requireToken`);
   const login = faults.flag(upstream.login ?? false, `${path}/login`);
   const trustPromises = faults.flag(upstream.trustPromises ?? false, `${path}/trustPromises`);
   const address = readAddress(upstream, path, faults);
   const revision = REVISIONS.find((known) => known === (upstream.revision ?? "auto"));
-  if (revision === undefined) faults.add(`${path}/revision`, `one of ${REVISIONS.join(", ")} is wanted`);
+  if (revision === undefined) faults.add(`${path}/revision`, `must be one of ${REVISIONS.join(", ")}`);
   const serverId =
     upstream.serverId === undefined ? name : faults.text(upstream.serverId, `${path}/serverId`);
   return {
@@ -176,12 +177,12 @@ function readAddress(
   path: string,
   faults: Faults,
 ): UpstreamAddress | undefined {
-  if (stdio !== undefined && http !== undefined) return faults.add(path, "stdio or http, not both");
+  if (stdio !== undefined && http !== undefined) return faults.add(path, "must have stdio or http, not both");
   if (stdio !== undefined) {
     const at = `${path}/stdio`;
     const process = faults.object(stdio, at, ["command", "args", "env", "cwd", "process"]) ?? {};
     const sharing = PROCESSES.find((known) => known === (process.process ?? "shared"));
-    if (sharing === undefined) faults.add(`${at}/process`, `one of ${PROCESSES.join(", ")} is wanted`);
+    if (sharing === undefined) faults.add(`${at}/process`, `must be one of ${PROCESSES.join(", ")}`);
     return {
       kind: "stdio",
       command: faults.text(process.command, `${at}/command`) ?? "",
@@ -196,9 +197,10 @@ function readAddress(
   const server = faults.object(http, at, ["url", "headers"]) ?? {};
   const url = faults.text(server.url, `${at}/url`) ?? "";
   const parsed = URL.parse(url);
-  if (parsed === null || !/^https?:$/.test(parsed.protocol)) faults.add(`${at}/url`, "not an http address");
+  if (parsed === null || !/^https?:$/.test(parsed.protocol))
+    faults.add(`${at}/url`, "must be an http or https address");
   else if (parsed.username !== "" || parsed.password !== "" || parsed.hash !== "") {
-    faults.add(`${at}/url`, "no user, password or fragment belongs in the address");
+    faults.add(`${at}/url`, "must not contain a user, a password or a fragment");
   }
   return { kind: "http", url, headers: faults.textMap(server.headers, `${at}/headers`) };
 }

@@ -59,7 +59,10 @@ export function denialOf(denial: Partial<DenialReason> & { type: DenialType }, r
 
 /** Returns the denial for a tool or method without a rule. No token can allow such a call. */
 export function unmapped(name: string): Refusal {
-  const data = { type: "capability_not_granted", detail: `nothing is allowed of ${name.slice(0, 64)}` };
+  const data = {
+    type: "capability_not_granted",
+    detail: `the tool map has no rule for ${name.slice(0, 64)}`,
+  };
   return new Refusal(DENIED, "DCT verification failed", data);
 }
 
