@@ -99,9 +99,11 @@ export async function answerJsonRpc(
     return reply === undefined ? { kind: "nothing", unauthenticated } : json(reply, unauthenticated);
   }
   if (parsed.value.length === 0)
-    return json(faulty(endpoint, JSON_RPC.INVALID_REQUEST, "the batch is empty"));
+    return json(faulty(endpoint, JSON_RPC.INVALID_REQUEST, "the batch must contain at least one call"));
   if (parsed.value.length > MAX_BATCH) {
-    return json(faulty(endpoint, JSON_RPC.INVALID_REQUEST, `a batch has at most ${MAX_BATCH} calls`));
+    return json(
+      faulty(endpoint, JSON_RPC.INVALID_REQUEST, `the batch must contain at most ${MAX_BATCH} calls`),
+    );
   }
   const replies: JsonValue[] = [];
   for (const element of parsed.value) {
@@ -127,7 +129,7 @@ async function answerOne(
   const { id, method, params } = envelope;
   if (!mayStream && endpoint.streaming?.has(method) === true) {
     note({ method, code: JSON_RPC.INVALID_REQUEST.code });
-    const detail = `${method} streams, and a batch cannot`;
+    const detail = `${method} returns a stream, which a batch cannot contain: call it alone`;
     const reply = faulty(endpoint, JSON_RPC.INVALID_REQUEST, detail, id ?? null);
     return { ...(id === undefined ? {} : { body: reply }), unauthenticated: false };
   }
@@ -163,14 +165,14 @@ type Envelope =
  */
 function readEnvelope(element: JsonValue, ignoresUnknown: boolean): Envelope {
   if (typeof element !== "object" || element === null || Array.isArray(element)) {
-    return { ok: false, id: null, detail: "a call is an object" };
+    return { ok: false, id: null, detail: "a call must be an object" };
   }
   const { params, ...others } = element;
   const rest = ignoresUnknown ? knownMembers(others) : others;
   const read = decodeValid(JsonRpcRequestSchema, rest);
   if (!read.ok) return { ok: false, id: plainId(rest.id), detail: sentence(read.errors) };
   if (params !== undefined && (typeof params !== "object" || params === null)) {
-    return { ok: false, id: plainId(rest.id), detail: "/params: an object or an array is wanted" };
+    return { ok: false, id: plainId(rest.id), detail: "/params: must be an object or an array" };
   }
   return { ok: true, id: idOf(read.message), method: read.message.method, params };
 }
@@ -207,7 +209,9 @@ function methodOf({ methods, missing }: JsonRpcEndpoint, method: string): JsonRp
   if (methodEntry !== undefined) return methodEntry;
   const missingMethod = missing?.get(method);
   const detail =
-    missingMethod === undefined ? "no such method here" : `${method} does not exist yet: ${missingMethod}`;
+    missingMethod === undefined
+      ? "the method does not exist at this address"
+      : `${method} is not implemented: ${missingMethod}`;
   throw new DeputeError(ErrorReason.UNKNOWN_METHOD, detail, { metadata: { method } });
 }
 

@@ -244,8 +244,11 @@ export function admitHead(route: Route, { url, headers }: HttpRequest): URLSearc
   const { query: knownQuery = [] } = route;
   for (const name of query.keys()) {
     if (knownQuery.includes(name)) continue;
-    const others = knownQuery.length === 0 ? "this address takes none" : `use ${knownQuery.join(", ")}`;
-    throw invalid(name.slice(0, MAX_NAME).toWellFormed(), `is no query parameter here: ${others}`);
+    const others = knownQuery.length === 0 ? "this address has none" : `use ${knownQuery.join(", ")}`;
+    throw invalid(
+      name.slice(0, MAX_NAME).toWellFormed(),
+      `is not a query parameter of this address: ${others}`,
+    );
   }
   return query;
 }

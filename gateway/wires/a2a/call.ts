@@ -23,9 +23,10 @@ export interface A2aCall {
  * @throws DeputeError INVALID_REQUEST if they differ, or if both are empty
  */
 export function agentOf({ tenant }: { readonly tenant: string }, { agentId }: A2aCall): string {
-  if (tenant === "" && agentId === "") throw invalid("tenant", "has to name the agent at this address");
+  if (tenant === "" && agentId === "")
+    throw invalid("tenant", "must name the agent, because the address names none");
   if (tenant !== "" && agentId !== "" && tenant !== agentId) {
-    throw invalid("tenant", "is not the agent of this address: leave it out");
+    throw invalid("tenant", "must be the agent in the address: leave it out");
   }
   return agentId || tenant;
 }

@@ -31,7 +31,7 @@ export function requireVersion(stated: string | null | undefined): void {
   const shownVersion = version.slice(0, MAX_VERSION).toWellFormed();
   throw new DeputeError(
     ErrorReason.PROTOCOL_VERSION_UNSUPPORTED,
-    `A2A ${shownVersion} is not spoken here: send ${VERSION_PARAMETER}: 1.0`,
+    `the version ${shownVersion} of A2A is not supported: send ${VERSION_PARAMETER}: 1.0`,
     { metadata: { version: shownVersion, supported: "1.0" } },
   );
 }

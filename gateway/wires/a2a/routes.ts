@@ -45,7 +45,7 @@ function signerOf(query: URLSearchParams): AgentCardSigner {
   const [word = "platform"] = words;
   const signer = Object.hasOwn(SIGNERS, word) ? SIGNERS[word] : undefined;
   if (words.length > 1 || signer === undefined) {
-    throw invalid("signer", `must be given once, as one of ${Object.keys(SIGNERS).join(", ")}`);
+    throw invalid("signer", `must occur only once, as one of ${Object.keys(SIGNERS).join(", ")}`);
   }
   return signer;
 }

@@ -37,7 +37,7 @@ export interface Form {
 }
 
 export function stateIn({ status }: Pick<A2aTask, "status">) {
-  if (status === undefined) throw new Error("a task without a status");
+  if (status === undefined) throw new Error("the task has no status");
   return status.state;
 }
 

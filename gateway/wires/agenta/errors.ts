@@ -82,7 +82,7 @@ export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
   const http = requestStatusOf(refusal) ?? plain;
   if (reason === ErrorReason.INTERNAL) {
     const details = { reason: "INTERNAL", request_id: requestId };
-    return answer(500, code, "a fault of the platform", false, details);
+    return answer(500, code, "an internal error of the platform", false, details);
   }
   const faults = violations.map(({ field, description }) => ({
     path: pointerOf(field),

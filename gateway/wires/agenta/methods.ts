@@ -185,7 +185,7 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
       },
       GET: async ({ query, call }) => {
         const receiptId = query.get("receipt_id");
-        if (receiptId === null) throw invalid("receipt_id", "names the receipt whose results are asked for");
+        if (receiptId === null) throw invalid("receipt_id", "is required: the id of a receipt");
         const documents: JsonValue[] = [];
         for (let pageToken = ""; ; ) {
           const page = await results.listVerificationResults({ receiptId, pageToken }, call.asCaller);
@@ -257,7 +257,7 @@ function partyOf(query: URLSearchParams) {
   if (seller !== null && buyer === null) return { case: "sellerAgentId", value: seller } as const;
   throw invalid(
     "buyer_agent_id",
-    "write one of ?buyer_agent_id= and ?seller_agent_id=: the agent of yours whose executions are listed",
+    "exactly one of buyer_agent_id and seller_agent_id is required: one of the caller's agents",
   );
 }
 
@@ -265,7 +265,7 @@ function pageOf(query: URLSearchParams) {
   const text = query.get("limit") ?? "0";
   const pageSize = Number(text);
   if (!/^\d{1,3}$/.test(text) || pageSize > PAGE_LIMIT) {
-    throw invalid("limit", `is a whole number up to ${PAGE_LIMIT}`);
+    throw invalid("limit", `must be a whole number up to ${PAGE_LIMIT}`);
   }
   return { pageSize, pageToken: query.get("cursor") ?? "" };
 }
@@ -278,7 +278,7 @@ function timeOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
   const time = parseOffsetTime(text);
-  if (time === undefined) throw invalid(name, "is no RFC 3339 date-time");
+  if (time === undefined) throw invalid(name, "must be an RFC 3339 date-time");
   return time;
 }
 
@@ -286,7 +286,8 @@ function timeOf(query: URLSearchParams, name: string): number | undefined {
  * Reads the member `name`, a text, from a body for which the protocol defines no document. Refuses all other members.
  */
 function textOf(body: JsonObject, name: string): string {
-  for (const other of Object.keys(body)) if (other !== name) throw invalid(`/${other}`, "is not known here");
+  for (const other of Object.keys(body))
+    if (other !== name) throw invalid(`/${other}`, "is not a known member: remove it");
   const value = body[name];
   if (value === undefined) return "";
   if (typeof value !== "string") throw invalid(`/${name}`, "must be a text");

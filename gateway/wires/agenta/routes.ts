@@ -101,7 +101,8 @@ function documentRoutes(deps: Pick<WireDeps, "publicUrl">): MethodRoute[] {
     gives: [contentType],
     answer: async () => {
       const document = find(path);
-      if (document === undefined) throw new DeputeError(ErrorReason.INTERNAL, `no document at ${path}`);
+      if (document === undefined)
+        throw new DeputeError(ErrorReason.INTERNAL, `the document at ${path} does not exist`);
       return { kind: "document", document };
     },
   }));
@@ -120,7 +121,7 @@ function documentOf<Desc extends DescMessage>(
   schema: Desc,
   validate: ValidateAgenta,
 ): MessageShape<Desc> {
-  if (body === undefined) throw new Error("the route takes a body");
+  if (body === undefined) throw new Error("the request must have a body");
   const value = parsed(body);
   const valid = validate(message, value);
   if (!valid.ok) {
@@ -148,5 +149,5 @@ function objectOf(body: Body | undefined): JsonObject {
 function afterOf(query: URLSearchParams, { lastEventId }: WireCall): number {
   const text = lastEventId ?? query.get("after") ?? "0";
   if (/^\d{1,4}$/.test(text)) return Number(text);
-  throw invalid(lastEventId === undefined ? "after" : "Last-Event-ID", "is the number of a receipt");
+  throw invalid(lastEventId === undefined ? "after" : "Last-Event-ID", "must be the sequence of a receipt");
 }

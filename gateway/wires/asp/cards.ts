@@ -32,7 +32,7 @@ export async function discoverCards(
   const capability = query.get("capability") ?? "";
   const minTrust = Number(query.get("min_trust") ?? "0");
   if (!(minTrust >= 0 && minTrust <= 100))
-    throw invalid("min_trust", "is a level of 0 to 4 or a score up to 100");
+    throw invalid("min_trust", "must be a level from 0 to 4 or a score up to 100");
   const { agents } = await clients.agents.listAgents({ pageSize: MAX_SCANNED }, call.asCaller);
   const offering = agents.filter(
     ({ card, status }) =>
@@ -62,7 +62,7 @@ export async function cardOf(clients: Clients, agentRef: string, call: WireCall)
     : await clients.agents.getAgent({ agentId: agentRef }, call.asCaller);
   const card = agent === undefined ? undefined : await withTrust(clients, agent, call.aside);
   if (card === undefined || agent?.status === AgentStatus.REMOVED) {
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent with a card", {
+    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "the agent does not exist, or has no card", {
       metadata: { agent: agentRef },
     });
   }

@@ -35,7 +35,7 @@ function typeFor({ accept = "", "content-type": sent = "" }: IncomingHttpHeaders
  * @throws DeputeError MALFORMED_JSON, INVALID_REQUEST, LIMIT_EXCEEDED
  */
 export function readAsp<Desc extends DescMessage>(schema: Desc, body: Body | undefined): MessageShape<Desc> {
-  if (body === undefined) throw new Error("the route takes a body");
+  if (body === undefined) throw new Error("the request must have a body");
   const { bytes, type } = body;
   const parsed = type === ASP_MSGPACK ? parseMsgpack(bytes) : parseJson(bytes, { maxBytes: bytes.length });
   if (!parsed.ok) throw refusalOf(parsed.error);

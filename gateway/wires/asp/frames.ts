@@ -39,7 +39,7 @@ export function readFrame(text: Uint8Array): ClientFrame {
   if (!parsed.ok) throw refusalOf(parsed.error);
   const frame = parsed.value;
   if (typeof frame !== "object" || frame === null || Array.isArray(frame)) {
-    throw invalid("frame", "is not an object");
+    throw invalid("frame", "must be an object");
   }
   switch (frame.type) {
     case "auth":
@@ -57,7 +57,7 @@ export function readFrame(text: Uint8Array): ClientFrame {
     case "pong":
       return { type: "pong" };
     default:
-      throw invalid("type", "has to be one of auth, send, pong");
+      throw invalid("type", "must be one of auth, send, pong");
   }
 }
 
@@ -65,7 +65,7 @@ function credential<Name extends "authorization" | "dpop">(frame: JsonObject, na
   const value = frame[name];
   if (value === undefined || value === null) return {};
   if (typeof value !== "string" || value.length > MAX_CREDENTIAL || !/^[\x20-\x7e]+$/.test(value)) {
-    throw invalid(name, `is printable text of at most ${MAX_CREDENTIAL} characters`);
+    throw invalid(name, `must be printable text of at most ${MAX_CREDENTIAL} characters`);
   }
   return { [name]: value } as Partial<Record<Name, string>>;
 }
@@ -73,7 +73,7 @@ function credential<Name extends "authorization" | "dpop">(frame: JsonObject, na
 function place(value: JsonValue | undefined): number {
   if (value === undefined || value === null) return 0;
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 10_000) return value;
-  throw invalid("sinceSequence", "is a whole number up to 10000");
+  throw invalid("sinceSequence", "must be a whole number up to 10000");
 }
 
 /** Creates the frames that the server sends. */

@@ -130,10 +130,10 @@ class LiveSession {
       this.#closed.abort();
       this.#logEnd(code);
     });
-    this.#peer.on("error", (error) => this.#deps.log.debug({ err: error }, "a live session broke"));
+    this.#peer.on("error", (error) => this.#deps.log.debug({ err: error }, "a live session failed"));
     this.#peer.on("message", (data: Buffer, isBinary: boolean) => this.#take(data, isBinary));
     this.#cancelTimer = timers.after(AUTH_MS, () =>
-      this.#close(CLOSE.UNAUTHENTICATED, "no auth frame came in time: connect again and send one"),
+      this.#close(CLOSE.UNAUTHENTICATED, "no auth frame arrived in time: connect again and send one"),
     );
   }
 
@@ -162,8 +162,8 @@ class LiveSession {
   #take(data: Buffer, isBinary: boolean): void {
     this.#silentBeats = 0;
     if (isBinary || this.#waiting >= MAX_WAITING) {
-      if (isBinary) this.#close(CLOSE.NOT_TEXT, "frames are JSON text");
-      else this.#close(CLOSE.POLICY, "too many frames at once");
+      if (isBinary) this.#close(CLOSE.NOT_TEXT, "a frame must be JSON text");
+      else this.#close(CLOSE.POLICY, "too many frames wait: send more slowly");
       return;
     }
     this.#waiting += 1;
@@ -184,7 +184,7 @@ class LiveSession {
       if (frame.type === "auth") return await this.#authenticate(frame);
       messageId = frame.envelope.messageId;
       if (!this.#isLetIn) {
-        throw new DeputeError(ErrorReason.UNAUTHENTICATED, "the first frame is auth");
+        throw new DeputeError(ErrorReason.UNAUTHENTICATED, "the first frame must be auth");
       }
       await this.#append(frame.envelope);
     } catch (thrown) {
@@ -198,7 +198,7 @@ class LiveSession {
    * read the session.
    */
   async #authenticate(frame: ClientFrame & { type: "auth" }): Promise<void> {
-    if (this.#isLetIn) throw invalid("type", "auth comes once");
+    if (this.#isLetIn) throw invalid("type", "must be auth only once");
     this.#credentials = frame;
     const options = this.#options("GET", "ws", frame.dpop);
     const request = {
@@ -220,7 +220,7 @@ class LiveSession {
     await this.#send(frames.authOk(session));
     await this.#send(frames.state(session.state));
     this.#tellAll(watched, session).catch((error: unknown) => {
-      if (!this.#closed.signal.aborted) this.#deps.log.debug({ err: error }, "a live session broke");
+      if (!this.#closed.signal.aborted) this.#deps.log.debug({ err: error }, "a live session failed");
     });
   }
 
@@ -256,7 +256,7 @@ class LiveSession {
 
   async #append(envelope: Envelope): Promise<void> {
     if (envelope.sessionId !== this.#sessionId) {
-      throw invalid("sessionId", "is not the session of the address");
+      throw invalid("sessionId", "must be the session in the address");
     }
     // A holder proof is valid only once. So a client that authenticated with a proof adds a new proof to each message.
     const proof = this.#provesKey ? envelope.sender?.dpopProof : undefined;
@@ -315,7 +315,8 @@ class LiveSession {
     this.#cancelTimer = timers.after(HEARTBEAT_MS, () => {
       if (this.#peer.readyState !== WebSocket.OPEN) return;
       this.#silentBeats += 1;
-      if (this.#silentBeats > MAX_SILENT_BEATS) return this.#close(CLOSE.POLICY, "no pong");
+      if (this.#silentBeats > MAX_SILENT_BEATS)
+        return this.#close(CLOSE.POLICY, "the client did not answer with pong");
       // Sends no heartbeat while the client has unread data. STALLED_MS then limits how long the client may read
       // nothing.
       if (this.#peer.bufferedAmount === 0) {

@@ -106,7 +106,7 @@ export class AspMethods {
     const { entries } = await this.#sessions.listMessages({ sessionId, messageId }, call.asCaller);
     const [entry] = entries;
     if (entry !== undefined) return json(encode(TranscriptEntrySchema, entry));
-    throw new DeputeError(ErrorReason.SESSION_NOT_FOUND, "the session has no such message", {
+    throw new DeputeError(ErrorReason.SESSION_NOT_FOUND, "the session has no message with this id", {
       metadata: { session: sessionId, message: messageId },
     });
   }
@@ -163,7 +163,7 @@ function requireSession(
   { sessionId }: Pick<Envelope, "sessionId">,
   { parameters: { id } }: WireRequest,
 ): void {
-  if (sessionId !== id) throw invalid("sessionId", "is not the session of the address");
+  if (sessionId !== id) throw invalid("sessionId", "must be the session in the address");
 }
 
 /** Reads the agent id, and the limits of the page, from the query of a list request. */
@@ -193,7 +193,7 @@ function afterOf(query: URLSearchParams, lastEventId?: string): number {
 function wholeNumber(query: URLSearchParams, name: string, max: number): number {
   const text = query.get(name) ?? "0";
   const value = Number(text);
-  if (!/^\d{1,5}$/.test(text) || value > max) throw invalid(name, `is a whole number up to ${max}`);
+  if (!/^\d{1,5}$/.test(text) || value > max) throw invalid(name, `must be a whole number up to ${max}`);
   return value;
 }
 

@@ -14,7 +14,7 @@ export const ASP_MSGPACK = "application/asp+msgpack";
 const NO_EXTENSIONS: ExtensionCodecType<undefined> = {
   tryToEncode: () => null,
   decode: () => {
-    throw new Error("extension types are not taken");
+    throw new Error("extension types are not allowed");
   },
 };
 
@@ -33,7 +33,7 @@ export function parseMsgpack(bytes: Uint8Array): Parsed {
     value = decode(bytes, {
       extensionCodec: NO_EXTENSIONS,
       mapKeyConverter: (key) => {
-        if (typeof key !== "string") throw new Error("names of members are strings");
+        if (typeof key !== "string") throw new Error("names of members must be strings");
         names += 1;
         return key;
       },
@@ -42,7 +42,7 @@ export function parseMsgpack(bytes: Uint8Array): Parsed {
     return refuse((thrown as Error).message);
   }
   const checked = checkJson(value);
-  if (checked.ok && namesIn(checked.value) !== names) return refuse("a member comes twice");
+  if (checked.ok && namesIn(checked.value) !== names) return refuse("a member occurs twice");
   return checked;
 }
 
@@ -60,7 +60,7 @@ function namesIn(value: JsonValue): number {
 }
 
 function refuse(why: string): Parsed {
-  const message = `the body is no MessagePack document of JSON's types: ${why}`.slice(0, MAX_MESSAGE);
+  const message = `the body is not a MessagePack document of JSON's types: ${why}`.slice(0, MAX_MESSAGE);
   return { ok: false, error: { path: "", reason: "not_json", message } };
 }
 

@@ -22,7 +22,7 @@ import { BrokenJson, positionOf } from "./errors.ts";
 
 /** Reads the document in a body. If the text is not JSON, the refusal contains the position of the fault. */
 export function documentOf(body: Body | undefined): JsonValue {
-  if (body === undefined) throw new Error("the route takes a body");
+  if (body === undefined) throw new Error("the request must have a body");
   const { bytes } = body;
   const parsed = parseJson(bytes, { maxBytes: bytes.length });
   if (parsed.ok) return parsed.value;

@@ -76,7 +76,7 @@ export function toCapError(thrown: unknown, requestId: string): WireError & { bo
     sender_id: PLATFORM,
     recipient_id: subject.senderId ?? "",
     error_code: code,
-    error_message: isOurs ? "a fault of the platform" : refusal.message,
+    error_message: isOurs ? "an internal error of the platform" : refusal.message,
     reason: reasonName(refusal.reason),
     metadata: isOurs ? { request_id: requestId } : refusal.metadata,
     ...(isOurs ? {} : violationsOf(refusal)),

@@ -26,7 +26,7 @@ test("a platform without the built files answers with the command to build them"
   expect(refusal).toBeInstanceOf(HttpRefusal);
   expect(refusal).toMatchObject({
     status: 404,
-    message: "the console was not built; run `npm ci`, then `npm run build:console`",
+    message: "the console is not built; run `npm ci`, then `npm run build:console`",
   });
 });
 

@@ -58,12 +58,12 @@ function sent(files: readonly BundleFile[], name: string): Answer {
   const document = files.find((file) => file.name === name);
   if (document !== undefined) return { kind: "document", document };
   const names = files.map((file) => file.name).join(", ");
-  throw missing("/protos/{file}", `the bundle has no such file; it has ${names}`);
+  throw missing("/protos/{file}", `the file does not exist in the bundle: use ${names}`);
 }
 
 function requireFiles(files: readonly BundleFile[]): readonly BundleFile[] {
   if (files.length > 0) return files;
-  throw missing("/protos", "the bundle of the contracts was not built; run `npm run bundle`");
+  throw missing("/protos", "the bundle of contracts does not exist; run `npm run bundle`");
 }
 
 function missing(method: string, message: string): HttpRefusal {

@@ -123,12 +123,12 @@ async function inspectToken(
  */
 function assertNamed(params: DelegateParams, { blocks, result }: InspectTokenResponse): void {
   if (blocks.at(-1)?.delegationId !== params.delegationId) {
-    throw invalid("/delegationId", "is not the token's last delegation");
+    throw invalid("/delegationId", "must be the token's last delegation");
   }
   const isRoot = result.case === "scope" && result.value.chainDepth === 0n;
   const parent = blocks.at(-2)?.delegationId ?? (isRoot ? ROOT_DELEGATION : params.parentDelegationId);
   if (parent !== params.parentDelegationId) {
-    throw invalid("/parentDelegationId", "is not the delegation above the token's last one");
+    throw invalid("/parentDelegationId", "must be the delegation above the token's last delegation");
   }
 }
 
@@ -149,7 +149,7 @@ async function delegatee({ agents }: Clients, principal: string, call: WireCall)
     const [agent] = (await agents.listAgents(agentQuery, call.aside)).agents;
     if (agent !== undefined) return agent;
   }
-  throw new TurnedDown("agent_not_found", "no living agent has the key that the token was handed to");
+  throw new TurnedDown("agent_not_found", "no live agent has the key of the token's last delegatee");
 }
 
 /**
@@ -172,7 +172,7 @@ function assertPayable({ costMicrocents }: Estimates, { constraints }: TaskContr
   if (costMicrocents === undefined || costMicrocents <= most) return;
   throw new TurnedDown(
     "budget_exceeded",
-    `the agent's price is ${costMicrocents} microcents, the contract allows ${most}`,
+    `the agent's price is ${costMicrocents} microcents, but the contract allows ${most}`,
   );
 }
 

@@ -47,7 +47,7 @@ function readCount(query: URLSearchParams, name: string, max: number): number {
   const [text = ""] = texts;
   const count = Number(text);
   if (texts.length > 1 || !/^\d{1,16}$/.test(text) || count > max) {
-    throw invalid(name, `must be given once, as a whole number from 0 to ${max}`);
+    throw invalid(name, `must occur only once, as a whole number from 0 to ${max}`);
   }
   return count;
 }

@@ -43,7 +43,7 @@ export class DelegateosMethods {
     const { delegationId, attestation, revocationId = "", output } = params;
     if (attestation === undefined) throw new Error("valid parameters have an attestation");
     if (attestation.delegationId !== delegationId) {
-      throw invalid("/attestation/delegationId", "is not the delegation that is completed");
+      throw invalid("/attestation/delegationId", "must be the delegation that the request completes");
     }
     const request = { attestation, revocationId, ...(output !== undefined && { output }) };
     const { status, details } = await withDocumentFields(

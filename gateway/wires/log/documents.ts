@@ -23,7 +23,7 @@ const KINDS: Partial<Record<LogEntryKind, string>> = {
 };
 
 export function headDocument(head: LogHead | undefined) {
-  if (head?.headTime === undefined) throw new Error("the log's answer has no head");
+  if (head?.headTime === undefined) throw new Error("the log answered without a head");
   return {
     log: head.log,
     rootHash: encodeBase64Url(head.rootHash),

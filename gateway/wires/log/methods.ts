@@ -45,7 +45,7 @@ export class LogMethods {
   async entries({ query, options }: LogRequest): Promise<Answer> {
     const first = numberIn(query, "first", MAX_INDEX) ?? 0;
     const count = numberIn(query, "count", MAX_COUNT) ?? DEFAULT_COUNT;
-    if (count === 0) throw invalid("count", `1 to ${MAX_COUNT} is needed`);
+    if (count === 0) throw invalid("count", `must be from 1 to ${MAX_COUNT}`);
     const { entries } = await this.#log.listLogEntries(
       { firstIndex: BigInt(first), pageSize: count },
       options,
@@ -59,7 +59,7 @@ export class LogMethods {
     const { entries } = await this.#log.listLogEntries({ firstIndex: BigInt(index), pageSize: 1 }, options);
     const [entry] = entries;
     if (entry === undefined) {
-      throw new DeputeError(ErrorReason.LOG_ENTRY_NOT_FOUND, "the log has no such leaf", {
+      throw new DeputeError(ErrorReason.LOG_ENTRY_NOT_FOUND, "the log contains no leaf with this index", {
         metadata: { index: String(index) },
       });
     }
@@ -76,7 +76,7 @@ export class LogMethods {
       { subject: subjectIn(query), treeSize: BigInt(size ?? 0) },
       options,
     );
-    if (proof.entry === undefined) throw new Error("a proof came without its leaf");
+    if (proof.entry === undefined) throw new Error("the log answered with a proof without its leaf");
     const body = {
       entry: entryDocument(proof.entry),
       treeSize: Number(proof.treeSize),
@@ -89,7 +89,7 @@ export class LogMethods {
   /** Proves that the tree of `second` leaves begins with the leaves of the tree of `first` leaves. */
   async consistency({ query, options }: LogRequest): Promise<Answer> {
     const first = numberIn(query, "first", MAX_INDEX);
-    if (first === undefined) throw invalid("first", "is needed");
+    if (first === undefined) throw invalid("first", "is required");
     const second = numberIn(query, "second", MAX_INDEX);
     const proof = await this.#log.getConsistencyProof(
       { firstSize: BigInt(first), secondSize: BigInt(second ?? 0) },
@@ -115,25 +115,26 @@ function isFixedSize(size: number | undefined): boolean {
 
 function subjectIn(query: URLSearchParams): Subject {
   const requested = ["index", "digest", "attestation"].filter((name) => query.has(name));
-  if (requested.length !== 1) throw invalid("index", "one of index, digest and attestation is needed");
+  if (requested.length !== 1)
+    throw invalid("index", "exactly one of index, digest and attestation is required");
   const index = numberIn(query, "index", MAX_INDEX - 1);
   if (index !== undefined) return { case: "index", value: BigInt(index) };
   const id = query.get("attestation");
   if (id !== null) return { case: "attestationId", value: id };
   const digest = decodeBase64Url(query.get("digest") ?? "");
-  if (digest?.length !== 32) throw invalid("digest", "32 bytes in base64url without padding are needed");
+  if (digest?.length !== 32) throw invalid("digest", "must be 32 bytes in base64url without padding");
   return { case: "digest", value: digest };
 }
 
 function numberIn(query: URLSearchParams, name: string, max: number): number | undefined {
   const texts = query.getAll(name);
-  if (texts.length > 1) throw invalid(name, "is given more than once");
+  if (texts.length > 1) throw invalid(name, "must occur only once");
   return texts[0] === undefined ? undefined : readNumber(name, texts[0], max);
 }
 
 function readNumber(name: string, text: string, max: number): number {
   const number = Number(text);
   if (!/^\d{1,13}$/.test(text) || number > max)
-    throw invalid(name, `a whole number from 0 to ${max} is needed`);
+    throw invalid(name, `must be a whole number from 0 to ${max}`);
   return number;
 }

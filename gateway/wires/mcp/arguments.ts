@@ -16,8 +16,8 @@ export class Arguments {
   constructor(values: Readonly<Record<string, unknown>>, knownNames: readonly string[]) {
     const unknown = Object.keys(values).filter((name) => !knownNames.includes(name));
     if (unknown.length > 0) {
-      const description = `the tool has no such argument; it has ${knownNames.join(", ")}`;
-      throw new DeputeError(ErrorReason.INVALID_REQUEST, "the tool has no such argument", {
+      const description = `is not an argument of the tool: use ${knownNames.join(", ")}`;
+      throw new DeputeError(ErrorReason.INVALID_REQUEST, "an argument is not known to the tool", {
         violations: unknown.slice(0, MAX_NAMED).map((name) => ({ field: `/${escaped(name)}`, description })),
       });
     }
@@ -35,7 +35,7 @@ export class Arguments {
    */
   text(name: string): string {
     const value = this.#valueOf(name) ?? "";
-    if (typeof value !== "string") throw invalid(`/${name}`, "a text is wanted");
+    if (typeof value !== "string") throw invalid(`/${name}`, "must be a text");
     return value;
   }
 
@@ -46,7 +46,7 @@ export class Arguments {
    */
   requiredText(name: string): string {
     const value = this.text(name);
-    if (value === "") throw invalid(`/${name}`, "is wanted");
+    if (value === "") throw invalid(`/${name}`, "is required");
     return value;
   }
 
@@ -59,7 +59,7 @@ export class Arguments {
     const value = this.#valueOf(name) ?? otherwise;
     if (Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= max)
       return value as number;
-    throw invalid(`/${name}`, `a whole number from 0 to ${max} is wanted`);
+    throw invalid(`/${name}`, `must be a whole number from 0 to ${max}`);
   }
 
   /** Returns any JSON value; undefined if the argument is absent. */
@@ -75,7 +75,7 @@ export class Arguments {
    */
   objects<Name extends string>(name: string, members: readonly Name[]): Record<Name, string>[] {
     const value = this.#valueOf(name);
-    if (!Array.isArray(value)) throw invalid(`/${name}`, "a list is wanted");
+    if (!Array.isArray(value)) throw invalid(`/${name}`, "must be a list");
     return value.map((one, i) => {
       try {
         const inner = new Arguments((one ?? {}) as Record<string, unknown>, members);
@@ -84,7 +84,7 @@ export class Arguments {
           string
         >;
       } catch {
-        throw invalid(`/${name}/${i}`, `${members.join(", ")} are wanted, each a text, and nothing else`);
+        throw invalid(`/${name}/${i}`, `must have only the members ${members.join(", ")}, each a text`);
       }
     });
   }

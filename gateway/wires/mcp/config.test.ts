@@ -38,11 +38,11 @@ function open() {
 describe("an unusable file prevents the start", () => {
   test.each([
     ["malformed JSON", "{", "JSON"],
-    ["a server without an address", '{"upstreams": {"a": {}}}', "/upstreams/a: stdio or http is wanted"],
+    ["a server without an address", '{"upstreams": {"a": {}}}', "/upstreams/a: stdio or http is required"],
     [
       "a server with the name of another address",
       '{"upstreams": {"message": {"stdio": {"command": "x"}}}}',
-      "/upstreams/message: the name is an address of the platform's own",
+      "/upstreams/message: the platform itself uses this name: choose another name",
     ],
   ])("%s", (_, text, fault) => {
     writeFileSync(path, text);

@@ -28,8 +28,9 @@ function configIn(text: string): ServableConfig {
   const servable = new Map<string, ServableUpstream>();
   for (const [name, upstream] of upstreams) {
     const { address } = upstream;
-    if (name === MESSAGE) faults.push(`/upstreams/${name}: the name is an address of the platform's own`);
-    if (address === undefined) faults.push(`/upstreams/${name}: stdio or http is wanted`);
+    if (name === MESSAGE)
+      faults.push(`/upstreams/${name}: the platform itself uses this name: choose another name`);
+    if (address === undefined) faults.push(`/upstreams/${name}: stdio or http is required`);
     else servable.set(name, { ...upstream, address });
   }
   if (faults.length > 0) throw new ConfigError(faults);
@@ -38,7 +39,7 @@ function configIn(text: string): ServableConfig {
 
 function settingsError(path: string, cause: unknown): SettingsError {
   const faults = cause instanceof ConfigError ? cause.faults.join("\n  ") : (cause as Error).message;
-  return new SettingsError(`cannot use the MCP configuration ${path}:\n  ${faults}`, { cause });
+  return new SettingsError(`the MCP configuration ${path} is not valid:\n  ${faults}`, { cause });
 }
 
 export interface McpConfigFileOptions {
@@ -104,12 +105,12 @@ export class McpConfigFile {
       apply(config);
       this.#text = text;
       this.#fault = "";
-      log.info({ path, servers: [...config.upstreams.keys()] }, "mcp: the configuration was read again");
+      log.info({ path, servers: [...config.upstreams.keys()] }, "mcp: the changed configuration applies");
     } catch (cause) {
       const { message } = settingsError(path, cause);
       if (message === this.#fault) return;
       this.#fault = message;
-      log.warn({ path }, `mcp: the servers stay as they are: ${message}`);
+      log.warn({ path }, `mcp: the servers do not change: ${message}`);
     }
   }
 }

@@ -22,7 +22,8 @@ export async function answerMcp(
     const parsed = parseJson(body.bytes, { maxBytes: body.bytes.length, maxDepth: MAX_DEPTH });
     if (!parsed.ok) return refuse(JSON_RPC.PARSE_ERROR, parsed.error.message);
     // Refuses batches: MCP revisions since 2025-06-18 have no batches, and a holder proof covers only one call.
-    if (Array.isArray(parsed.value)) return refuse(JSON_RPC.INVALID_REQUEST, "batches are not answered here");
+    if (Array.isArray(parsed.value))
+      return refuse(JSON_RPC.INVALID_REQUEST, "a batch is not supported: send one call for each request");
     value = parsed.value;
   }
   try {

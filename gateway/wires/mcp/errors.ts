@@ -22,7 +22,7 @@ export function mcpErrors(served: () => readonly string[]): typeof spell {
   return (thrown, requestId) => {
     if (!(thrown instanceof HttpRefusal) || thrown.status !== 404) return spell(thrown, requestId);
     const { metadata } = thrown;
-    const message = `no MCP server is served here: use ${served().join(", ")}`;
+    const message = `no MCP server has this address: use ${served().join(", ")}`;
     return spell(new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, message, { metadata }), requestId);
   };
 }

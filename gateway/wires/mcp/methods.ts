@@ -108,7 +108,7 @@ export const watch: Method = async ({ tasks }, args, call) => {
 /** Answers the question of a task that waits for input. */
 export const answer: Method = async ({ tasks }, args, call) => {
   const input = args.value("value");
-  if (input === undefined) throw invalid("/value", "the answer is wanted");
+  if (input === undefined) throw invalid("/value", "is required: the answer to the task's question");
   const requestId = args.text("request_id") || randomUuid();
   const { task } = await tasks.provideInput(
     { taskId: args.requiredText("task"), requestId, input },
@@ -138,7 +138,7 @@ export const verify: Method = async ({ attestations, verification }, args, call)
     return toJson(VerifyAttestationResponseSchema, answer) as JsonObject;
   }
   if (output === undefined)
-    throw invalid("/output", "an attestation, or a contract and an output, are wanted");
+    throw invalid("/output", "is required together with contract, unless attestation is present");
   const answer = await verification.checkOutput(
     { contractId: args.requiredText("contract"), output },
     call.asCaller,
@@ -173,14 +173,14 @@ export const attenuate: Method = async ({ tokens }, args, call) => {
   if (!args.has("signature")) {
     const prepared = await tokens.prepareAttenuation({ token, attenuation }, call.asCaller);
     if (prepared.attenuation === undefined)
-      throw new Error("the tokens service's answer has no prepared attenuation");
+      throw new Error("the tokens service answered without a prepared attenuation");
     return {
       sign: encodeBase64Url(prepared.digest),
       attenuation: encode(AttenuationSchema, prepared.attenuation),
     };
   }
   const signature = decodeBase64Url(args.requiredText("signature"));
-  if (signature === undefined) throw invalid("/signature", "is not base64url");
+  if (signature === undefined) throw invalid("/signature", "must be base64url");
   const attenuated = await tokens.attenuateToken({ token, attenuation, signature }, call.asCaller);
   return {
     token: attenuated.token?.token ?? "",

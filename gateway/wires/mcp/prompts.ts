@@ -24,7 +24,7 @@ export const OWN_PROMPTS: readonly OwnPrompt[] = [
   },
   {
     name: "follow",
-    description: "Tells how a task stands, and what it needs.",
+    description: "Describes the state of a task, and what it needs.",
     arguments: [argument("task", "id of the task")],
     text: ({ task = "" }) =>
       [

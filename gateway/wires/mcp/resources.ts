@@ -46,7 +46,7 @@ const TASK_VIEWS: Readonly<Record<string, (task: Task) => JsonObject>> = {
 export function ownResources({ tasks, aspSessions }: OwnClients): OwnResources<WireCall> {
   return {
     templates: [
-      template("depute://tasks/{task}", "task", "A task as it stands."),
+      template("depute://tasks/{task}", "task", "A task in its current state."),
       template(
         "depute://tasks/{task}/artifacts",
         "artifacts",

@@ -141,7 +141,7 @@ export class McpServers {
     const draining = expired
       .then(() => face.close())
       .catch((err: unknown) =>
-        log.warn({ err, path: `/mcp/${config.name}` }, "mcp: a removed server did not close"),
+        log.warn({ err, path: `/mcp/${config.name}` }, "mcp: cannot close a removed server"),
       )
       .finally(() => {
         this.#draining.delete(draining);

@@ -40,7 +40,7 @@ export async function answerContext(
     return create(ContextResponseSchema, { id: envelope.id ?? context?.id ?? "", status: "stored" });
   }
   const { id } = envelope;
-  if (id === undefined) throw invalid("/envelope/id", "is needed to name a context");
+  if (id === undefined) throw invalid("/envelope/id", "is required, because it names the context");
   try {
     if (action === "revoke") {
       await byName(id, call, (name) => contexts.revokeContext({ name }, call.asCaller));
@@ -94,10 +94,13 @@ async function referenceOf(
   capabilityId: string,
   call: WireCall,
 ): Promise<string> {
-  if (id === undefined) throw invalid("/context/id", "is needed to name a context");
+  if (id === undefined) throw invalid("/context/id", "is required, because it names the context");
   if (hasProof(call)) {
     if (isUuid(id)) return id;
-    throw invalid("/context/id", "has to be the server's id, because a holder proof counts for one call");
+    throw invalid(
+      "/context/id",
+      "must be the server's id, because a holder proof is valid for one call only",
+    );
   }
   const { context } = await byName(id, call, (name) =>
     contexts.requestContext({ name, capabilityId }, call.asCaller),
@@ -138,10 +141,10 @@ function checkScope(context: ContextEnvelope): void {
   if (context.scope === undefined) return;
   throw new DeputeError(
     ErrorReason.CONTEXT_PERMISSION_DENIED,
-    "the context is for certain capabilities only, and work in words is none of them: name the capability in task.cap",
+    "the context has a scope of capabilities, but the work names no capability: name it in task.cap",
     {
       metadata: { capability: "" },
-      violations: [{ field: "/context/scope", description: "does not hold the work" }],
+      violations: [{ field: "/context/scope", description: "does not include the work" }],
     },
   );
 }

@@ -162,6 +162,6 @@ export function toListed({ case: level, value }: DiscoveredCapability["capabilit
     case "reference":
       return create(CapabilityFullSchema, { id: value.id, cat: value.cat, h: value.h });
     default:
-      throw new Error("the registry listed a capability at no level");
+      throw new Error("the registry answered with a capability without a level");
   }
 }

@@ -197,9 +197,13 @@ function isUnauthenticated(thrown: unknown): boolean {
  * that the caller can retry immediately. (NEKTE 2, Version Mismatch)
  */
 function outdated(schema: CapabilityFull): WireFault {
-  const refusal = new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {
-    metadata: { capability: schema.id, current_hash: schema.h },
-  });
+  const refusal = new DeputeError(
+    ErrorReason.VERSION_MISMATCH,
+    "the version hash is outdated: repeat the call with current_hash",
+    {
+      metadata: { capability: schema.id, current_hash: schema.h },
+    },
+  );
   const data = create(VersionMismatchSchema, { currentHash: schema.h, schema });
   return new WireFault(refusal, encode(VersionMismatchSchema, data));
 }

@@ -175,7 +175,8 @@ const FIELDS = new Map(DelegateEventSchema.oneofs[0]?.fields.map((field) => [fie
  */
 export function readLastEventId(lastEventId: string | null | undefined): bigint {
   if (lastEventId === undefined || lastEventId === null || lastEventId === "") return 0n;
-  if (!/^\d{1,15}$/.test(lastEventId)) throw invalid("Last-Event-ID", "is not an id of this stream");
+  if (!/^\d{1,15}$/.test(lastEventId))
+    throw invalid("Last-Event-ID", "must be the id of an event of this stream");
   return BigInt(lastEventId);
 }
 
@@ -185,7 +186,7 @@ export function readLastEventId(lastEventId: string | null | undefined): bigint 
  */
 export function toSse({ event: { event }, sequence }: SequencedEvent): SseEvent {
   const field = FIELDS.get(event.case ?? "");
-  if (field?.message === undefined || event.value === undefined) throw new Error("an event of no kind");
+  if (field?.message === undefined || event.value === undefined) throw new Error("the event has no kind");
   const sse = { event: field.name, data: encode(field.message, event.value) };
   return sequence === undefined ? sse : { ...sse, id: String(sequence) };
 }

@@ -261,7 +261,7 @@ export class NekteMethods {
     );
     if (task === undefined) throw new Error("CancelTask answered without a task");
     if (wasCancelled) {
-      throw new DeputeError(ErrorReason.TASK_NOT_CANCELLABLE, "the task was cancelled before", {
+      throw new DeputeError(ErrorReason.TASK_NOT_CANCELLABLE, "the task is already cancelled", {
         metadata: { task: taskId, status: "cancelled" },
       });
     }
@@ -308,7 +308,7 @@ export class NekteMethods {
       if (!isAmbiguous) throw thrown;
       // With a holder proof, a second call is impossible, because the proof is valid for only one call.
       if (defaultAgent !== "" && call.asCaller === call.aside) return ask(defaultAgent);
-      throw invalid("/task_id", "several agents have a task of this id: post to /nekte/{agent}");
+      throw invalid("/task_id", "several agents have a task with this id: post to /nekte/{agent}");
     }
   }
 }
@@ -333,7 +333,7 @@ const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
 function noAgent(): DeputeError {
   return new DeputeError(
     ErrorReason.AGENT_NOT_FOUND,
-    "the address has no agent: post to /nekte/{agent}, or set DEPUTE_NEKTE_DEFAULT_AGENT",
+    "the address names no agent: post to /nekte/{agent}, or set DEPUTE_NEKTE_DEFAULT_AGENT",
     { metadata: { agent: "" } },
   );
 }

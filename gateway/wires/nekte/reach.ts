@@ -29,6 +29,8 @@ export function readAgentPorts(entries: readonly string[]): AgentPort[] {
     const [, agentId = "", digits = ""] = /^([^=]+)=(\d{1,5})$/.exec(entry) ?? [];
     const port = Number(digits);
     if (agentId !== "" && port <= MAX_PORT) return { agentId, port };
-    throw new SettingsError(`DEPUTE_NEKTE_PORTS: ${entry} is not agent=port: write e.g. worker=8090`);
+    throw new SettingsError(
+      `DEPUTE_NEKTE_PORTS: ${entry} must have the form agent=port, for example worker=8090`,
+    );
   });
 }

@@ -33,7 +33,7 @@ const byNumber = new Map<number, NekteState>(
 
 export function stateOf(status: TaskStatus): NekteState {
   const state = byNumber.get(status);
-  if (state === undefined) throw new Error(`no such task status: ${status}`);
+  if (state === undefined) throw new Error(`${status} is not a task status`);
   return state;
 }
 

@@ -64,7 +64,7 @@ export async function verify(
 function requireResult(task: Task, taskId: string): void {
   if (task.status === TaskStatus.COMPLETED && task.purgeTime === undefined) return;
   const isPurged = task.status === TaskStatus.COMPLETED;
-  const problem = isPurged ? "the task's result is no longer kept" : "the task has no result";
+  const problem = isPurged ? "the task's result is no longer stored" : "the task has no result";
   throw new DeputeError(ErrorReason.TASK_STATE_CONFLICT, problem, {
     metadata: { task: taskId, from: stateOfTask(task), to: "completed" },
   });
@@ -143,7 +143,7 @@ async function attestationOf(
   if (attestationId === "") {
     throw new DeputeError(
       ErrorReason.ATTESTATION_NOT_FOUND,
-      "the worker gave no attestation with the result: ask for hash, sample or source",
+      "the worker sent no attestation with the result: request hash, sample or source",
       { metadata: { attestation: "", task: taskId } },
     );
   }
@@ -153,7 +153,7 @@ async function attestationOf(
 }
 
 function failed(taskId: string, hash: string): WireFault {
-  const detail = "the hash is not that of the task's result";
+  const detail = "the hash differs from the hash of the task's result";
   const metadata = { task: taskId, checks: "hash" };
   const refusal = new DeputeError(ErrorReason.VERIFICATION_FAILED, detail, { metadata });
   return new WireFault(refusal, {

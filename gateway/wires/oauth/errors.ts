@@ -40,7 +40,8 @@ export function toOAuthError(thrown: unknown): WireError {
   const status = requestStatusOf(refusal);
   if (status !== undefined) return answer(status, "invalid_request", refusal.message, refusal.reason);
   const code = codeOf(refusal);
-  const text = code === "server_error" ? "an internal fault; the log has it" : refusal.message;
+  const text =
+    code === "server_error" ? "an internal error; the platform's log contains the cause" : refusal.message;
   return answer(STATUS[code] ?? 400, code, text, refusal.reason);
 }
 

@@ -22,10 +22,11 @@ const MAX_PARAMETERS = 64;
  */
 export function readForm(body: Buffer): TokenForm {
   const parameters = new URLSearchParams(body.toString("utf8"));
-  if (parameters.size > MAX_PARAMETERS) throw malformed(`more than ${MAX_PARAMETERS} parameters`);
+  if (parameters.size > MAX_PARAMETERS)
+    throw malformed(`the request must have at most ${MAX_PARAMETERS} parameters`);
   for (const name of new Set(parameters.keys())) {
     if (parameters.getAll(name).length > 1 && !REPEATABLE.has(name)) {
-      throw malformed("a parameter occurs twice; send each once");
+      throw malformed("each parameter must occur only once");
     }
   }
   return {
@@ -39,7 +40,8 @@ export function numberOf(form: TokenForm, name: string): number | undefined {
   const text = form.text(name);
   if (text === "") return undefined;
   const value = Number(text);
-  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) throw malformed(`${name} is no whole number`);
+  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value))
+    throw malformed(`${name} must be a whole number`);
   return value;
 }
 
@@ -65,7 +67,7 @@ export function capabilitiesOf(form: TokenForm): RequestedCapability[] {
   if (text === "") return [];
   const details = jsonOf(text);
   if (!Array.isArray(details) || details.length > MAX_CAPABILITIES) {
-    throw malformed(`authorization_details is no list of at most ${MAX_CAPABILITIES}`);
+    throw malformed(`authorization_details must be a list of at most ${MAX_CAPABILITIES} capabilities`);
   }
   return details.map((detail: unknown, i) => {
     const { type, namespace, action, resource } = isObject(detail) ? detail : ({} as Record<string, unknown>);
@@ -76,7 +78,7 @@ export function capabilitiesOf(form: TokenForm): RequestedCapability[] {
       typeof resource !== "string"
     ) {
       throw malformed(
-        `authorization_details[${i}] needs type ${CAPABILITY_TYPE}, namespace, action and resource`,
+        `authorization_details[${i}] must have the type ${CAPABILITY_TYPE}, a namespace, an action and a resource`,
       );
     }
     return { namespace, action, resource };
@@ -87,7 +89,7 @@ function jsonOf(text: string): unknown {
   try {
     return parseStrictJson(text);
   } catch {
-    throw malformed("authorization_details is no JSON");
+    throw malformed("authorization_details must be JSON");
   }
 }
 

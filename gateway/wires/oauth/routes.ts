@@ -92,7 +92,7 @@ function metadataOf(issuer: string): JsonObject {
  */
 function answered(tokens: Clients["tokens"], form: TokenForm, request: WireRequest): Promise<JsonObject> {
   if (form.text("grant_type") !== EXCHANGE_GRANT) {
-    throw new OAuthFault("unsupported_grant_type", `grant_type is not ${EXCHANGE_GRANT}`);
+    throw new OAuthFault("unsupported_grant_type", `grant_type must be ${EXCHANGE_GRANT}`);
   }
   if (form.text("actor_token") !== "") {
     throw new OAuthFault("invalid_request", "actor_token is not supported; the holder proof names the actor");
@@ -117,16 +117,19 @@ async function projected(
   if (type !== JWT_TYPE && type !== ACCESS_TOKEN_TYPE) {
     throw new OAuthFault(
       "invalid_request",
-      `requested_token_type is not ${JWT_TYPE} or ${ACCESS_TOKEN_TYPE}`,
+      `requested_token_type must be ${JWT_TYPE} or ${ACCESS_TOKEN_TYPE}`,
     );
   }
   if (form.text("authorization_details") !== "") {
-    throw new OAuthFault("invalid_request", "authorization_details cannot narrow here; attenuate the token");
+    throw new OAuthFault(
+      "invalid_request",
+      "authorization_details are not supported for a JWT; to grant less, attenuate the token",
+    );
   }
   const audiences = [...form.all("resource"), ...form.all("audience")];
   const [audience] = audiences;
   if (audience === undefined || audiences.length > 1) {
-    throw new OAuthFault("invalid_target", "name one resource server, in resource or audience");
+    throw new OAuthFault("invalid_target", "resource or audience must name one resource server");
   }
   const answer = await tokens.projectToken(
     {
@@ -154,12 +157,12 @@ async function exchanged(
   if (subjectTokenKind === undefined) {
     throw new OAuthFault(
       "invalid_request",
-      `subject_token_type is not one of ${Object.keys(SUBJECT_KINDS).join(", ")}`,
+      `subject_token_type must be one of ${Object.keys(SUBJECT_KINDS).join(", ")}`,
     );
   }
   const requested = form.text("requested_token_type");
   if (requested !== "" && requested !== DCT_TYPE) {
-    throw new OAuthFault("invalid_request", `requested_token_type is not ${DCT_TYPE}`);
+    throw new OAuthFault("invalid_request", `requested_token_type must be ${DCT_TYPE}`);
   }
   const budget = numberOf(form, "max_budget_microcents");
   const depth = numberOf(form, "max_chain_depth");
@@ -202,7 +205,7 @@ function secondsOf(lifetime: Duration | undefined): number {
 
 function proofIn({ headers: { dpop } }: WireRequest): string {
   if (typeof dpop === "string") return dpop;
-  throw new OAuthFault("invalid_dpop_proof", "the header DPoP has no proof of the holder's key");
+  throw new OAuthFault("invalid_dpop_proof", "the header DPoP must contain a proof of the holder's key");
 }
 
 /**
