@@ -234,7 +234,7 @@ function json(body: JsonValue, unauthenticated = false): Answer {
   return { kind: "json", body, unauthenticated };
 }
 
-/** The error of a thrown value, in the form of the endpoint. */
+/** Converts a thrown value to an error in the form of the endpoint. */
 export function errorOf(endpoint: JsonRpcEndpoint, thrown: unknown, requestId: string): RpcError {
   const { errors, errorData } = endpoint;
   const error = toRpcError(errors, thrown, requestId);

@@ -6,7 +6,7 @@ import type { SseEvent } from "./sse.ts";
 import type { Validated } from "./validated.ts";
 import type { WireCall } from "./wire-call.ts";
 
-/** The media types of routes that speak only JSON. */
+/** The media types of routes that read and write only JSON. */
 export const JSON_TYPES: readonly string[] = ["application/json"];
 
 /** A request body that the gateway has read completely. */

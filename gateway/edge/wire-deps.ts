@@ -26,8 +26,8 @@ export interface WireDeps {
   /** Returns the issuers whose tokens are accepted as logins. */
   readonly issuers: () => readonly string[];
   /**
-   * Returns the caller's principal for a log line; see `presentedPrincipal`. The text is empty if this process has not
-   * verified the credentials itself.
+   * Returns the caller's principal for a log line; see `presentedPrincipal`. Returns an empty text if this process has
+   * not verified the credentials itself.
    */
   readonly principalOf: (headers: IncomingHttpHeaders, certificate?: string) => string;
 }

@@ -7,7 +7,7 @@ import { type Manifest, manifestHtml, manifestMarkdown } from "./pages.ts";
 /** The name of the protocol family in addresses. */
 export const FAMILY = "agenta.delegation.v0";
 
-/** The four messages of the family, by the names of their schemas. */
+/** The names of the four message schemas of the family. */
 export const AGENTA_MESSAGES = [
   "offer",
   "execution_request",

@@ -13,7 +13,7 @@ import type { WireCall } from "../../edge/wire-call.ts";
 const MAX_SCANNED = 1000;
 /** Maximum number of cards in one answer. */
 const MAX_LISTED = 100;
-/** The highest trust level. A `min_trust` up to this number is a level; a greater one is a score. */
+/** The highest trust level. A `min_trust` up to this number is a level; a greater number is a score. */
 const MAX_LEVEL = 4;
 
 /**

@@ -79,7 +79,9 @@ export function aspUpgrades(clients: Clients, deps: WireDeps): UpgradeRoute[] {
 class LiveSession {
   readonly #peer: WebSocket;
   readonly #received: Headers;
-  /** The SPIFFE id of the client's certificate, as `certificateOfSocket` returns it. */
+  /**
+   * The SPIFFE id of the client's certificate; empty if the certificate has no id, undefined if the client has none.
+   */
   readonly #certificate: string | undefined;
   readonly #address: string;
   readonly #requestId: string;

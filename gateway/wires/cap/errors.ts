@@ -19,7 +19,7 @@ export interface TextPosition {
   readonly column: number;
 }
 
-/** Refuses a text that is not JSON, and contains the position of the fault. */
+/** The error for a text that is not JSON. It contains the position of the fault. */
 export class BrokenJson extends DeputeError<typeof ErrorReason.MALFORMED_JSON> {
   readonly position: TextPosition;
 
@@ -40,7 +40,7 @@ export function positionOf(text: string, offset: number): TextPosition {
   return { offset, line, column: offset - before.lastIndexOf("\n") };
 }
 
-/** The task and the sender of a request; absent if the request could not be read. */
+/** The task and the sender of a request. Each is absent if it could not be read from the request. */
 export interface About {
   readonly taskId?: string;
   readonly senderId?: string;

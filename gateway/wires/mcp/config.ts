@@ -21,7 +21,7 @@ export interface ServableUpstream extends UpstreamConfig {
 
 type ServableConfig = ProxyConfig<ServableUpstream>;
 
-/** Returns the configuration in a text. Throws ConfigError or SyntaxError. */
+/** Parses and checks a configuration. Throws ConfigError or SyntaxError. */
 function configIn(text: string): ServableConfig {
   const { upstreams } = readConfig(JSON.parse(text) as JsonValue, SHIPPED_MAPS);
   const faults: string[] = [];

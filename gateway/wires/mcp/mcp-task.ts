@@ -20,7 +20,7 @@ export function isAbsent(thrown: unknown): boolean {
 }
 
 /**
- * Converts a task to the form of MCP. If the task ended without an output, its MCP form is completed with an error
+ * Converts a task to the form of MCP. If the task ended without an output, the MCP task is `completed` with an error
  * result.
  */
 export function toMcpTask(task: Task): McpTask {

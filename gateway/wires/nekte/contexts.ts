@@ -168,7 +168,10 @@ export function wholeSeconds(params: unknown, member: "context" | "envelope"): u
   return { ...params, [member]: { ...rest, ...exact } };
 }
 
-/** Returns an envelope in the published form: `ttl_ms` is removed, and `ttl_s` is its exact value with fractions. */
+/**
+ * Returns an envelope in the published form: without `ttl_ms`, and with the exact time in `ttl_s`, in seconds with
+ * fractions.
+ */
 export function withFraction(envelope: JsonValue): JsonValue {
   if (!isObject(envelope) || envelope.ttl_ms === undefined) return envelope;
   const { ttl_ms: ms, ...rest } = envelope as Record<string, JsonValue>;

@@ -9,7 +9,10 @@ export interface AnsweredOptions {
   readonly gate: GateOptions;
   readonly map: ToolMap;
   readonly presentation: Presentation | undefined;
-  /** The client's capabilities; undefined if they are unknown, or if the proxy has checked them before. */
+  /**
+   * The client's capabilities; undefined if they are unknown, or if the proxy has already checked the requests against
+   * them.
+   */
   readonly declared: Declared | undefined;
 }
 

@@ -9,9 +9,9 @@ export interface CallDecision {
    * is unknown.
    */
   readonly name: string;
-  /** The principal that holds the token; empty without a proven token. */
+  /** The principal that holds the token; empty if no token was proved. */
   readonly principal: string;
-  /** The revocation ids of the token's blocks, the authority's first; empty without a proven token. */
+  /** The revocation ids of the token's blocks, beginning with the authority block; empty if no token was proved. */
   readonly blocks: readonly string[];
   /** The principal of the request's login; absent where the server needs none. */
   readonly login?: string;
@@ -35,7 +35,7 @@ export interface DecisionFacts {
 interface Requested {
   readonly method: string;
   readonly name?: string;
-  /** The principal of the request's login; absent or empty without one. */
+  /** The principal of the request's login; absent or empty if the request has no login. */
   readonly login?: string | undefined;
 }
 

@@ -3,7 +3,10 @@ import { canonicalBytes, encodeBase64Url } from "@depute/core";
 import { argumentsDigest as digestOfArguments } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 
-/** Returns the claim `ard` that a proof must contain for a call with these arguments. Throws CanonicalError. */
+/**
+ * Returns the value of the claim `ard` that a proof must contain for a call with these arguments. Throws
+ * CanonicalError.
+ */
 export function argumentsDigest(args: unknown): string {
   return digestOfArguments(nativeEngine, args);
 }

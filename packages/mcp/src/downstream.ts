@@ -224,7 +224,7 @@ function requestOf(
 }
 
 /**
- * Passes on the server's log messages that the client wants. In revision 2026-07-28, each request names the
+ * Forwards those log messages of the server that the client wants. In revision 2026-07-28, each request names the
  * lowest level; in earlier revisions, the session does.
  */
 function logsOf({ mcpReq }: ServerContext, onError: (error: Error) => void): Pick<ProxyRequest, "logs"> {

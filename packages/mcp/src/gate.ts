@@ -32,7 +32,7 @@ export interface Admitted {
   readonly rights: readonly Right[];
   /** The principal that holds the token; undefined if the call needed no token. */
   readonly principal?: string;
-  /** The revocation ids of the token's blocks, the authority's first; empty without a token. */
+  /** The revocation ids of the token's blocks, beginning with the authority block; empty if the call has no token. */
   readonly blocks: readonly string[];
 }
 

@@ -12,7 +12,7 @@ export interface KnownTask {
   readonly owner: string;
   readonly rights: readonly Right[];
   readonly presentation: Presentation | undefined;
-  /** Sends the state of the task to the client's session; absent without a session. */
+  /** Sends the state of the task to the client's session; absent if the client has no session. */
   readonly notify?: (task: Record<string, unknown>) => void;
 }
 
@@ -22,7 +22,7 @@ export interface KnownTask {
 export class KnownTasks {
   readonly #tasks = new Map<string, KnownTask>();
 
-  /** @param connection the connection to the server that knows the task; two connections may use the same task id */
+  /** @param connection the connection on which the task began; two connections may use the same task id */
   add(connection: string, taskId: string, task: KnownTask): void {
     const key = keyOf(connection, taskId);
     this.#tasks.delete(key);

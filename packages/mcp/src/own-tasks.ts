@@ -46,7 +46,7 @@ export interface OwnTasks<Call> {
    * the proof.
    */
   listen(taskIds: readonly string[], call: Call): Promise<FollowedTasks<McpTask>>;
-  /** Waits for the end of a task, or for the end of the call. */
+  /** Waits until the task or the call has ended, and returns the task. */
   ended(taskId: string, call: Call): Promise<McpTask | undefined>;
 }
 
@@ -69,7 +69,7 @@ export function takesTask(
 /**
  * Opens the tasks to which a request listens.
  *
- * @throws Refusal if the request does not declare the extension; the refusals of the platform
+ * @throws Refusal if the request does not declare the extension; the errors of the platform
  */
 export async function listenedTasks<Call>(
   tasks: OwnTasks<Call>,
@@ -97,7 +97,7 @@ function declaresTasks(server: Server): boolean {
   return server.getClientCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
 }
 
-/** Returns the response to `tools/call` that contains a task. The task is already stored. */
+/** Returns the response to `tools/call` that contains a task. The task must already be stored. */
 export function createdTask(era: Era, task: McpTask): JsonObject {
   return era === "legacy"
     ? { task: earlierTask(task) }
@@ -126,7 +126,7 @@ const UPDATE = fromJsonSchema<{ taskId: string; inputResponses?: Record<string, 
   required: ["taskId"],
 });
 
-/** Serves the methods on tasks in the form of an era. */
+/** Serves the methods on tasks in the form of one MCP era. */
 export function serveTasks<Call>(server: Server, era: Era, methods: TaskMethods<Call>): void {
   if (era === "modern") serveExtension(server, methods);
   else serveEarlier(server, methods);

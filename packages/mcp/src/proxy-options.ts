@@ -27,6 +27,6 @@ export interface ProxyOptions {
   readonly onCall?: (call: ObservedCall) => void;
   /** Called when a request on the server's tasks has ended. */
   readonly onTaskRequest?: (request: ObservedTaskRequest) => void;
-  /** Receives faults that are not reported to the caller. */
+  /** Receives faults that the proxy does not report to the caller. */
   readonly onFault: (subject: string, thrown: unknown) => void;
 }

@@ -344,8 +344,8 @@ export class McpProxy {
   }
 
   /**
-   * Admits the requests to the client that a result contains. If one request is refused, this method cancels the call
-   * and throws Refusal.
+   * Decides on the requests to the client that a result contains. If one request is refused, this method cancels the
+   * call and throws Refusal.
    */
   async #assertAnswered(
     result: Record<string, unknown>,

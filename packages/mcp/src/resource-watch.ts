@@ -76,7 +76,7 @@ export class ResourceWatch {
     void this.#standing?.close().catch(() => {});
   }
 
-  /** Removes one watcher of a resource. Returns whether no client watches the resource any more. */
+  /** Removes one watcher of a resource. Returns true if no client watches the resource any more. */
   #drop(uri: string): boolean {
     const watchers = this.#watchers.get(uri) ?? 0;
     if (watchers > 1) this.#watchers.set(uri, watchers - 1);

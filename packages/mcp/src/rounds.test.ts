@@ -9,7 +9,7 @@ const asking = (requests: Json, requestState?: string) => ({
   ...(requestState === undefined ? {} : { requestState }),
 });
 
-/** Runs a call whose further rounds have the given results. */
+/** Runs a call. The first round has the result `first`, and each further round has the next result of `further`. */
 function run(first: Json, further: Json[], capabilities: Json = { sampling: {} }) {
   const asked: [string, Json][] = [];
   const repeated: Json[] = [];

@@ -33,7 +33,7 @@ export interface StdioFace {
 }
 
 export interface StdioFaceOptions {
-  /** Returns the proxy, which is created after these options. */
+  /** Returns the proxy, because it is created only after these options. */
   readonly proxy: () => McpProxy;
   /** Returns the token in the proxy's own files, which applies to clients that present no token. */
   readonly held: () => Presentation | undefined;
@@ -135,7 +135,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
 }
 
 interface Observer {
-  /** Takes each message of the client. `next` passes a message to the SDK. */
+  /** Receives each message of the client. `next` passes a message to the SDK. */
   receive(message: JSONRPCMessage, next: (message: JSONRPCMessage) => void): void;
   /** Returns the message that the client gets instead of the SDK's message. */
   sent(message: JSONRPCMessage): JSONRPCMessage;
@@ -143,7 +143,7 @@ interface Observer {
   onEnd(): void;
 }
 
-/** Wraps a transport, so that an observer sees and changes its messages. */
+/** Wraps a transport, so that an observer sees each message and can change it. */
 function watched(inner: Transport, { receive, sent, onEnd }: Observer): Transport {
   const outer: Transport = {
     async start() {

@@ -246,7 +246,7 @@ export class StdioTransport implements Transport {
     if (this.#child !== child) return;
     this.#child = undefined;
     this.#drop();
-    // Unsent requests are rejected before onclose is called, because the SDK would then report them as lost.
+    // Rejects unsent requests before it calls onclose, because onclose makes the SDK report all open requests as lost.
     setImmediate(() => this.onclose?.());
   }
 }

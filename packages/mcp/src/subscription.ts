@@ -1,7 +1,7 @@
 import type { Timers } from "@depute/core";
 import type { Client, McpSubscription } from "@modelcontextprotocol/client";
 
-/** Lists whose changes a server can announce. */
+/** The lists whose changes a server can announce. */
 export const LISTS = ["tools", "resources", "prompts"] as const;
 export type ListName = (typeof LISTS)[number];
 

@@ -1,7 +1,7 @@
 import { isObject } from "@depute/core";
 import type { Right } from "./rules/visible.ts";
 
-/** Encrypts and authenticates values, bound to a context. Only the same key opens them. */
+/** Encrypts and authenticates values, bound to a context. Only the same key and context open a value. */
 export interface Seal {
   seal(secret: Uint8Array, context: Readonly<Record<string, string>>): string;
   /** Returns the value; undefined if the key or the context differs, or if the bytes were changed. */
@@ -17,7 +17,7 @@ export interface TaskHandle {
   readonly rights: readonly Right[];
   /** The holder of the call's token, and the principal of its login; each is empty if the call had none. */
   readonly caller: readonly [holder: string, login: string];
-  /** The capabilities of the connection to the server that knows the task: see Upstream.connectionOf. */
+  /** The name of the connection to the server on which the task began: see Upstream.connectionOf. */
   readonly connection: string;
 }
 

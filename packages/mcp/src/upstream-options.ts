@@ -6,7 +6,7 @@ import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
 import type { ServerState } from "./server-state.ts";
 import type { ListName } from "./subscription.ts";
 
-/** The connection that serves the calls of all clients without capabilities of their own: see Upstream.connectionOf. */
+/** The name of the connection that serves the calls of all clients without capabilities: see Upstream.connectionOf. */
 export const SHARED_CONNECTION = "{}";
 
 /** Requests that a server may send to its client. */
@@ -18,7 +18,7 @@ export interface UpstreamOptions {
   readonly address: UpstreamAddress;
   /** Called when a resource that `watch` names has changed. */
   readonly onResourceChanged?: (uri: string) => void;
-  /** Called when a list of the server has changed, either as announced or as found by comparison. */
+  /** Called when a list of the server has changed: the server announced it, or the proxy found a difference. */
   readonly onListChanged?: (list: ListName) => void;
   /** Called when the server has started, has crashed, or could not be started. */
   readonly onState?: (state: ServerState) => void;

@@ -402,8 +402,7 @@ export class Upstream {
       if (!this.#closed) this.#starts.crashed();
     };
     const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
-    // This receiver is set before the SDK's client connects. The transport therefore calls this receiver before the
-    // receiver of the client.
+    // The SDK's client calls a receiver that is set before it connects, and then its own receiver.
     transport.onmessage = (message) => {
       this.#taskProgress.receive(message);
       this.#taskListens.receive(message);

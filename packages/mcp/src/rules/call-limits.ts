@@ -23,7 +23,7 @@ export function taskLimits({ taskRequestsPerMinute, argumentBytes }: CallLimits)
 /** An allowance that refills at a constant rate, up to its capacity. */
 export interface Allowance {
   readonly remaining: number;
-  /** The time for which `remaining` was computed, in milliseconds since the Unix epoch. */
+  /** The time at which `remaining` was computed, in milliseconds since the Unix epoch. */
   readonly atMs: number;
 }
 
@@ -46,7 +46,7 @@ export type Withdrawal =
 /**
  * Takes an amount from an allowance.
  *
- * @param allowance undefined for a full allowance
+ * @param allowance undefined means a full allowance
  */
 export function withdraw(
   rate: AllowanceRate,

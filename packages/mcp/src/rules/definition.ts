@@ -38,10 +38,9 @@ export function usedBy(method: string, params: Readonly<Record<string, unknown>>
 }
 
 /**
- * Returns the reason why a definition does not allow a request; undefined if the request is allowed (threats.md
- * M6). A caller may use an entry that the caller has not listed if the entry's definition never changed. In
- * that case the caller cannot have seen another definition. An unlisted entry is also allowed if the tool map
- * pins the definition.
+ * Returns the reason why a definition does not allow a request; undefined if the request is allowed (threats.md M6). A
+ * caller may use an unlisted entry in two cases: its definition never changed, so the caller cannot have seen another
+ * one, or the tool map pins the definition.
  */
 export function definitionFault(
   list: Pinned,

@@ -5,7 +5,7 @@ export interface DraftedTool {
   readonly annotations?: { readonly readOnlyHint?: unknown; readonly destructiveHint?: unknown };
 }
 
-/** A rule in the form that configuration uses. */
+/** A rule in the form of the configuration. */
 export interface DraftedRule {
   readonly namespace: string;
   readonly action: string;

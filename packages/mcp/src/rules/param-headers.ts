@@ -11,11 +11,11 @@ export interface ParamHeader {
 const KEY = "x-mcp-header";
 const PREFIX = "mcp-param-";
 const TYPES: ReadonlySet<unknown> = new Set(["string", "integer", "boolean"]);
-/** A token of RFC 9110, section 5.6.2. */
+/** Matches a `token` of HTTP, such as the name of a header (RFC 9110, section 5.6.2). */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const ENCODED = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 const MARKED = /^=\?base64\?.*\?=$/;
-/** Visible ASCII characters and spaces, without a space at either end. */
+/** Matches visible ASCII characters and spaces, without a space at either end. */
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 /** Maximum number of headers of one tool. Further headers are ignored. */
 const MAX_HEADERS = 64;
