@@ -100,10 +100,10 @@ export class ServerTasks {
   }
 
   /**
-   * Decides whether a call of a tool may become a task. A client of revision 2026-07-28 declares support in the call. A
-   * client of an earlier revision requests a task with the parameter `task`.
+   * Decides whether a call of a tool may become a task. In revision 2026-07-28, a client declares support in the call;
+   * in earlier revisions, it requests a task with `task`.
    *
-   * @throws Refusal if the client requests a task, and the call's capabilities are too long for the task's id
+   * @throws Refusal if the client requests a task, and the call's resources are too long for the task's id
    */
   async ofCall(
     request: ProxyRequest,
@@ -118,14 +118,13 @@ export class ServerTasks {
     const facts = { tool, rights, caller: [principal, request.login ?? ""] as const, connection };
     if (this.#handles.fits(facts)) return { era, facts };
     if (era === "modern") return undefined;
-    const detail =
-      "task: the resources of the call are too long for a task; call the tool without this parameter";
+    const detail = "task: the call's resources are too long for a task; call the tool without task";
     throw new Refusal(INVALID_PARAMS, "Invalid params", { reason: "INVALID_REQUEST", detail });
   }
 
   /**
-   * Converts the error of a call for its caller. If the tool runs only as a task, and the client's era differs from the
-   * server's, the proxy's own error replaces the server's.
+   * Converts the error of a call for its caller. The proxy's own error replaces the server's if the tool runs only as a
+   * task and the client's era differs from the server's.
    */
   explained(thrown: unknown, request: ProxyRequest): unknown {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
@@ -143,8 +142,7 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the server's response to a call. If the response is a task, the client's id of the task replaces the
-   * server's id.
+   * Returns the server's response to a call. In a task, the client's id replaces the server's id.
    *
    * @param call undefined if the call must not become a task
    * @throws UpstreamError for a task that was not requested, or that has no usable id
@@ -163,8 +161,7 @@ export class ServerTasks {
     const taskId = createdTaskId(era, result);
     if (taskId === undefined && result.resultType !== "task") return result;
     const id = this.#handles.seal(facts, taskId);
-    if (id === undefined)
-      throw malformed("the server's id of the task must be a text of 1 to 512 characters");
+    if (id === undefined) throw malformed("the server's task id must be a text of 1 to 512 characters");
     const { notifyTask } = request;
     this.#known.add(facts.connection, String(taskId), {
       id,
@@ -215,7 +212,7 @@ export class ServerTasks {
    * Decides on a request's authority, and reports the decision.
    *
    * @param onTool called before the decision, with the tool of the request's task
-   * @returns the caller, and the task of the request; for a list of tasks, only the caller
+   * @returns the caller and the request's task; for a list of tasks, only the caller
    * @throws Refusal
    */
   #decide(
@@ -288,10 +285,7 @@ export class ServerTasks {
     );
   }
 
-  /**
-   * Returns the parameters of a server's request to its only client. The client's id of a task replaces the server's
-   * id.
-   */
+  /** Returns the parameters of a server's request to its only client, with the client's id of the task. */
   relatedAsk(params: Result): Result {
     const known = this.#known.get(SHARED_CONNECTION, relatedTaskId(params));
     return known === undefined ? params : { ...relatedTo(params, known.id) };
@@ -309,7 +303,7 @@ export class ServerTasks {
     }
   }
 
-  /** Returns the principals of a request. The token's proof is checked together with the capabilities of the task. */
+  /** Returns the principals of a request. One check covers the token's proof and the capabilities of the task. */
   async #callerOf(
     { login = "" }: Pick<ProxyRequest, "login">,
     presentation: Presentation | undefined,
@@ -387,10 +381,7 @@ export class ServerTasks {
     return first;
   }
 
-  /**
-   * Counts a request on tasks against the limits of the server and of the tasks' tools, for as long as it runs. Throws
-   * Refusal.
-   */
+  /** Counts a running request on tasks against the limits of the server and of the tasks' tools. Throws Refusal. */
   async #counted<T>(
     { method, params }: Pick<ProxyRequest, "method" | "params">,
     [holder]: TaskHandle["caller"],
