@@ -197,7 +197,7 @@ export function statusWord({ status }: Task): string {
 
 /** Returns a task in a form for language models. */
 export function toView(task: Task | undefined): JsonObject {
-  if (task === undefined) throw new Error("the answer has the task");
+  if (task === undefined) throw new Error("the service answered without a task");
   const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId, question } =
     task;
   return {

@@ -12,9 +12,9 @@ export const PLATFORM_AGENT = "depute";
 const INSTRUCTIONS =
   'Post JSON-RPC to the endpoint. Call nekte.discover first: {"jsonrpc": "2.0", "id": 1, "method": "nekte.discover", ' +
   '"params": {"level": 0}}. Level 0 (L0) lists ids, categories and hashes, level 1 (L1) adds descriptions and costs, ' +
-  'level 2 (L2) adds schemas: ask it of the one capability that you need, with "filter": {"id": "..."}. Send its hash h with ' +
-  'every nekte.invoke. State a budget, {"max_tokens": 100, "detail_level": "compact"}: results step down from full to ' +
-  "compact to minimal. nekte.introspect explains the rest; name a topic (budget, discovery, errors, tasks) to read less.";
+  'level 2 (L2) adds schemas: request it only for the capability that you need, with "filter": {"id": "..."}. Send its hash h with ' +
+  'every nekte.invoke. State a budget, {"max_tokens": 100, "detail_level": "compact"}: if a result does not fit, the platform sends a lower level: full, ' +
+  "compact, minimal. nekte.introspect explains all methods; name a topic (budget, discovery, errors, tasks) to read less.";
 
 /** The contents of an agent card, of an agent or of the platform. */
 export interface CardParts {
