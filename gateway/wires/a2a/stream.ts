@@ -41,7 +41,7 @@ export function stateIn({ status }: Pick<A2aTask, "status">) {
   return status.state;
 }
 
-/** Returns the task with the parts of its artifacts in the media types of `modes`, as far as they can be converted. */
+/** Returns the task with the parts of its artifacts in the media types in `modes`: see inModes. */
 export function withModes(task: A2aTask, modes: readonly string[]): A2aTask {
   return { ...task, artifacts: task.artifacts.map((artifact) => inModes(artifact, modes)) };
 }

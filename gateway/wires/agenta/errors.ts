@@ -45,7 +45,7 @@ const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
   UNAUTHENTICATED: { http: 401, code: "buyer_not_allowed" },
 };
 
-/** The reasons that need another code or HTTP status than BY_STATUS has for their gRPC status. */
+/** The exceptions from BY_STATUS: reasons that need a different code or HTTP status. */
 const OWN: Partial<Record<ErrorReason, ErrorRow>> = {
   [ErrorReason.OFFER_NOT_FOUND]: { http: 404, code: "offer_not_found" },
   [ErrorReason.OFFER_VERSION_EXISTS]: {

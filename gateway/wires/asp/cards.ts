@@ -7,9 +7,7 @@ import type { Clients } from "../../edge/clients.ts";
 import { refusalIn } from "../../edge/fault.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 
-/**
- * Maximum number of agents that the gateway reads for one discovery. The registry has already filtered these agents.
- */
+/** Maximum number of agents that the gateway reads from the registry for one discovery. */
 const MAX_SCANNED = 1000;
 /** Maximum number of cards in one answer. */
 const MAX_LISTED = 100;

@@ -166,7 +166,7 @@ function requireSession(
   if (sessionId !== id) throw invalid("sessionId", "must be the session in the address");
 }
 
-/** Reads the agent id, and the limits of the page, from the query of a list request. */
+/** Reads the agent id, the page size and the cursor from the query of a list request. */
 function pageOf(query: URLSearchParams) {
   return {
     agentId: query.get("agent_id") ?? "",

@@ -9,7 +9,7 @@ export interface CallOptions {
   readonly onProgress?: (progress: Progress) => void;
   /** The capabilities of the client that the request comes from; absent if it declared none. */
   readonly clientCapabilities?: Declared;
-  /** The receiver of the log messages that the server sends for this request, and their lowest level. */
+  /** Receives the server's log messages for this request. `level` is the lowest level that the receiver wants. */
   readonly logs?: { readonly level: string; readonly onLog: (message: LogMessage) => void };
   /** Answers the server's requests during this call. Used only if the server's revision is before 2026-07-28. */
   readonly ask?: (method: string, params: unknown) => Promise<unknown>;

@@ -54,7 +54,7 @@ export interface DownstreamOptions {
   /** Receives faults that no response reports. */
   readonly onError: (error: Error) => void;
   /**
-   * Whether the proxy adds a request id to the result or the error of each tool call. Over HTTP it is false, because a
+   * Whether the proxy adds a request id to the result or the error of each tool call. Absent over HTTP, because a
    * response header contains the id.
    */
   readonly tellsRequestIds?: boolean;
@@ -257,7 +257,7 @@ const STATUS: ReadonlyMap<number, number> = new Map([
   [MISSING_CAPABILITY, 400],
 ]);
 
-/** Returns the HTTP status of an error answer in revision 2026-07-28; undefined for 200. */
+/** Returns the HTTP status of an error answer in revision 2026-07-28; undefined if the status is 200. */
 export function statusOf(code: number): number | undefined {
   return STATUS.get(code);
 }

@@ -1,7 +1,7 @@
 import type { Timers } from "@depute/core";
 
 /**
- * Maximum time in milliseconds for which the proxy delays the headers of a stream. If the server refuses the
+ * Maximum time in milliseconds for which the proxy delays the headers of a stream. If the platform refuses the
  * credentials, it usually does so within this time. The proxy can then still set the HTTP status. The call itself may
  * take longer.
  */

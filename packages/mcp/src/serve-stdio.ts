@@ -66,7 +66,8 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     try {
       opened = { ...fromMember(member, audience()), prove: async () => undefined };
     } catch (thrown) {
-      // An invalid token is ignored here, so the session has no token and its later calls are denied.
+      // The proxy reports an invalid token and does not use it. Later calls then use the token in the proxy's own
+      // files, or none.
       onError(thrown as Error);
     }
   };

@@ -337,8 +337,8 @@ export class Upstream {
   async #connect(): Promise<Connection> {
     const { config, address, timers } = this.#options;
     const connection = await this.#open(config.revision).catch((thrown: unknown) => {
-      // A server with an old SDK may exit when the proxy asks for its revisions. The proxy then starts the
-      // server again and does not ask.
+      // A server with an old SDK may exit when the proxy asks for its revisions. The proxy then starts the server again
+      // without this question.
       const mayBeOld = config.revision === "auto" && address.kind === "stdio" && isNoEra(thrown);
       if (mayBeOld) return this.#open("legacy");
       throw thrown;

@@ -9,7 +9,7 @@ export function declaredIn({ _meta: meta }: Readonly<Record<string, unknown>>): 
   return isObject(declared) ? declared : undefined;
 }
 
-/** The client capability that each kind of request from a server needs, by method. */
+/** For each method of a server's requests to the client, the client capability that the request needs. */
 const NEEDED: Readonly<Record<string, string>> = {
   "sampling/createMessage": "sampling",
   "elicitation/create": "elicitation",
