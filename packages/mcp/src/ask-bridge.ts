@@ -68,8 +68,8 @@ interface OpenConnection {
  * Lets a server of an earlier revision send requests to clients, although several clients share the server. When the
  * server sends a request during a call, the proxy returns a result that requires input. The call stays open until the
  * client repeats the call with the answers (MCP 2026-07-28, multi-round-trip requests). So the proxy serves clients of
- * both revisions in the same way. The proxy connects to the server once for each set of client capabilities, because in
- * an earlier revision a connection declares its capabilities only once, at its start.
+ * both revisions in the same way. In an earlier revision, a connection declares the client's capabilities only once, at
+ * its start. So the proxy opens one connection to the server for each set of client capabilities.
  */
 export class AskBridge {
   readonly #options: AskBridgeOptions;

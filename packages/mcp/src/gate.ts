@@ -168,8 +168,8 @@ async function needed(
 }
 
 /**
- * Returns the error for a request that uses a list entry, such as a tool, whose definition has changed since the caller
- * received the list.
+ * Returns the error for a request that uses a list entry, such as a tool, with a changed definition. The definition has
+ * changed since the caller listed the entry.
  */
 export function otherDefinition(detail: string, { right }: Admitted): Error {
   return denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);

@@ -41,9 +41,9 @@ export interface OwnTasks<Call> {
   /** Cancels a task. A task that has already ended is not changed. */
   cancel(taskId: string, call: Call): Promise<McpTask | undefined>;
   /**
-   * Returns those tasks of the list that the caller may follow. A holder proof is valid only once, so the proof serves
-   * to read only the first task. Of the other tasks, the caller may follow those whose delegator is the principal of
-   * the proof.
+   * Returns those tasks of the list that the caller may follow. A holder proof is valid only once, so it authorizes
+   * only the read of the first task. Of the other tasks, the caller may follow those whose delegator is the principal
+   * of the proof.
    */
   listen(taskIds: readonly string[], call: Call): Promise<FollowedTasks<McpTask>>;
   /** Waits until the task or the call has ended, and returns the task. */

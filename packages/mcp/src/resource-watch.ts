@@ -9,8 +9,8 @@ const AGAIN_MS = 1000;
 
 /**
  * Subscribes to a server's resources for as long as at least one client watches them. On a server of revision
- * 2026-07-28, one subscription covers all resources, and a new one replaces it when the set of resources changes. On a
- * server of an earlier revision, each resource has its own subscription.
+ * 2026-07-28, one subscription covers all resources. When the set of resources changes, a new subscription replaces it.
+ * On a server of an earlier revision, each resource has its own subscription.
  */
 export class ResourceWatch {
   readonly #client: () => Promise<Client>;
@@ -18,7 +18,7 @@ export class ResourceWatch {
   /** The number of clients that watch each resource, by its address. */
   readonly #watchers = new Map<string, number>();
   #standing: McpSubscription | undefined;
-  /** The latest change of the subscription. Changes run one after the other. */
+  /** The latest change of the subscription. A change begins only when the previous change has ended. */
   #changing: Promise<void> = Promise.resolve();
   #cancelWait: () => void = () => {};
 

@@ -12,7 +12,7 @@ import { StdioTransport } from "./stdio-transport.ts";
  * Creates the transport to a server.
  *
  * @param maxAnswerBytes maximum size in bytes of one message from the server
- * @param timers serve to limit the wait for the end of a server process
+ * @param timers limit the wait for the end of a server process
  */
 export function transportTo(address: UpstreamAddress, maxAnswerBytes: number, timers: Timers): Transport {
   if (address.kind === "stdio") return new StdioTransport({ address, maxAnswerBytes, timers });
