@@ -26,7 +26,7 @@ afterAll(async () => {
   await postgres?.stop();
 });
 
-/** Starts PgBouncer on a socket. @returns the address of the database behind it */
+/** Starts PgBouncer on a socket, and returns the URL of the database through PgBouncer. */
 async function startPgBouncer(settings: Readonly<Record<string, string>>): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "depute-pgbouncer-"));
   const user = postgresUser();
@@ -93,7 +93,7 @@ describe.skipIf(postgres === undefined)("behind PgBouncer, no mode can open a st
 describe.skipIf(postgres === undefined)("a connection has its own session", () => {
   const SEARCH_PATH = '"$user", public';
 
-  /** Checks a connection whose search path is the one that the check expects. */
+  /** Runs the check on a connection with the search path that the check expects. */
   async function check(url: string): Promise<void> {
     const connected = async () => {
       const client = new StoreClient({ connectionString: url });

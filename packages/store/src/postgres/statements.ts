@@ -13,7 +13,10 @@ import { toPostgresValue } from "./values.ts";
  */
 const MAX_STATEMENTS = 500;
 
-/** Statements that only the store may run. Within a function they would affect the work of other functions. */
+/**
+ * Statements that only the store may run. Within a transaction function, they would affect other functions of the
+ * batch.
+ */
 const NOT_FOR_FUNCTIONS =
   /^\s*(begin|start|commit|end|abort|rollback|savepoint|release|prepare|set|reset)\b/i;
 
@@ -39,7 +42,7 @@ function prepare(sql: string): Prepared {
 }
 
 /**
- * Returns a named statement, so that a connection plans it once.
+ * Returns a named statement, so that each connection plans the statement only once.
  *
  * @throws synchronously: Error for a statement that functions may not run, TypeError for an invalid SQL value
  */
@@ -50,7 +53,7 @@ export function toQuery(sql: string, params: readonly SqlValue[]): QueryConfig {
   return { ...(name !== undefined && { name }), text, values, queryMode: "extended" } as QueryConfig;
 }
 
-/** Runs the statements of a read-only transaction. */
+/** Runs the statements of a read-only transaction on one connection. */
 export class ReadStatements implements Executor {
   readonly dialect = "postgres";
   readonly #client: StoreClient;

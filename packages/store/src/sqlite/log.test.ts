@@ -24,7 +24,7 @@ let last = 0;
 const commit = (store: Store, bytes = 2_000) =>
   store.write((tx) => tx.run("INSERT INTO rows (id, value) VALUES (?, ?)", [++last, new Uint8Array(bytes)]));
 
-/** Returns the number of rows in the file itself, without its log. */
+/** Returns the number of rows in the database file alone, without the rows that only its log has. */
 function folded(name: string): number {
   const copy = join(folder, `${name}-copy`);
   copyFileSync(join(folder, name), copy);
