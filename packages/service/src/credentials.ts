@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { ROLES, type RoleName } from "./identities/identities-schema.ts";
 
-/** The owner of a configured secret. */
+/** The principal that a configured secret belongs to, with its organization and roles. */
 export interface CredentialHolder {
   readonly principal: string;
   /** The organization that owns the records of this principal. Maximum 128 characters; empty for none. */
@@ -24,7 +24,7 @@ export interface Credentials {
    * @returns undefined without a grant
    */
   rolesOf(principal: string): readonly RoleName[] | undefined;
-  /** Whether some secret belongs to the principal. */
+  /** Whether a configured secret belongs to the principal. */
   names(principal: string): boolean;
   readonly size: number;
 }
@@ -47,8 +47,9 @@ export const noCredentials: Credentials = {
 };
 
 /**
- * Reads a JSON array of `{principal, sha256, organization, roles}`: the digest in lower-case hex. Organization and roles are
- * optional. A public key with one of them needs no digest, because its holder sends proofs.
+ * Reads a JSON array of `{principal, sha256, organization, roles}`: `sha256` is the digest of the secret in lower-case
+ * hex. Organization and roles are optional. An entry for a public key with an organization or roles needs no digest,
+ * because the caller sends holder proofs.
  *
  * @throws Error that names the invalid entry by its index, never by its content
  */
@@ -106,7 +107,7 @@ export function parseCredentials(json: string): Credentials {
 }
 
 /**
- * Reads a list of roles; undefined if the value is absent.
+ * Reads a list of roles. Returns undefined if the value is absent.
  *
  * @throws Error that names the field
  */

@@ -8,7 +8,7 @@ export interface MetricEntry {
   readonly help: string;
   /** The labels, each with the values that it takes. */
   readonly labels: Readonly<Record<string, string>>;
-  /** The owner: a service, or `every` for metrics that each process has. */
+  /** The service that has the metric; `every` for a metric of each process. */
   readonly owner: "tasks" | "tokens" | "verifier" | "every";
 }
 
@@ -17,7 +17,7 @@ const STATES = "the states of a task (`TaskStatus`)";
 /**
  * The metrics of the platform's work, such as the number of queued tasks. The table is their only definition: services
  * register them by name, and docs/metrics.md lists them. Names and units follow OpenTelemetry's rules in their
- * Prometheus form. No label holds a name of a principal or an organization.
+ * Prometheus form. No label contains the name of a principal or of an organization.
  */
 export const DOMAIN_METRICS = {
   depute_tasks_queued: {
@@ -182,8 +182,8 @@ export class DomainMetrics {
   }
 
   /**
-   * Registers a gauge whose values are read when metrics are collected, at most once in ten seconds. A failed read
-   * leaves the gauge without values, so that a lost store does not hide the other metrics.
+   * Registers a gauge whose values are read when metrics are collected, at most once in KEPT_MS. A failed read leaves
+   * the gauge without values, so that a lost store does not hide the other metrics.
    */
   gauge<Name extends NameOf<"gauge">>(name: Name, read: () => Promise<readonly Reading<Name>[]>): void {
     const clock = this.#clock;

@@ -8,8 +8,8 @@ interface Hosted {
 }
 
 /**
- * Refuses settings without a shared secret if services run in several processes. Each service must recognize
- * calls of the other services by this secret.
+ * Refuses settings without an internal secret if services run in several processes. By this secret, each service
+ * recognizes calls of the other services.
  *
  * @throws SettingsError
  */
@@ -26,8 +26,8 @@ export function assertTrust(
 }
 
 /**
- * Refuses replicas of a service that keeps copies of its rows in memory. Also refuses replicas that would not share
- * their rows or keys.
+ * Refuses replicas of a service that keeps copies of its rows in memory, and replicas that would not share their rows
+ * or keys.
  *
  * @throws SettingsError
  */

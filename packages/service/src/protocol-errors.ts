@@ -33,7 +33,7 @@ export function withReasons(
     const type = response.header?.get("content-type") ?? "";
     if (type.startsWith("application/grpc-web")) return webWithReason(response, note);
     if (type.startsWith("application/grpc")) return grpcWithReason(response, note);
-    // Interceptors have already added the reasons to errors of Connect streams.
+    // Errors of Connect streams already have a reason, which an interceptor has added.
     if (response.status !== 200 && type === "application/json") return connectWithReason(response, note);
     return response;
   };
