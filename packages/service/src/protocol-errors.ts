@@ -40,8 +40,8 @@ export function withReasons(
 }
 
 /**
- * Returns an error with a reason for a wrong HTTP method or media type. Connect itself answers these two faults with an
- * HTTP status but no reason.
+ * Returns an error with a reason for a wrong HTTP method or media type. Undefined for any other status. Connect itself
+ * answers these two faults with an HTTP status only.
  */
 function bareRefusal(
   status: number,
@@ -57,7 +57,7 @@ function bareRefusal(
   return bareError(status, withNote(toWire(wrongMediaType(RPC_TYPES, text)), note));
 }
 
-/** The media types of the three protocols. Some methods accept only some of these types. */
+/** The media types of gRPC, gRPC-Web and Connect. Some methods accept only some of these types. */
 const RPC_TYPES = [
   "application/json",
   "application/proto",
@@ -82,7 +82,8 @@ function bareError(
 }
 
 /**
- * Adds a reason to a gRPC error. The error's status is in the trailer, which is complete only after the body was read.
+ * Adds a reason to a gRPC error. The status of the error is in the trailer, which is complete only after the whole body
+ * was read.
  */
 function grpcWithReason(
   response: UniversalServerResponse,
@@ -93,7 +94,7 @@ function grpcWithReason(
   return { ...response, body: thenCall(body, () => addReason(trailer, note)) };
 }
 
-/** Adds a reason to the error of a gRPC trailer that has only a code. */
+/** Adds a reason to a gRPC trailer whose error has only a code. */
 export function addReason(trailer: Headers, note?: ErrorNote): void {
   const status = trailer.get("grpc-status");
   if (status === null || status === grpcStatusOk) return;
@@ -158,8 +159,8 @@ async function connectWithReason(
 }
 
 /**
- * Returns the HTTP status of a unary error: Connect's status for its code, but 413 and 408 for a refused body.
- * Connect clients read the code from the JSON error, and not from the status.
+ * Returns the HTTP status of a unary error: the status that Connect defines for its code, except 408 and 413 for a
+ * refused body. Connect clients read the code from the JSON error, and not from the status.
  */
 export function httpStatusOf(error: ConnectError): number {
   const mayBeBody = error.code === Code.ResourceExhausted || error.code === Code.DeadlineExceeded;
@@ -180,7 +181,7 @@ function parse(bytes: Uint8Array): ConnectError | undefined {
 }
 
 /**
- * Creates the error again as an error of this server. Otherwise an error that was parsed from a response would count as
+ * Returns a copy of the error as an error of this server. The original was parsed from a response, so it would count as
  * an error of another server.
  */
 function reasoned({ code, rawMessage }: ConnectError): ConnectError {
@@ -192,7 +193,7 @@ function reasoned({ code, rawMessage }: ConnectError): ConnectError {
   return toConnectError(new ConnectError(rawMessage, code));
 }
 
-/** Protobuf's message for a JSON member that a request does not have. */
+/** Matches protobuf's error message for a JSON member that the request's contract does not have. */
 const UNKNOWN_FIELD = /: key "(.*)" is unknown$/s;
 
 async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {

@@ -9,7 +9,10 @@ import {
 import type { CommonSettings } from "./common-settings.ts";
 import { SettingsError } from "./settings.ts";
 
-/** The process's parameters for `openStore`: the location of the store, and the listener of its state. */
+/**
+ * The parameters of `openStore` that the process sets, such as the location of the store and the listener for its
+ * state.
+ */
 export type StorePlace = StoreLocation &
   Pick<
     StoreSettings,
@@ -31,8 +34,8 @@ export function storeAt(
 }
 
 /**
- * Converts a store's refusal to open to an error of the settings, with the operator's remedy. The store has
- * other keys (StoreKeyError), or unknown tables (MigrationError). Every other error passes unchanged.
+ * Converts the error of a store that did not open to a SettingsError with a remedy for the operator: for other keys
+ * (StoreKeyError), and for unknown tables (MigrationError). Returns every other error unchanged.
  *
  * @param service the service whose store did not open
  */

@@ -34,7 +34,7 @@ const tokens = createRouterTransport(({ rpc }) => {
     return {};
   });
 });
-/** A trail on the store of the test, which stays open when the trail closes. */
+/** Opens a trail on the test's store. The store stays open when the trail closes. */
 function open(): AuditTrail {
   const shared: Store = {
     ...store,

@@ -1,7 +1,9 @@
 import { Ajv } from "ajv";
 import { IDENTITIES_SCHEMA, type RoleName } from "./identities-schema.ts";
 
-/** The bounds of the tokens that an identity may get in exchange. IDENTITIES_SCHEMA has the defaults. */
+/**
+ * The bounds of the tokens that an identity may get in exchange for its own token. IDENTITIES_SCHEMA has the defaults.
+ */
 export interface MintBounds {
   readonly capabilities: readonly {
     readonly namespace: string;
@@ -19,16 +21,16 @@ export interface IdentityHolder {
   /** The organization that owns the records of the principal; absent for none. */
   readonly organization?: string;
   readonly roles?: readonly RoleName[];
-  /** The roles for the records of the organization alone. */
+  /** The roles of the principal for the records of its organization only; absent for none. */
   readonly organizationRoles?: readonly RoleName[];
   readonly mint?: MintBounds;
 }
 
-/** The holder of the tokens of one subject, or of all subjects with a prefix. */
+/** The principal for tokens of one subject, or of all subjects with a prefix. */
 export interface TokenIdentity extends IdentityHolder {
-  /** The claim `sub`; a final `*` stands for any further characters. */
+  /** The required value of the claim `sub`; a final `*` matches any characters. */
   readonly subject: string;
-  /** Claims that the token must have. */
+  /** Claims that the token must have, with their values; absent for none. */
   readonly claims?: Readonly<Record<string, string>>;
 }
 
@@ -114,7 +116,10 @@ export function parseIdentities(
   return { issuers, certificates };
 }
 
-/** Whether a text is the address of an issuer's document: https, or http on loopback, without credentials and query. */
+/**
+ * Whether a text can be the address of an issuer's document: an https URL, or an http URL on loopback, without
+ * credentials and query.
+ */
 export function isIssuerAddress(address: string): boolean {
   if (!URL.canParse(address)) return false;
   const { protocol, hostname, username, password, hash } = new URL(address);
@@ -128,7 +133,8 @@ function assertAddress(address: string, path: string): void {
 }
 
 /**
- * Returns the principal of a token's subject, according to the first identity that matches; undefined for none.
+ * Returns the holder of a token: the first identity of the issuer that matches the claims. Undefined if none matches,
+ * or if the principal would be malformed.
  *
  * @param claims the verified claims of the token
  */
@@ -142,7 +148,7 @@ export function holderOfClaims(
   );
   if (found === undefined) return undefined;
   const principal = found.principal.replace(SUBJECT, () => subject);
-  // A control character or a length beyond the contracts' limit would be refused later, as a fault of the request.
+  // Contracts refuse such a principal later, but that error would blame the request.
   if (principal.length > MAX_PRINCIPAL || /[\s\p{C}]/u.test(principal)) return undefined;
   return { ...found, principal };
 }

@@ -40,10 +40,7 @@ const MESSAGES: Readonly<Record<IdentityFault, string>> = {
     "the client certificate has no SPIFFE id as its only URI: present another one, or a credential",
 };
 
-/**
- * Returns the error for a refused identity. The message states the fault, and contains nothing of the
- * credential.
- */
+/** Returns the error for a refused identity. The message states the fault, and quotes nothing of the credential. */
 export function identityRefused(fault: IdentityFault, cause?: unknown): DeputeError {
   return new DeputeError(ErrorReason.UNAUTHENTICATED, MESSAGES[fault], {
     metadata: { fault },
