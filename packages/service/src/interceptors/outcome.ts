@@ -168,8 +168,7 @@ export interface RpcMetrics {
 }
 
 /**
- * The counts of one method. A call only increments plain numbers; a scrape converts the numbers to Prometheus's
- * form.
+ * Counts the calls of one method. A call only increments plain numbers, which a scrape converts to Prometheus's form.
  */
 export interface MethodTally {
   readonly service: string;

@@ -11,7 +11,7 @@ interface Entry {
   readonly mayBePrivate: boolean;
 }
 
-/** The destination of an address, as read from its text. */
+/** The destination of an allowed address. */
 export interface AllowedTarget {
   readonly url: URL;
   /** The host without brackets: a name or an IP address. */
@@ -21,8 +21,8 @@ export interface AllowedTarget {
 
 /**
  * The hosts that a setting allows the platform to call. An entry is `host` or `host:port`; the host is a name or an IP
- * address (IPv6 in brackets). The name must resolve to public addresses, unless the entry begins with `private:`. A
- * listed IP address may be private.
+ * address (IPv6 in brackets). The name must resolve to public addresses, unless the entry begins with `private:`. An
+ * entry that is an IP address may be private without this prefix.
  */
 export class AllowedHosts {
   readonly #entries: readonly Entry[];
@@ -38,7 +38,7 @@ export class AllowedHosts {
   }
 
   /**
-   * Checks an address without a call.
+   * Checks an address, without a connection to it.
    *
    * @throws DeputeError ADDRESS_NOT_ALLOWED for an address that is neither http nor https, that has a user name, or
    * whose host the setting does not allow

@@ -15,7 +15,7 @@ const credentials = parseCredentials(
   ]),
 );
 
-/** Returns the roles that a refusal names; undefined for an admitted caller. */
+/** Returns the roles that the refusal of a caller names; undefined if the caller is admitted. */
 function missing(
   names: readonly RoleName[],
   caller: RoleHolder,

@@ -24,15 +24,15 @@ export interface TestHostOptions<Time extends Clock = ManualClock> {
   commonArgs?: readonly string[];
   /** Fakes of the services that the tested service calls, in the same process. */
   fakes?: readonly ServiceModule[];
-  /** Principals whose secret equals their name. See `as`. */
+  /** Principals with a configured secret, which equals their name. See `as`. */
   principals?: readonly string[];
-  /** The organization of each principal; principals that are not listed have none. */
+  /** Organizations by principal. A principal that is not listed has none. */
   organizations?: Readonly<Record<string, string>>;
   /** The folder for the service's files; by default a temporary folder, which is removed at the end. */
   dataDir?: string;
   /** The service's clock; by default a clock that only the test moves. */
   clock?: Time;
-  /** Receives each log line of level warn and above. Without this function nothing is logged. */
+  /** Receives each log line of level warn and above. If absent, nothing is logged. */
   onLog?: (line: string) => void;
   /** Receives the keys of a topic's wake-ups. */
   onWake?: { topic: string; listener: (key: string) => void };
@@ -90,8 +90,8 @@ export async function startTestHost<Time extends Clock = ManualClock>(
     "0",
     "--credentials-file",
     credentialsFile,
-    // With DEPUTE_POSTGRES_URL, the schema prefix derives from the data folder. So a host that restarts on its folder
-    // finds its data. Hosts on different folders share no data.
+    // With DEPUTE_POSTGRES_URL, the schema prefix is derived from the data folder. So a host that restarts with the
+    // same folder finds its data, and hosts with different folders share no data.
     "--postgres-schema-prefix",
     `test_${createHash("sha256").update(dataDir).digest("hex").slice(0, 24)}`,
   ];
@@ -169,7 +169,7 @@ export async function startTestHost<Time extends Clock = ManualClock>(
   };
 }
 
-/** Returns call options that authenticate the caller as a principal. */
+/** Returns call options with the secret of a principal of {@link TestHostOptions.principals}. */
 export function as(principal: string): CallOptions {
   return { headers: { authorization: `Bearer ${principal}` } };
 }

@@ -38,7 +38,7 @@ afterEach(() => {
 
 const pathTo = (name: string): string => join(folder, name);
 
-/** Writes an identity to the folder, and returns the settings that name its files. */
+/** Writes a certificate and its key to the folder, and returns the settings that name these files. */
 function save({ certificate, key }: Identity): TlsSettings {
   writeFileSync(pathTo("server.pem"), certificate);
   writeFileSync(pathTo("server.key"), key);

@@ -13,9 +13,9 @@ export interface WitnessSettings {
   readonly witness: string;
   /** The bearer token for an address; empty for none. */
   readonly witnessToken: string;
-  /** The file of the key that proves the platform to another Depute; empty: none. */
+  /** The file of the key that signs holder proofs for another Depute platform; empty for none. */
   readonly witnessKeyFile: string;
-  /** The PEM file of another Depute's authorities; empty: the system's. */
+  /** The PEM file with the authorities of another Depute platform; empty for the authorities of the system. */
   readonly witnessCaFile: string;
   readonly dataDir: string;
 }
@@ -26,12 +26,12 @@ const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Returns the place of a log's head: the file `NAME.head` of a folder, the address `WITNESS/NAME.head` with GET and PUT,
- * or the record of the platform at another Depute.
+ * Returns the place of a log's head: the file `NAME.head` in a folder, the address `WITNESS/NAME.head` with GET and
+ * PUT, or the platform's record at another Depute platform.
  *
  * @returns undefined if no witness is configured
  * @throws SettingsError for a folder that does not exist, or that is part of the data folder, and for credentials that
- *   the witness does not use
+ * this kind of witness does not use
  */
 export function witnessPlace(
   settings: WitnessSettings,
