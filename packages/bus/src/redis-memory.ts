@@ -116,7 +116,9 @@ export class RedisMemory implements SharedMemory {
         // again.
         this.#redis.disconnect(true);
       }
-      throw new MemoryAwayError("Redis did not do what the shared memory needs", { cause: error });
+      throw new MemoryAwayError("Redis did not run a command of the shared memory; call again", {
+        cause: error,
+      });
     }
   }
 
@@ -137,7 +139,8 @@ export class RedisMemory implements SharedMemory {
         this.#waiting.add(resume);
       });
     }
-    if (this.isAway) throw new MemoryAwayError("Redis, which holds the shared memory, is away");
+    if (this.isAway)
+      throw new MemoryAwayError("Redis, which holds the shared memory, cannot be reached; call again later");
   }
 }
 

@@ -215,7 +215,7 @@ export function callerDenied(
   const claim = type === DenialType.REPLAYED_PROOF ? "jti" : detail;
   const fault = type === DenialType.REPLAYED_PROOF ? "replayed" : detail;
   const [description, expected] = proofFault(fault, htm, htu);
-  const message = `the holder proof does not count: ${description}; send a new proof for this call`;
+  const message = `the holder proof is not valid: ${description}; send a new proof for this call`;
   return new DeputeError(ErrorReason.UNAUTHENTICATED, message, {
     metadata: {
       denial: denialWord(type),
@@ -234,17 +234,17 @@ function proofFault(fault: string, htm: string, htu: string): [description: stri
     case "htu":
       return [`htu is not ${htu}`, htu];
     case "iat":
-      return ["iat is no time in seconds, too old, or ahead of the platform's clock"];
+      return ["iat is not a time in seconds, is too old, or is ahead of the platform's clock"];
     case "jti":
       return ["jti is not 8 to 128 printable characters"];
     case "replayed":
-      return ["jti was used before, or may have been before a restart"];
+      return ["jti was used before, or may have been used before a restart"];
     case "ath":
-      return ["ath names a token, and the call brings none"];
+      return ["ath names a token, but the call has no token"];
     case "":
-      return ["there is none"];
+      return ["it is missing"];
     default:
-      return [`${fault} is at fault`];
+      return [`${fault} is not valid`];
   }
 }
 

@@ -9,8 +9,8 @@ export const BOUNDS_OPERATORS = {
   type: "list",
   default: [],
   help:
-    "principals that may widen what bounds an agent: its manifest's permissions, its overseer, its limits; " +
-    "none: its owner on an open loopback, and no principal where credentials are required",
+    "principals that may widen the bounds of an agent: its manifest's permissions, its overseer, its limits; " +
+    "none: on an open loopback the agent's principal, and otherwise no principal",
   group: "Registry",
 } as const;
 

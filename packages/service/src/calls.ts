@@ -210,7 +210,7 @@ export function deadlineInterceptor(options: DeadlineOptions): Interceptor {
 }
 
 function deadlineExceeded(limit: number): DeputeError {
-  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the call was not done within ${limit} ms`);
+  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the call did not end within ${limit} ms`);
 }
 
 const GRPC_UNIT_MS: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };

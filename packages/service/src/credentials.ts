@@ -55,7 +55,7 @@ export const noCredentials: Credentials = {
  */
 export function parseCredentials(json: string): Credentials {
   const entries: unknown = JSON.parse(json);
-  if (!Array.isArray(entries)) throw new Error("credentials: not a JSON array");
+  if (!Array.isArray(entries)) throw new Error("credentials: must be a JSON array");
   const holders = new Map<string, CredentialHolder>();
   const organizations = new Map<string, string>();
   const roles = new Map<string, readonly RoleName[] | undefined>();
@@ -67,32 +67,35 @@ export function parseCredentials(json: string): Credentials {
       ...more
     } = (entry ?? {}) as Partial<Record<string, unknown>>;
     if (typeof principal !== "string" || principal === "") {
-      throw new Error(`credentials[${index}].principal: not a text`);
+      throw new Error(`credentials[${index}].principal: must be a text`);
     }
     if (typeof organization !== "string" || [...organization].length > MAX_ORGANIZATION) {
       throw new Error(
-        `credentials[${index}].organization: not a text of at most ${MAX_ORGANIZATION} characters`,
+        `credentials[${index}].organization: must be a text of at most ${MAX_ORGANIZATION} characters`,
       );
     }
     if ((organizations.get(principal) ?? organization) !== organization) {
       throw new Error(
-        `credentials[${index}].organization: the principal has another one; name one organization`,
+        `credentials[${index}].organization: another entry names another organization for the principal; name the same one`,
       );
     }
     organizations.set(principal, organization);
     const granted = readRoles(more.roles, `credentials[${index}].roles`);
     if (roles.has(principal) && String(roles.get(principal)) !== String(granted)) {
       throw new Error(
-        `credentials[${index}].roles: the principal has other ones; grant it the same roles everywhere`,
+        `credentials[${index}].roles: another entry grants the principal other roles; grant the same roles in each entry`,
       );
     }
     roles.set(principal, granted);
     const isGranted = organization !== "" || granted !== undefined;
     if (sha256 === undefined && isGranted && KEY.test(principal)) return;
     if (typeof sha256 !== "string" || !HEX_SHA256.test(sha256)) {
-      throw new Error(`credentials[${index}].sha256: not 64 lower-case hex digits`);
+      throw new Error(`credentials[${index}].sha256: must be 64 lower-case hex digits`);
     }
-    if (holders.has(sha256)) throw new Error(`credentials[${index}].sha256: the same secret twice`);
+    if (holders.has(sha256))
+      throw new Error(
+        `credentials[${index}].sha256: another entry has the same secret; use each secret once`,
+      );
     holders.set(sha256, { principal, organization, ...(granted && { roles: granted }) });
   });
   // The map is keyed by digests. Therefore the duration of a look-up reveals nothing about a secret.
@@ -115,7 +118,7 @@ function readRoles(value: unknown, field: string): readonly RoleName[] | undefin
   if (value === undefined) return undefined;
   const isRole = (each: unknown): each is RoleName => (ROLES as readonly unknown[]).includes(each);
   if (Array.isArray(value) && value.every(isRole)) return [...new Set(value)].sort();
-  throw new Error(`${field}: not a list of ${ROLES.join(", ")}`);
+  throw new Error(`${field}: must be a list of ${ROLES.join(", ")}`);
 }
 
 function sha256Hex(text: string): string {

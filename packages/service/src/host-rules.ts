@@ -21,7 +21,7 @@ export function assertTrust(
   if ((auth === "open" && identitiesFile === "") || !apart || internalSecret !== "") return;
   const setting = auth === "required" ? "DEPUTE_AUTH is required" : "DEPUTE_IDENTITIES_FILE is set";
   throw new SettingsError(
-    `${setting} and the services run in several processes: set DEPUTE_INTERNAL_SECRET, the same for all`,
+    `${setting} and the services run in several processes: set DEPUTE_INTERNAL_SECRET to the same secret in all processes`,
   );
 }
 
@@ -39,7 +39,7 @@ export function assertReplicable(
   const single = modules.map(({ module }) => module).filter(({ isReplicable }) => isReplicable !== true);
   if (single.length > 0) {
     throw new SettingsError(
-      `DEPUTE_REPLICATED: one process at a time runs ${single.map(({ name }) => name).join(", ")}; start the other services apart`,
+      `DEPUTE_REPLICATED: only one process at a time may run ${single.map(({ name }) => name).join(", ")}; run the other services in separate processes`,
     );
   }
   if (postgresUrl === "" || masterKeyFile === "") {

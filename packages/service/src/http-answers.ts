@@ -101,7 +101,7 @@ export function sendHeadersTooLong(
 ): void {
   const refusal = new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
-    `the headers are longer than ${maxBytes} bytes`,
+    `the headers are longer than ${maxBytes} bytes; send shorter headers`,
     {
       metadata: { limit: "header_bytes", max: String(maxBytes) },
     },

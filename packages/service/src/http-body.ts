@@ -126,14 +126,18 @@ export function wrongMediaType(types: readonly string[], message: string): Deput
 
 /** Returns the error for a body that is too long. */
 function bodyTooLong(maxBytes: number, limit: string): DeputeError {
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the body is longer than ${maxBytes} bytes`, {
-    metadata: { limit, max: String(maxBytes) },
-  });
+  return new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `the body is longer than ${maxBytes} bytes; send a shorter body`,
+    {
+      metadata: { limit, max: String(maxBytes) },
+    },
+  );
 }
 
 /** Returns the error for a body that takes too long to arrive. */
 export function bodyTooSlow(timeoutMs: number): DeputeError {
-  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the body did not come within ${timeoutMs} ms`, {
+  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the body did not arrive within ${timeoutMs} ms`, {
     metadata: { limit: "body_ms", max: String(timeoutMs) },
   });
 }

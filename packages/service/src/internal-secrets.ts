@@ -54,14 +54,14 @@ export class InternalSecrets {
     const { path, log } = this.#options;
     try {
       const secrets = secretsIn(textOfFile(path));
-      if (secrets.length === 0) throw new Error("the file has no secret; write one into it");
+      if (secrets.length === 0) throw new Error("the file contains no secret; write a secret into it");
       this.#isRefused = false;
       if (secrets.join("\n") === this.#secrets.join("\n")) return;
       this.#use(secrets);
       log.info({ secrets: this.#secrets.length }, "internal secret read again");
     } catch (err) {
       if (!this.#isRefused)
-        log.error({ err, path }, "the changed internal secret cannot be used; the old one stays");
+        log.error({ err, path }, "the changed internal secret cannot be used; the old secret stays in use");
       this.#isRefused = true;
     }
   }

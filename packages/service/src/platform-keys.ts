@@ -158,12 +158,14 @@ export class KeyRows implements KeySource {
         log.info({ key: name }, "the key is in the database; its file is not needed");
       const opened = secrets.open(sealed, context);
       if (opened === undefined)
-        throw new SettingsError(`the ${name} key in the database does not open with this master key`);
+        throw new SettingsError(
+          `the ${name} key in the database does not open with this master key; set DEPUTE_MASTER_KEY_FILE to the key that sealed it`,
+        );
       const keyText = new TextDecoder().decode(opened);
       if (fileText === undefined || fileText === keyText) return keyText;
       throw new SettingsError(
         `${join(dataDir, key.name)} differs from the ${name} key in the database: remove the file; or, to replace the ` +
-          `key for good, start once with DEPUTE_REPLACE_KEYS=${name}`,
+          `key permanently, start once with DEPUTE_REPLACE_KEYS=${name}`,
       );
     } finally {
       await store.close();

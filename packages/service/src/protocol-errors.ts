@@ -53,7 +53,7 @@ function bareRefusal(
     return bareError(status, withNote(toWire(refusal), note), refusal.headers);
   }
   if (status !== 415) return undefined;
-  const text = `the content type is none of this method's: use one of ${RPC_TYPES.join(", ")}`;
+  const text = `the method does not accept this content type: use one of ${RPC_TYPES.join(", ")}`;
   return bareError(status, withNote(toWire(wrongMediaType(RPC_TYPES, text)), note));
 }
 
@@ -188,7 +188,7 @@ function reasoned({ code, rawMessage }: ConnectError): ConnectError {
   const unknown = code === Code.InvalidArgument ? UNKNOWN_FIELD.exec(rawMessage)?.[1] : undefined;
   if (unknown !== undefined) {
     const field = unknown.slice(0, 64).toWellFormed();
-    return toWire(invalid(field, "is no field of this request: leave it out, or look for a misspelling"));
+    return toWire(invalid(field, "is not a field of this request: omit it, or correct its spelling"));
   }
   return toConnectError(new ConnectError(rawMessage, code));
 }

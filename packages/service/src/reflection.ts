@@ -86,7 +86,7 @@ function answer(index: Index, { messageRequest: ask }: ServerReflectionRequest):
       };
     }
     default:
-      return error(Code.InvalidArgument, "no question was asked");
+      return error(Code.InvalidArgument, "the request is empty; set one member of message_request");
   }
 }
 

@@ -230,7 +230,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       stop(http1);
       stop(http2);
       const cancel = timers.after(drainMs, () => {
-        log.warn({ connections: sockets.size }, "cutting the connections that are still open");
+        log.warn({ connections: sockets.size }, "closing the connections that are still open");
         for (const socket of sockets) socket.destroy();
       });
       await closed;

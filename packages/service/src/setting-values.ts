@@ -56,6 +56,7 @@ export function parseUrl(text: string): string {
 /** Parses one or more addresses, separated by commas. */
 export function parseUrls(text: string): string[] {
   const urls = parseList(text).map(parseUrl);
-  if (urls.length === 0) throw new Error("write an address like http://host:8080, or several with commas");
+  if (urls.length === 0)
+    throw new Error("write an address like http://host:8080, or several, separated by commas");
   return [...new Set(urls)];
 }

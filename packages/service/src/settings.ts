@@ -78,7 +78,7 @@ export class HelpRequested extends Error {
   readonly text: string;
 
   constructor(text: string) {
-    super("help was asked for");
+    super("help was requested");
     this.text = text;
   }
 }

@@ -46,14 +46,14 @@ export function explainStore(
 ): unknown {
   const elsewhere = postgresUrl === "" ? "DEPUTE_DATA_DIR" : "DEPUTE_POSTGRES_SCHEMA_PREFIX";
   if (error instanceof MigrationError) {
-    const message = `the ${service} service cannot open its store: ${error.message}. Name an empty place with ${elsewhere}`;
+    const message = `the ${service} service cannot open its store: ${error.message}. Set ${elsewhere} to an empty place`;
     return new SettingsError(message, { cause: error });
   }
   if (error instanceof StoreFileError) return new SettingsError(error.message, { cause: error });
   if (!(error instanceof StoreKeyError)) return error;
   return new SettingsError(
-    `${error.message}. Put that key's file back (${error.key}.key of the data folder, or where its setting points to); or keep a ` +
-      `platform of its own elsewhere, by another ${elsewhere}; or, to replace the key for good, start once with ` +
+    `${error.message}. Restore the file of that key (${error.key}.key in the data folder, or the file that its setting names); or start a ` +
+      `separate platform with another ${elsewhere}; or, to replace the key permanently, start once with ` +
       `DEPUTE_REPLACE_KEYS=${error.key}`,
     { cause: error },
   );

@@ -168,7 +168,7 @@ describe("follow", () => {
 
   it("does not repeat forever if a store ignores the cursor", async () => {
     const { run, seen } = setUp([], { read: async () => [1], batch: 1 });
-    await expect(run).rejects.toThrow("a log was read after 1 and gave 1");
+    await expect(run).rejects.toThrow("the read of a log after position 1 returned position 1");
     expect(seen).toEqual([1]);
   });
 });

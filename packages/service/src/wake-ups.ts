@@ -169,7 +169,7 @@ export async function* follow<Item, Position extends number | bigint>(
       for (const item of items) {
         if (signal.aborted) return;
         const at = position(item);
-        if (at <= after) throw new Error(`a log was read after ${after} and gave ${at}`);
+        if (at <= after) throw new Error(`the read of a log after position ${after} returned position ${at}`);
         after = at;
         yield item;
         if (done?.(item) === true) return;

@@ -71,7 +71,10 @@ export class WatchedCredentials implements Credentials {
     } catch (cause) {
       const { message } = cause as Error;
       if (message !== this.#refused)
-        log.error({ fault: message }, "the changed credentials cannot be used; the old ones stay");
+        log.error(
+          { fault: message },
+          "the changed credentials cannot be used; the old credentials stay in use",
+        );
       this.#refused = message;
     }
   }

@@ -263,7 +263,10 @@ export class GroupCommit {
       if (this.#broken === undefined) {
         this.#broken =
           error instanceof StoreLostError ? error : new StoreLostError("a flush to disk failed", error);
-        this.#options.onError(error, `${this.#broken.detail}: nothing is written any more`);
+        this.#options.onError(
+          error,
+          `${this.#broken.detail}; the store refuses all calls until this process restarts`,
+        );
         this.#options.onFailure?.(this.#broken);
       }
       this.#undo(ran);

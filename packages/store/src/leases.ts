@@ -106,7 +106,7 @@ export class Leases {
     if (held.length === 0) return;
     await this.#options.store
       .write((tx) => tx.run("UPDATE store_leases SET expire_ms = 0 WHERE holder = ?", [this.#holder]))
-      .catch((error: unknown) => this.#options.onError(error, "leases could not be given back"));
+      .catch((error: unknown) => this.#options.onError(error, "leases could not be released"));
   }
 
   #renew(): void {
@@ -207,7 +207,7 @@ class NamedLease implements Lease {
       "SELECT 1 FROM store_leases WHERE name = ? AND holder = ? AND epoch = ?",
       [this.#name, this.#holder, epoch],
     );
-    if (found === undefined) throw new LeaseLostError(`another process does the work of ${this.#name}`);
+    if (found === undefined) throw new LeaseLostError(`another process has taken the lease ${this.#name}`);
   }
 
   onTaken(listener: () => void): void {

@@ -53,7 +53,7 @@ export class MigrationError extends Error {
  */
 export function foreignRecord(cause: unknown): MigrationError {
   return new MigrationError(
-    "an earlier revision or another program made the database, so its tables cannot be used; start with an empty one",
+    "an earlier revision or another program created the database, so its tables cannot be used; start with an empty database",
     { cause },
   );
 }
@@ -83,7 +83,7 @@ export function pendingMigrations(
   const unknown = applied.find(({ module }) => !modules.has(module));
   if (unknown !== undefined) {
     throw new MigrationError(
-      `the database has tables of the module "${unknown.module}", which this program lacks; start the program that made it`,
+      `the database has tables of the module "${unknown.module}", which this program does not have; start the program that created them`,
     );
   }
   return [...modules].flatMap(([module, steps]) =>
@@ -119,13 +119,13 @@ function pendingSteps(
   for (const [i, { id, checksum: known }] of applied.entries()) {
     if (id > last) {
       throw new MigrationError(
-        `the database is at migration ${place(id)}, newer than this program, which ends at ${place(last)}`,
+        `the database is at migration ${place(id)}, newer than this program, which ends at ${place(last)}; start a newer program`,
       );
     }
     const step = steps[i];
     if (step === undefined || step.id > id) {
       throw new MigrationError(
-        `migration ${place(id)} was applied to the database, and this program lacks it; start a newer program`,
+        `migration ${place(id)} was applied to the database, but this program does not have it; start a newer program`,
       );
     }
     if (step.id < id) {
@@ -135,7 +135,7 @@ function pendingSteps(
     }
     if (checksum(step) !== known) {
       throw new MigrationError(
-        `migration ${place(id)} (${step.name}) was changed after it was applied; add a new one`,
+        `migration ${place(id)} (${step.name}) was changed after it was applied; undo the change and add another migration`,
       );
     }
   }

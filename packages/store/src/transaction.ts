@@ -149,7 +149,7 @@ const current = new AsyncLocalStorage<Transaction>();
  */
 export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
   if (current.getStore()?.isOver === false)
-    throw new Error("a transaction began within a transaction; use the outer one's tx");
+    throw new Error("a transaction was started within a transaction; use the `tx` of the outer transaction");
   // An AsyncResource does the same as AsyncLocalStorage.snapshot(), in a tenth of the time.
   const context = new AsyncResource("depute.transaction", { requireManualDestroy: true });
   return (tx) => context.runInAsyncScope(() => current.run(tx, fn, tx));

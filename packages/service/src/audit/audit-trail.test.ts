@@ -107,6 +107,6 @@ it("refuses decisions when too many wait for the log", async () => {
   });
   const trail = open();
   await trail.start();
-  expect(() => trail.assertRoom()).toThrow("the audit log does not take decisions now");
+  expect(() => trail.assertRoom()).toThrow("the audit log does not accept decisions now");
   await trail.close();
 });

@@ -125,7 +125,7 @@ export class AuditTrail {
     if (this.#undelivered < MAX_UNDELIVERED) return;
     throw new DeputeError(
       ErrorReason.LIMIT_EXCEEDED,
-      "the audit log does not take decisions now; try again later",
+      "the audit log does not accept decisions now; try again later",
       { metadata: { limit: "audit_undelivered", max: String(MAX_UNDELIVERED) } },
     );
   }

@@ -23,7 +23,7 @@ export function decodingFault(
   binary: boolean,
 ): DeputeError | undefined {
   if (max !== undefined && (binary ? hasMoreFields(method.input, bytes, max) : hasMoreJsonValues(bytes, max)))
-    return tooMany("fields", max, `the request holds more than ${max} fields`);
+    return tooMany("fields", max, `the request has more than ${max} fields; send fewer`);
   return binary ? undefined : jsonFault(bytes);
 }
 

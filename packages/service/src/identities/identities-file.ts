@@ -89,12 +89,16 @@ export function parseIdentities(
   const organizations = new Map<string, string>();
   const check = ({ principal, organization = "", organizationRoles }: IdentityHolder, path: string) => {
     if (organizationRoles !== undefined && organization === "")
-      throw new Error(`${path}/organizationRoles need an organization: name one`);
+      throw new Error(`${path}/organizationRoles require an organization: name an organization`);
     if (principal === "local")
-      throw new Error(`${path}/principal is the principal of callers without credentials: use another one`);
+      throw new Error(
+        `${path}/principal is the principal of callers without credentials: use another principal`,
+      );
     const known = organizations.get(principal) ?? (organizationOf(principal) || organization);
     if (known !== organization)
-      throw new Error(`${path}/organization: the principal has another organization; name one`);
+      throw new Error(
+        `${path}/organization: the principal has another organization elsewhere; name the same one`,
+      );
     organizations.set(principal, organization);
   };
   const names = new Set<string>();
@@ -102,14 +106,14 @@ export function parseIdentities(
     const path = `/issuers/${index}`;
     assertAddress(issuer, `${path}/issuer`);
     if (jwksUri !== undefined) assertAddress(jwksUri, `${path}/jwksUri`);
-    if (names.has(issuer)) throw new Error(`${path}/issuer is there twice: name each issuer once`);
+    if (names.has(issuer)) throw new Error(`${path}/issuer occurs twice: name each issuer once`);
     names.add(issuer);
     for (const [at, identity] of identities.entries()) check(identity, `${path}/identities/${at}`);
   }
   const ids = new Set<string>();
   for (const [index, identity] of certificates.entries()) {
     const path = `/certificates/${index}`;
-    if (ids.has(identity.spiffeId)) throw new Error(`${path}/spiffeId is there twice: name each id once`);
+    if (ids.has(identity.spiffeId)) throw new Error(`${path}/spiffeId occurs twice: name each id once`);
     ids.add(identity.spiffeId);
     check(identity, path);
   }
@@ -129,7 +133,7 @@ export function isIssuerAddress(address: string): boolean {
 
 function assertAddress(address: string, path: string): void {
   if (!isIssuerAddress(address))
-    throw new Error(`${path} is no address of an issuer: use https, or http on loopback`);
+    throw new Error(`${path} is not an address of an issuer: use https, or http on loopback`);
 }
 
 /**

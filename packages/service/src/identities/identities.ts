@@ -127,7 +127,10 @@ export class Identities {
     } catch (cause) {
       const { message } = cause as Error;
       if (message !== this.#refused)
-        log.error({ fault: message }, "the changed identities cannot be used; the old ones stay");
+        log.error(
+          { fault: message },
+          "the changed identities cannot be used; the old identities stay in use",
+        );
       this.#refused = message;
       return;
     }
@@ -214,6 +217,8 @@ function keysOf(entry: IssuerEntry, authorities: string | undefined, options: Id
 function authoritiesIn(caFile: string): string {
   const pem = textOfFile(caFile);
   if (!pem.includes("-----BEGIN CERTIFICATE-----"))
-    throw new Error(`the file ${caFile} has no certificate; it needs authorities in PEM`);
+    throw new Error(
+      `the file ${caFile} contains no certificate; write the certificates of the authorities into it, in PEM`,
+    );
   return pem;
 }

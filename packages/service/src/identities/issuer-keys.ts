@@ -105,7 +105,7 @@ export class IssuerKeys {
       jwksUri === undefined ? hostOf(address) : `private:${hostOf(address)}`,
     ];
     const document = (await this.#fetchJson(address, hosts)) as Partial<JSONWebKeySet> | null;
-    if (!Array.isArray(document?.keys)) throw new Error("the issuer's keys are no JSON Web Key Set");
+    if (!Array.isArray(document?.keys)) throw new Error("the issuer's keys are not a JSON Web Key Set");
     if (document.keys.length > MAX_KEYS) throw new Error(`the issuer has more than ${MAX_KEYS} keys`);
     return createLocalJWKSet(document as JSONWebKeySet);
   }
@@ -123,7 +123,9 @@ export class IssuerKeys {
       throw new Error("the discovery document has no jwks_uri with https");
     const host = hostOf(jwksUri).replace(/^\[(.*)\]$/, "$1");
     if (isIP(host) !== 0 && !isPublicAddress(host) && hostOf(jwksUri) !== hostOf(issuer))
-      throw new Error("jwks_uri of the discovery document is a private address: set jwksUri, if it is right");
+      throw new Error(
+        "jwks_uri of the discovery document is a private address: set jwksUri, if the address is correct",
+      );
     return jwksUri;
   }
 
@@ -174,7 +176,7 @@ function parseDocument(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("the issuer's document is no JSON");
+    throw new Error("the issuer's document is not JSON");
   }
 }
 

@@ -91,7 +91,7 @@ function isWithin(anonymous: MinuteLimit, log: Logger): boolean {
   const taken = anonymous.take();
   if (taken === "over") {
     const max = MAX_ANONYMOUS_PER_MINUTE;
-    log.warn({ max }, "this minute has more denials of unknown callers than the audit log gets");
+    log.warn({ max }, "the audit log gets no further denials of unknown callers in this minute");
   }
   return taken === "within";
 }

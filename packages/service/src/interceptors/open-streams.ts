@@ -160,6 +160,6 @@ export class OpenStreams {
 function changed(): DeputeError {
   return new DeputeError(
     ErrorReason.UNAUTHENTICATED,
-    "the credentials stand for another principal or organization now: open the stream again",
+    "the credentials now belong to another principal or organization: open the stream again",
   );
 }

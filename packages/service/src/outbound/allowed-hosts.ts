@@ -47,15 +47,15 @@ export class AllowedHosts {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     const defaultPort = PORTS[url?.protocol ?? ""];
     if (url === undefined || defaultPort === undefined)
-      throw notAllowed("", "it is no http or https address");
+      throw notAllowed("", "it is not an http or https address");
     if (url.username !== "" || url.password !== "")
-      throw notAllowed(url.hostname, "it has credentials in it");
+      throw notAllowed(url.hostname, "it contains credentials; remove them");
     const hostname = bare(url.hostname);
     const port = url.port || defaultPort;
     const matching = this.#entries.filter(
       (entry) => entry.hostname === hostname && (entry.port === "" || entry.port === port),
     );
-    if (matching.length === 0) throw notAllowed(hostname, "configuration does not list its host");
+    if (matching.length === 0) throw notAllowed(hostname, "the configuration does not list its host");
     return {
       url,
       hostname,
@@ -82,7 +82,7 @@ function parseEntry(entry: string): Entry {
   const authority = match?.[1];
   if (authority === undefined || !URL.canParse(`http://${authority}`)) {
     throw new Error(
-      `${entry.slice(0, 64)}: write host or host:port, with private: before it where that is meant`,
+      `${entry.slice(0, 64)}: write host or host:port, with the prefix private: if it may have private addresses`,
     );
   }
   return { hostname: bare(new URL(`http://${authority}`).hostname), port: match?.[2] ?? "", mayBePrivate };

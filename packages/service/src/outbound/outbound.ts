@@ -145,7 +145,7 @@ export class Outbound {
       failure ??= why;
       request.destroy();
     };
-    const abort = () => end(new Error("the request was ended", { cause: signal.reason }));
+    const abort = () => end(new Error("the request was aborted", { cause: signal.reason }));
     signal.addEventListener("abort", abort, { once: true });
     request.once("close", () => signal.removeEventListener("abort", abort));
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -177,7 +177,7 @@ export class Outbound {
     const family = isIP(hostname);
     const addresses = family !== 0 ? [{ address: hostname, family }] : await this.#lookup(hostname);
     if (!mayBePrivate && addresses.some(({ address }) => !isPublicAddress(address))) {
-      throw notAllowed(hostname, "its name leads to a private address");
+      throw notAllowed(hostname, "its name resolves to a private address");
     }
     return addresses.map(({ address, family }) => ({ address, family }));
   }

@@ -118,7 +118,9 @@ describe("changed files", () => {
     saveText("server.pem", second.certificate);
     clock.advance(20_000);
     expect(certificates.listener?.secureContext.cert).toBe(first.certificate);
-    expect(lines.map(({ msg }) => msg)).toEqual(["changed certificates cannot be used; the old ones stay"]);
+    expect(lines.map(({ msg }) => msg)).toEqual([
+      "the changed certificates cannot be used; the old certificates stay in use",
+    ]);
     save(second);
     clock.advance(5000);
     expect(certificates.listener?.secureContext.cert).toBe(second.certificate);

@@ -110,7 +110,10 @@ export class Certificates {
     } catch (cause) {
       const { message } = cause as Error;
       if (message !== this.#refused)
-        this.#options.log.error({ err: cause }, "changed certificates cannot be used; the old ones stay");
+        this.#options.log.error(
+          { err: cause },
+          "the changed certificates cannot be used; the old certificates stay in use",
+        );
       this.#refused = message;
       return;
     }
@@ -188,7 +191,9 @@ export function readAuthorities({ tlsCaFile }: Pick<TlsSettings, "tlsCaFile">): 
  */
 function assertCertificates(variable: string, pem: string | undefined): void {
   if (pem !== undefined && !pem.includes("-----BEGIN CERTIFICATE-----"))
-    throw new Error(`the file of ${variable} has no certificate; it needs authorities in PEM`);
+    throw new Error(
+      `the file of ${variable} contains no certificate; write the certificates of the authorities into it, in PEM`,
+    );
 }
 
 function assertComplete({ tlsCertFile, tlsKeyFile, tlsClientCaFile }: TlsSettings): void {

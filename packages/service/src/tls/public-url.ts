@@ -10,6 +10,6 @@ export function publicUrlWarning(publicUrl: string, listenerUrl: string): string
   const expected = new URL(publicUrl).protocol;
   if (expected === new URL(listenerUrl).protocol) return undefined;
   return expected === "https:"
-    ? "DEPUTE_PUBLIC_URL is https and the listener has no TLS: holder proofs hold only behind a proxy that terminates TLS"
+    ? "DEPUTE_PUBLIC_URL is https and the listener has no TLS: the platform accepts holder proofs only behind a proxy that terminates TLS"
     : "DEPUTE_PUBLIC_URL is http and the listener has TLS: holder proofs are bound to the public URL; write https";
 }

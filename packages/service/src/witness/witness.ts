@@ -64,20 +64,20 @@ export class Witness {
     const { address, removal = "remove that head" } = place;
     const published = await place.read().catch((cause: unknown) => {
       throw new SettingsError(
-        `DEPUTE_WITNESS: ${address} cannot be read: ${reasonOf(cause)}. Without it an old copy is not noticed; make it available`,
+        `DEPUTE_WITNESS: ${address} cannot be read: ${reasonOf(cause)}. Without it, the platform cannot detect an old copy of its data; make it available`,
         { cause },
       );
     });
     const verdict = published === undefined ? "continued" : await judge(published);
     if (verdict === "foreign") {
       throw new SettingsError(
-        `DEPUTE_WITNESS: ${address} is not a head of this platform's ${subject}; name a place of its own for each platform`,
+        `DEPUTE_WITNESS: ${address} is not a head of this platform's ${subject}; use a separate place for each platform`,
       );
     }
     if (verdict === "older") {
       throw new SettingsError(
-        `the data is an old copy: the ${subject} does not go on from the head at ${address}. Put the newer data back; or, ` +
-          `knowing that its later records are lost and later revocations undone, ${removal}`,
+        `the data is an old copy: the ${subject} does not continue from the head at ${address}. Restore the newer data. Or, if ` +
+          `you accept that its later records are lost and later revocations are undone, ${removal}`,
       );
     }
     await this.#write().catch((cause: unknown) => {

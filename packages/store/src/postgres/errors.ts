@@ -36,7 +36,7 @@ export function fromPostgresError(error: unknown): unknown {
   if (code === CHARACTER_NOT_IN_REPERTOIRE) {
     return new DeputeError(
       ErrorReason.INVALID_REQUEST,
-      "a text has a character that cannot be stored; remove it",
+      "a text contains the character NUL, which cannot be stored; remove it",
       {
         cause: error,
       },

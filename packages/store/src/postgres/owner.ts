@@ -111,10 +111,15 @@ export class SchemaOwner {
       .query<{ generation: number }>("SELECT generation FROM store_owner")
       .catch((error: { code?: string }) => {
         if (error.code !== UNDEFINED_TABLE) throw error;
-        throw new StoreLostError(`the schema ${this.#schema} of the database is gone`, error);
+        throw new StoreLostError(
+          `the schema ${this.#schema} was removed from the database; restore it and restart this process`,
+          error,
+        );
       });
     if (rows[0]?.generation !== this.#generation) {
-      throw new StoreLostError(`another process has used the schema ${this.#schema} since; restart this one`);
+      throw new StoreLostError(
+        `another process has used the schema ${this.#schema} in the meantime; restart this process`,
+      );
     }
   }
 

@@ -85,7 +85,7 @@ describe.skipIf(postgres === undefined)("behind PgBouncer, no mode can open a st
       );
       expect(error).toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
       expect(String(error)).toContain(why);
-      expect(String(error)).toContain("name the address of Postgres itself in DEPUTE_POSTGRES_URL");
+      expect(String(error)).toContain("set DEPUTE_POSTGRES_URL to the address of Postgres itself");
     }
   });
 });
@@ -114,6 +114,6 @@ describe.skipIf(postgres === undefined)("a connection has its own session", () =
 
   test("but not at PgBouncer in transaction mode", async () => {
     const url = await startPgBouncer({ pool_mode: "transaction" });
-    await expect(check(url)).rejects.toThrow("a pooler shares sessions");
+    await expect(check(url)).rejects.toThrow("shares sessions between connections");
   });
 });

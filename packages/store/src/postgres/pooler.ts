@@ -2,7 +2,7 @@ import type { StoreClient } from "./client.ts";
 import { databaseUnavailable } from "./errors.ts";
 
 const REMEDY =
-  "Depute keeps locks, settings and notifications in its sessions; name the address of Postgres itself in DEPUTE_POSTGRES_URL";
+  "Depute keeps locks, settings and notifications in its sessions; set DEPUTE_POSTGRES_URL to the address of Postgres itself";
 
 /** The error code for a connection whose parameters are refused: protocol_violation. */
 const PROTOCOL_VIOLATION = "08P01";
@@ -50,7 +50,7 @@ export async function assertOwnSession(
     if (isShared)
       throw databaseUnavailable(
         undefined,
-        `a pooler shares sessions, as PgBouncer in transaction mode: ${REMEDY}`,
+        `a pooler such as PgBouncer in transaction mode shares sessions between connections: ${REMEDY}`,
       );
   } finally {
     await second.end().catch(() => {});

@@ -32,7 +32,7 @@ function prepare(sql: string): Prepared {
   if (preparedName !== undefined) return preparedName;
   if (NOT_FOR_FUNCTIONS.test(sql))
     throw new Error(
-      `not a statement for a transaction function: ${sql}; use tx.all, tx.get or tx.run with a query`,
+      `a transaction function must not run the statement ${sql}; use tx.all, tx.get or tx.run with a query`,
     );
   const text = toPostgres(sql);
   if (prepared.size >= MAX_STATEMENTS) return { name: undefined, text };

@@ -53,7 +53,7 @@ export async function openPostgres(
   settings: OpenSettings,
 ): Promise<Store> {
   if (!/^[a-z][a-z0-9_]{0,62}$/.test(schema))
-    throw new Error(`not a name for a schema: ${schema.slice(0, 64)}`);
+    throw new Error(`${schema.slice(0, 64)} is not a schema name; use lower-case letters, digits and _`);
   const config: PoolConfig = {
     connectionString: url,
     options: `-c search_path=${schema}`,
@@ -207,7 +207,7 @@ async function untilOpen(
         error,
         isLate
           ? "the database did not open a connection in time; trying again"
-          : "the database went away while the store was opened; trying again",
+          : "the connection to the database broke while the store was opened; trying again",
       );
       await new Promise<void>((resolve) => timers.after(REOPEN_MS, resolve));
     }

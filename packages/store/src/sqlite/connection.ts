@@ -206,13 +206,13 @@ export class SqliteConnection implements WriteConnection {
   #compile(sql: string): StatementSync {
     if (NOT_FOR_FUNCTIONS.test(sql))
       throw new Error(
-        `not a statement for a transaction function: ${sql}; use tx.all, tx.get or tx.run with a query`,
+        `a transaction function must not run the statement ${sql}; use tx.all, tx.get or tx.run with a query`,
       );
     const statement = this.#database.prepare(sql);
     // Refuses a text with several statements, because SQLite would compile the first statement and silently
     // ignore the others.
     if (sql.slice(statement.sourceSQL.length).trim() !== "")
-      throw new Error(`more than one statement: ${sql}; run each by itself`);
+      throw new Error(`the text has more than one statement: ${sql}; run each statement separately`);
     if (this.#statements.size >= MAX_STATEMENTS) {
       for (const oldest of this.#statements.keys()) {
         this.#statements.delete(oldest);

@@ -77,7 +77,9 @@ test("reports a failure and retries at later commits", async () => {
     await vi.waitFor(() => expect(reported).toHaveLength(round));
   }
   await checkpoints.close();
-  expect(new Set(reported)).toEqual(new Set(["the log could not be folded into the database"]));
+  expect(new Set(reported)).toEqual(
+    new Set(["the write-ahead log could not be copied into the database file"]),
+  );
 });
 
 test("starts no thread for a file without a commit, and releases the file at once", async () => {

@@ -69,7 +69,9 @@ export class Checkpoints {
     this.#commits = 0;
     this.#isFolding = true;
     ask({ file: this.#file, action: "fold" })
-      .catch((error: unknown) => this.#onError(error, "the log could not be folded into the database"))
+      .catch((error: unknown) =>
+        this.#onError(error, "the write-ahead log could not be copied into the database file"),
+      )
       .finally(() => {
         this.#isFolding = false;
         if (this.#isDue) this.fold();

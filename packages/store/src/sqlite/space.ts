@@ -114,7 +114,8 @@ export class FreeSpace {
       (error: unknown) => {
         this.#isShrinking = false;
         // StoreWatch already reports failures of the store itself. The next commit schedules the next check.
-        if (!this.#isClosed && !isStoreFailure(error)) onError(error, "free space could not be given back");
+        if (!this.#isClosed && !isStoreFailure(error))
+          onError(error, "free pages could not be returned to the file system");
       },
     );
   }
