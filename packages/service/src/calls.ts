@@ -44,8 +44,8 @@ export function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promi
 }
 
 /**
- * Yields the items of `source`, and throws {@link abortError} when `signal` aborts. Then it calls `return` of the
- * source, without waiting until the source stops.
+ * Yields the items of `source`. When `signal` aborts, throws {@link abortError}, and calls the source's `return`
+ * without waiting for it.
  */
 export function iterateUntilAborted<T>(signal: AbortSignal, source: AsyncIterable<T>): AsyncIterable<T> {
   return {
@@ -69,8 +69,7 @@ export function iterateUntilAborted<T>(signal: AbortSignal, source: AsyncIterabl
 }
 
 /**
- * Returns a signal that aborts as soon as one of `signals` does, with the same reason. `release` removes its listeners
- * from `signals`.
+ * Returns a signal that aborts as soon as one of `signals` does, with the same reason. `release` unlinks the signals.
  */
 export function linkSignals(...signals: AbortSignal[]): {
   signal: AbortSignal;
@@ -160,10 +159,7 @@ export interface DeadlineOptions {
    * `manners` replaces this maximum.
    */
   maxMs: number;
-  /**
-   * Differences of single services from the platform's rules, such as longer timeouts of methods; absent if there are
-   * none.
-   */
+  /** Differences of single services from the platform's rules, such as longer timeouts; absent if there are none. */
   manners?: Manners;
   clock: Clock;
   timers: Timers;
@@ -336,10 +332,7 @@ function withOrigin(headers: Headers, context: OriginSource): Headers {
   return headers;
 }
 
-/**
- * Returns the options of a call that a service makes on its own behalf, to create records for the organization of an
- * existing record.
- */
+/** Returns the options of a service's own call that creates records for the organization of an existing record. */
 export function optionsForOwner(options: CallOptions, { organization }: Owned): CallOptions {
   const headers = new Headers(options.headers);
   headers.delete(HOP.organization);
