@@ -19,7 +19,7 @@ const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 2_000;
 
 export interface PostgresBusOptions {
-  /** `postgres://user:password@host:port/database` */
+  /** The address of the database: `postgres://user:password@host:port/database`. */
   readonly url: string;
   /**
    * The prefix of the channels' names. Platforms that share a database use different prefixes, so that their wake-ups

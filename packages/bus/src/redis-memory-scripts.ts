@@ -66,20 +66,20 @@ for _, key in ipairs({EXPIRY, ENTRIES, USE}) do redis.call('PEXPIRE', key, ${LON
 return 0
 `;
 
-/** Arguments: ids. */
+/** Returns the values of ids. Arguments: the ids. */
 export const GET = `${COMMON}
 local values = {}
 for i, id in ipairs(ARGV) do values[i] = redis.call('GET', base .. 'v:' .. id) end
 return values
 `;
 
-/** Arguments: ids. */
+/** Removes entries. Arguments: their ids. */
 export const REMOVE = `${COMMON}
 for _, id in ipairs(ARGV) do drop(id) end
 return 0
 `;
 
-/** Arguments: the cursor. */
+/** Returns a page of the hash `entries`. Argument: the cursor. */
 export const LIST = `${COMMON}
 return redis.call('HSCAN', ENTRIES, ARGV[1], 'COUNT', 500)
 `;

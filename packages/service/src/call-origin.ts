@@ -15,7 +15,7 @@ export const CREDENTIAL_KINDS = [
 ] as const;
 export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 
-/** The circumstances of a call, for the audit log. A text is empty if the call has no such fact. */
+/** The circumstances of a call, for the audit log. A text is empty if it does not apply to the call. */
 export interface CallOrigin {
   /** The principal of the caller, as the credentials or the tokens service prove it. */
   readonly caller: string;

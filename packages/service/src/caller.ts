@@ -20,10 +20,11 @@ import { grantedRoles } from "./roles/caller-roles.ts";
 /** The caller of a method. */
 export interface Caller {
   /**
-   * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret, a token
-   * of a trusted issuer or a client certificate; the principal is its owner. `bound`: an unverified token or holder
-   * proof; the principal stays empty until the tokens service verifies it. `message`: no credentials, at a method whose
-   * request can prove its sender (depute.rpc.v1.message_proves_caller); the method itself identifies the caller.
+   * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret, a
+   * token of a trusted issuer or a client certificate; the credential names the principal. `bound`: an unverified token
+   * or holder proof; the principal stays empty until the tokens service verifies it. `message`: no credentials, at a
+   * method whose request can prove its sender (depute.rpc.v1.message_proves_caller); the method itself identifies the
+   * caller.
    */
   readonly kind: "local" | "credential" | "bound" | "message";
   readonly principal: string;

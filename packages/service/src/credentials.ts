@@ -10,9 +10,12 @@ export interface CredentialHolder {
   readonly roles?: readonly RoleName[];
 }
 
-/** The configured Bearer and X-API-Key secrets and their owners. Memory holds only the digests of the secrets. */
+/**
+ * The configured Bearer and X-API-Key secrets and the principals that they belong to. Memory holds only the digests of
+ * the secrets.
+ */
 export interface Credentials {
-  /** Returns the owner of a secret; undefined for an unknown secret. */
+  /** Returns the principal of a secret, with its organization and roles; undefined for an unknown secret. */
   holderOf(secret: string): CredentialHolder | undefined;
   /**
    * Returns the organization of a principal; empty for none. The principal may be a public key, which has no secret.

@@ -147,7 +147,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           // the normal end of a stream; then `return` has no effect.
           const leave = () => void iterator.return?.()?.catch(() => {});
           request.signal.addEventListener("abort", leave, { once: true });
-          // The response begins with its first message, as over a socket, so the handler may set headers until then.
+          // As over a socket, the response begins with its first message. The handler may set headers until then.
           const first = await iterator.next();
           return {
             stream: true,

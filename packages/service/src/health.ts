@@ -35,7 +35,7 @@ export class HealthParts {
 export interface HealthState {
   /** Sets the status of the named services (full names). Without names, sets the status of all services. */
   set(serving: boolean, ...services: string[]): void;
-  /** Whether all services serve. */
+  /** Whether all services of the process serve. */
   readonly serving: boolean;
   readonly services: ReadonlyMap<string, boolean>;
   /** The states of the parts, by name. */

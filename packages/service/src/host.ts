@@ -64,10 +64,7 @@ import { witnessPlace } from "./witness/place.ts";
 export interface HostedModule<Table extends SettingsTable = SettingsTable> {
   readonly module: ServiceModule<Table>;
   readonly settings: Settings<Table>;
-  /**
-   * Whether the service has a port of its own. A service without a port can be called only by the other
-   * services of the process.
-   */
+  /** Whether the service listens on a port. If not, only the other services of the process can call it. */
   readonly listen: boolean;
 }
 

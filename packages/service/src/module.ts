@@ -163,9 +163,9 @@ export interface OwnPort {
   readonly routes: (router: ConnectRouter) => void;
 }
 
-/** A running service. */
+/** A running service, as `start` of its module returns it. */
 export interface ServiceInstance {
-  /** Registers the implementations. */
+  /** Registers the implementations of the service's RPCs. */
   readonly routes: (router: ConnectRouter) => void;
   /** Plain HTTP routes in addition to the RPCs. */
   readonly http?: readonly HttpRoute[];

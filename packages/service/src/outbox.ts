@@ -27,7 +27,7 @@ export interface OutboxOptions<Row> {
   readonly first: (limit: number) => Promise<Row[]>;
   /** Delivers one row. If the function throws an error, the row is delivered again later. */
   readonly tell: (row: Row, signal: AbortSignal) => Promise<void>;
-  /** Deletes a delivered row. */
+  /** Deletes a row after its delivery. */
   readonly drop: (row: Row) => Promise<void>;
   /**
    * The lease of the delivery. Only the replica that holds the lease delivers. Absent for a service without replicas.

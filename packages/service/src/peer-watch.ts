@@ -25,7 +25,7 @@ export interface PeerWatchOptions {
 export class PeerWatch {
   readonly #options: PeerWatchOptions;
   readonly #closing = new AbortController();
-  /** The replicas that serve. */
+  /** The transports to the replicas that serve now. */
   readonly #serving = new Set<Transport>();
   #done: Promise<unknown> = Promise.resolve();
 

@@ -14,7 +14,7 @@ import { bodyStatusOf, wrongMediaType } from "./http-body.ts";
 import { methodNotAllowed } from "./http-refusal.ts";
 import type { ErrorNote } from "./service-manners.ts";
 
-/** Answers one RPC. */
+/** Serves one RPC, whose errors all have a reason. */
 export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => ReturnType<UniversalHandler>;
 
 /**

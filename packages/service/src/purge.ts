@@ -59,7 +59,7 @@ export class PurgeTally {
     return [...this.#deleted.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Counts deleted records. */
+  /** Counts deleted records of one kind against the limit of the call. */
   count(kind: string, number: number): void {
     if (number === 0) return;
     this.#deleted.set(kind, (this.#deleted.get(kind) ?? 0) + number);
@@ -71,7 +71,7 @@ export class PurgeTally {
     this.#left -= number;
   }
 
-  /** Counts one step against the limit, and notes that a later call must delete the record. */
+  /** Counts one step against the limit, and notes that a record remains, which a later call must delete. */
   postpone(): void {
     this.#isUnfinished = true;
     this.#left -= 1;

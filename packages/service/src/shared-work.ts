@@ -26,7 +26,7 @@ export interface SharedWorkOptions {
 
 /**
  * The leases of one service's background work. If the service has replicas, the replica with a lease does the work of
- * this lease. If it has none, its process does all the work.
+ * this lease. If the service has no replicas, its only process does all the work.
  */
 export class SharedWork {
   readonly #service: string;
@@ -54,8 +54,8 @@ export class SharedWork {
   }
 
   /**
-   * Begins to compete for the lease of some work; undefined if the service has no replicas, so that its process always
-   * does the work.
+   * Begins to compete for the lease of some work. Returns undefined if the service has no replicas, so that no lease is
+   * needed.
    */
   lease(name: string): WorkLease | undefined {
     if (!this.#isShared) return undefined;

@@ -34,8 +34,8 @@ export function storeAt(
 }
 
 /**
- * Converts the error of a store that did not open to a SettingsError with a remedy for the operator: for other keys
- * (StoreKeyError), and for unknown tables (MigrationError). Returns every other error unchanged.
+ * Returns the error for a store that did not open. A store with other keys (StoreKeyError) or unknown tables
+ * (MigrationError) gives a SettingsError with a remedy for the operator. Every other error is returned unchanged.
  *
  * @param service the service whose store did not open
  */

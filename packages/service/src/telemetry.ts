@@ -7,7 +7,7 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { PROCESS_SCOPE } from "./tracer.ts";
 
-/** The process in traces. */
+/** The process that the spans name. */
 export interface TracedProcess {
   /** The name of the process, for spans that belong to no service. Default `depute`. */
   readonly name?: string | undefined;
@@ -15,7 +15,7 @@ export interface TracedProcess {
   readonly version: string;
 }
 
-/** The recording of traces. */
+/** The running recording of spans. */
 export interface Telemetry {
   /** Sends the remaining spans, and stops the recording. */
   shutdown(): Promise<void>;

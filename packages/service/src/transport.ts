@@ -20,7 +20,7 @@ export interface ServiceTransportOptions {
   service: string;
   /** The secrets that the platform's processes share; none when absent. */
   internalSecrets?: Pick<InternalSecrets, "sent">;
-  /** Whether spans are recorded. */
+  /** Whether the transport records a span for each call; false when absent. */
   tracing?: boolean;
   /** Timeout in milliseconds of a unary call whose caller sets none. Streams have no default timeout. */
   defaultTimeoutMs?: number;

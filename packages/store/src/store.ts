@@ -73,7 +73,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** What a process can learn about the commits of other processes to a shared schema. */
+/** The facts that a process can learn about commits of other processes to a shared schema. */
 export interface Sharing {
   /**
    * Returns a number that grows with each commit that changes rows. Equal numbers before and after a read show that no

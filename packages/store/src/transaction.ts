@@ -124,10 +124,7 @@ export class Transaction implements WriteTx {
     if (undone !== undefined) this.#undoHooks.push(undone);
   }
 
-  /**
-   * Records that the function has changed rows. Statements that return rows count too, because they may also change
-   * rows.
-   */
+  /** Records that the function has changed rows, unless the statement begins with SELECT. */
   #note(sql: string): void {
     if (!sql.startsWith("SELECT")) this.#hasChanged = true;
   }

@@ -43,7 +43,7 @@ export interface TrailDecision {
 }
 
 export interface AuditTrailOptions {
-  /** The service that decides. */
+  /** The name of the service that makes the decisions. */
   readonly source: ModuleName;
   readonly store: Store;
   /** The tokens service, which stores the audit log. */
@@ -130,7 +130,7 @@ export class AuditTrail {
     );
   }
 
-  /** Records a decision. */
+  /** Records a decision. Call `assertRoom` before the decision is made. */
   add(decision: TrailDecision): void {
     this.#batches.add(toRecord(decision, this.#options.clock.now()));
   }

@@ -15,7 +15,7 @@ export interface MintBounds {
   readonly maxChainDepth?: number;
 }
 
-/** The principal that an identity stands for. */
+/** The principal to which the file maps an identity. */
 export interface IdentityHolder {
   readonly principal: string;
   /** The organization that owns the records of the principal; absent for none. */

@@ -82,8 +82,8 @@ function isReset(signal: AbortSignal, thrown: unknown): boolean {
 }
 
 /**
- * Refuses list responses that are too long for stock clients. It skips calls of the fast path, which checks the size
- * itself, and calls within the process, whose responses no client reads.
+ * Refuses list responses that are too long for stock clients. The interceptor skips calls of the fast path, which
+ * checks the size itself, and calls within the process, whose responses no client reads.
  */
 export function answerLimitInterceptor(): Interceptor {
   return (next) => async (request) => {

@@ -52,8 +52,8 @@ export async function planRules(services: readonly DescService[], { nextTurn }: 
 }
 
 /**
- * Checks every request message against the rules of its contract before a handler gets the message. It skips a call
- * whose roles only another process can check, because that process validates the message.
+ * Checks every request message against the rules of its contract before a handler gets the message. The interceptor
+ * skips a call whose roles only another process can check, because that process validates the message.
  */
 export function validateInterceptor(manners: Manners = NO_MANNERS): Interceptor {
   return (next) => async (request) => {

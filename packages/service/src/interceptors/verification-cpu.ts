@@ -40,8 +40,8 @@ export function cpuQuotaOf(holder = ""): CpuQuota | undefined {
 }
 
 /**
- * Runs a step of a verification, and adds its processor time to the call's. {@link chargeCpu} later counts this time
- * against a quota.
+ * Runs a step of a verification, and adds its processor time to that of the call. {@link chargeCpu} later counts this
+ * time against a quota.
  */
 export function countCpu<T>(step: () => T): T {
   const values = currentRequest()?.contextValues;

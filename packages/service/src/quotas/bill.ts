@@ -4,7 +4,7 @@ import type { Charge, Quotas } from "./quotas.ts";
 /** The caller that pays for a call. */
 interface Payer {
   readonly principal: string;
-  /** Empty for none. */
+  /** The organization that pays as well; empty for none. */
   readonly organization: string;
 }
 
@@ -37,7 +37,7 @@ export class Bill {
     this.use(this.#earlyBytes);
   }
 
-  /** Counts bytes of messages. */
+  /** Counts bytes of the call's messages. */
   use(bytes: number): void {
     if (this.#payer === undefined) {
       this.#earlyBytes += bytes;
@@ -61,7 +61,7 @@ export class Bill {
     return this.#quotas.waitOf("bytes", principal, organization);
   }
 
-  /** Ends what counts until the end of the call: an open stream. */
+  /** Ends the count of an open stream. Call it at the end of the call. */
   end(): void {
     this.#charge?.end();
   }

@@ -5,7 +5,7 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 export const CALL_CLASSES = ["read", "write", "stream", "mint", "verification"] as const;
 export type CallClass = (typeof CALL_CLASSES)[number];
 
-/** Methods that make tokens. */
+/** The methods of the class `mint`, which make tokens. */
 const MINTS = new Set(
   ["MintToken", "ExchangeToken", "ProjectToken", "AttenuateToken"]
     .map((name) => `depute.tokens.v1.TokenService/${name}`)

@@ -80,7 +80,7 @@ export class FairTurns {
     this.#options = { maxTurns: 256, sharedTurns: 16, maxWaiting: 10_000, ...options };
   }
 
-  /** Number of waiting calls. */
+  /** Number of waiting calls of all callers. */
   get waiting(): number {
     return this.#waitingCalls;
   }

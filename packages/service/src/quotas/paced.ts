@@ -10,7 +10,7 @@ export interface Pace<T> {
   readonly signal: AbortSignal;
   /** Returns the milliseconds for which no item may be read; 0 if an item may be read now. */
   waitMs(): number;
-  /** Called with each item. */
+  /** Called with each item, before it is yielded. */
   onItem?(item: T): void;
 }
 

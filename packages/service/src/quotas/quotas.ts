@@ -6,7 +6,7 @@ import { take, use, waitOf } from "./rate.ts";
 export const AMOUNTS = ["bytes", "verification_cpu_ms"] as const;
 export type Amount = (typeof AMOUNTS)[number];
 
-/** Quotas of one principal. */
+/** The quotas of one principal in one service. */
 export interface QuotaLimits {
   /** Maximum number of calls a second, by class. */
   readonly perSecond: Readonly<Record<CallClass, number>>;
@@ -41,7 +41,7 @@ export type QuotaOwner = "principal" | "organization";
 /** The names of all rates: the classes of calls, and the amounts. */
 const RATES: readonly (CallClass | Amount)[] = [...CALL_CLASSES, ...AMOUNTS];
 
-/** What one principal or organization has used of its quotas. */
+/** The use of the quotas by one principal or organization. */
 interface Account {
   readonly owner: QuotaOwner;
   /** The states of the rates, by the index of the rate's name in RATES; see `take`. */
@@ -135,7 +135,7 @@ export class Quotas {
     return waitOf(this.#latestDueMs[AMOUNTS.indexOf(amount)] ?? 0, this.#options.clock.monotonic()) > 0;
   }
 
-  /** Returns the maximum number of open tasks of an owner. */
+  /** Returns the maximum number of open tasks of a principal or of an organization. */
   maxOpenTasks(owner: QuotaOwner): number {
     return this.#limits.openTasks * this.#factorOf(owner);
   }
@@ -157,7 +157,7 @@ export class Quotas {
     return owner === "principal" ? 1 : this.#limits.organizationFactor;
   }
 
-  /** Returns the part of an owner's rate that this replica grants, per second. */
+  /** Returns the calls or the amount per second that this replica grants to an owner. */
   #rateOf(name: CallClass | Amount, owner: QuotaOwner): number {
     const { perSecond, amounts, replicas } = this.#limits;
     const rate = isAmount(name) ? amounts[name] : perSecond[name];

@@ -16,12 +16,12 @@ export interface EchoServerOptions {
   maxRequestBytes: number;
   /** Milliseconds in which a request's body must arrive; 30 seconds when absent. */
   bodyTimeoutMs?: number;
-  /** Receives what the handlers observe. */
+  /** Stores what the handlers record; see {@link EchoTrace}. */
   trace?: EchoTrace;
   log?: Logger;
   /** Aborts when the process drains. */
   stopping?: AbortSignal;
-  /** Replaces the echo service. */
+  /** Routes that replace the echo service. */
   routes?: (router: ConnectRouter) => void;
   /** Whether the server checks requests against the rules of their contract; true when absent. */
   validated?: boolean;

@@ -101,7 +101,7 @@ export const EchoService = registry.getService("depute.testing.EchoService") as 
   missing: Method<"unary">;
 }>;
 
-/** What the handlers observe, for tests. */
+/** What handlers record for tests. */
 export interface EchoTrace {
   /** Streams whose handler has ended, with the state of their signal at that time. */
   ended: { aborted: boolean }[];

@@ -12,7 +12,7 @@ export interface RawRequest {
 /** All parts of a response. */
 export interface RawAnswer {
   headers: IncomingHttpHeaders;
-  /** The body in base64. */
+  /** The whole body in base64. */
   body: string;
   trailers: IncomingHttpHeaders;
 }

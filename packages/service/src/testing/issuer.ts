@@ -26,7 +26,7 @@ export interface IssuerKey {
  */
 export interface TestIssuer {
   readonly url: string;
-  /** The published keys. */
+  /** The keys that the issuer publishes. A test may change the list. */
   readonly keys: IssuerKey[];
   /** The requests that arrived, with the path and the `authorization` header. */
   readonly requests: { path: string; authorization: string | undefined }[];

@@ -18,9 +18,9 @@ import { storeAt } from "../store-place.ts";
 export interface TestHostOptions<Time extends Clock = ManualClock> {
   /** The tested service. It listens on a port, and stores its files in a folder of the test. */
   module: ServiceModule;
-  /** Flags of the service. */
+  /** Command-line flags for the settings of the service. */
   args?: readonly string[];
-  /** Flags of every server. */
+  /** Command-line flags for the settings of every server. */
   commonArgs?: readonly string[];
   /** Fakes of the services that the tested service calls, in the same process. */
   fakes?: readonly ServiceModule[];
@@ -46,7 +46,7 @@ export interface TestHost<Time extends Clock = ManualClock> {
   storeAt(name: string): StoreLocation;
   /** The service's address, e.g. `http://127.0.0.1:40123`. The port changes at a restart. */
   readonly url: string;
-  /** A transport over gRPC. */
+  /** A gRPC transport to the service. */
   readonly transport: Transport;
   client<Desc extends DescService>(service: Desc): Client<Desc>;
   /** Stops the service, runs `work`, and starts the service again on the same files. */

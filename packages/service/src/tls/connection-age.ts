@@ -7,7 +7,7 @@ import type { Random, Timers } from "@depute/core";
 const JITTER = 0.1;
 
 export interface ConnectionAge {
-  /** 0 for no limit. */
+  /** Maximum age in milliseconds; 0 for no limit. */
   readonly maxAgeMs: number;
   readonly timers: Timers;
   readonly random: Random;

@@ -29,7 +29,7 @@ export interface Identity {
 export interface IdentityNames {
   /** DNS names and IP addresses. The first one also becomes the common name. */
   readonly hosts?: readonly string[];
-  /** URIs, e.g. `spiffe://example.org/worker`. */
+  /** URIs to name in the certificate, e.g. `spiffe://example.org/worker`. */
   readonly uris?: readonly string[];
 }
 

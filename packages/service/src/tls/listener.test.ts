@@ -52,7 +52,7 @@ function temporaryFolder(): string {
 interface Scene {
   readonly server: Server;
   readonly certificates: Certificates;
-  /** Replaces the certificate's files. */
+  /** Replaces the files of the certificate and its key. */
   save(identity: Identity): void;
 }
 

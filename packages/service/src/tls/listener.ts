@@ -30,7 +30,7 @@ export interface ListenerOptions {
 }
 
 export interface Listener {
-  /** e.g. `https://127.0.0.1:8080`, or `unix:/run/depute/gateway.sock` */
+  /** The address on which the listener listens, e.g. `https://127.0.0.1:8080` or `unix:/run/depute/gateway.sock`. */
   readonly url: string;
   /** The port; 0 for a UNIX socket. */
   readonly port: number;

@@ -17,7 +17,7 @@ const WRITES = /\b(insert|update|delete)\b/i;
 export interface PostgresConnectionOptions {
   /** Opens a connection that may write, in pipeline mode. */
   readonly connect: () => Promise<StoreClient>;
-  /** The first open connection. */
+  /** An open connection to use first. */
   readonly first: StoreClient;
   /** Called when the connection breaks, in any state. */
   readonly onBreak: () => void;

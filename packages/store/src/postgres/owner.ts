@@ -22,11 +22,11 @@ interface Session {
 }
 
 /**
- * Ensures that either a single process writes to a schema, or only processes that share the schema do. The connection
- * that writes holds a lock, which Postgres frees when the connection ends. Processes that share a schema hold the lock
- * together, so a process that needs the schema for itself cannot take it. After a reconnection, this process's caches
- * are valid only if no other process held the lock exclusively in the meantime. A counter of exclusive holders in the
- * schema shows whether one did.
+ * Ensures that a schema is used either by a single process, or only by processes that share it. The connection that
+ * writes holds a lock, which Postgres releases when the connection ends. Processes that share a schema hold the lock
+ * together, so a process that needs the schema for itself cannot take the lock. After a reconnection, this process's
+ * caches are valid only if no other process held the lock exclusively in the meantime. A counter in the schema, which
+ * each exclusive holder raises, shows this.
  */
 export class SchemaOwner {
   readonly #schema: string;
