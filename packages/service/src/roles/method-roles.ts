@@ -4,7 +4,7 @@ import { ROLES, type RoleName } from "../identities/identities-schema.ts";
 
 /** The roles that may call a method, from the method's option `depute.rpc.v1.roles`. */
 export interface MethodRoles {
-  /** Whether every caller may call the method, with any roles. */
+  /** Whether the method requires no role, so that every caller may call it. */
   readonly isForAny: boolean;
   /**
    * The roles of callers, in the order of the option. Empty for a method that only services of the platform may call.

@@ -3,7 +3,7 @@ import type { ReadTx } from "../store.ts";
 import { lockStatement } from "./locks.ts";
 
 /**
- * The table with the number of commits in a shared schema. Each batch that changed rows raises this number, in the
+ * The table with the version of a shared schema: a number. Each batch that changed rows raises this number, in the
  * transaction of the batch.
  */
 export const VERSION_TABLE = `
@@ -15,7 +15,7 @@ const VERSION_ROW = row({ version: integer });
 const READ = "SELECT version FROM store_version";
 const RAISE = "UPDATE store_version SET version = version + 1";
 
-/** Returns the number of commits in a shared schema. */
+/** Returns the version of a shared schema: the number of commits that changed rows. */
 export async function readVersion(tx: ReadTx): Promise<number> {
   return (await tx.get(VERSION_ROW, READ))?.version ?? 0;
 }
