@@ -127,7 +127,7 @@ export function checkAnswer(method: DescMethod, message: Message, bytes: number)
   if (bytes <= MAX_ANSWER_BYTES || countElements(method.output, message) < 2) return;
   throw new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
-    `the answer is larger than ${MAX_ANSWER_BYTES} bytes; ask for fewer elements, by page size or by filter`,
+    `the response is larger than ${MAX_ANSWER_BYTES} bytes; request fewer elements by a smaller page size or a filter`,
     { metadata: { limit: "answer_bytes", max: String(MAX_ANSWER_BYTES) } },
   );
 }

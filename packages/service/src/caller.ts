@@ -235,7 +235,7 @@ export function authenticate(
   const proof = header.get("dpop");
 
   if (apiKey !== null && (authorization !== null || proof !== null)) {
-    throw unauthenticated("present one kind of credentials, not two");
+    throw unauthenticated("the request has two kinds of credentials; send only one");
   }
   if (proven !== undefined) return callerOfIdentity(proven, { htm, htu });
   const [scheme, credential] = apiKey === null ? split(authorization) : ["bearer", apiKey.trim()];
@@ -250,7 +250,7 @@ export function authenticate(
     }
     case "bearer": {
       if (proof !== null)
-        throw unauthenticated("a token with a holder proof is presented as `Authorization: DPoP`");
+        throw unauthenticated("send a token with a holder proof as `Authorization: DPoP <token>`");
       return callerOfSecret(credentials.holderOf(credential), { htm, htu });
     }
     case "dpop": {
@@ -258,7 +258,7 @@ export function authenticate(
       return proof === null ? bound : { ...bound, proof };
     }
     default:
-      throw unauthenticated("the authorization scheme is not one of Bearer, DPoP");
+      throw unauthenticated("the authorization scheme must be Bearer or DPoP");
   }
 }
 
@@ -279,7 +279,8 @@ function callerOfIdentity({ holder, spiffeId }: ProvenIdentity, wire: Pick<Calle
 }
 
 function callerOfSecret(holder: CredentialHolder | undefined, wire: Pick<Caller, "htm" | "htu">): Caller {
-  if (holder === undefined) throw unauthenticated("the credentials are not known here");
+  if (holder === undefined)
+    throw unauthenticated("the credentials are not known to this platform; send configured credentials");
   const { principal, organization, roles } = holder;
   const caller = { kind: "credential", principal, ...wire, ...(roles && { roles }) } as const;
   return withOrganization(caller, organization);
@@ -365,7 +366,7 @@ function presentedIn(headers: IncomingHttpHeaders, certificate: string | undefin
 function split(authorization: string | null): [scheme: string, credential: string] {
   if (authorization === null) return ["", ""];
   const match = /^([!-~]+) +([!-~]+) *$/.exec(authorization);
-  if (match === null) throw unauthenticated("the authorization header is not `<scheme> <credentials>`");
+  if (match === null) throw unauthenticated("the authorization header must be `<scheme> <credentials>`");
   return [match[1]?.toLowerCase() ?? "", match[2] ?? ""];
 }
 
@@ -376,8 +377,8 @@ function unauthenticated(message: string): DeputeError {
 /** The address at which callers reach a server. */
 export interface Reach {
   /**
-   * The URL under which clients reach the server, without a trailing slash. The address may change when the server
-   * begins to listen.
+   * The URL under which clients reach the server, without a trailing slash. The URL may change when the server begins
+   * to listen.
    */
   readonly publicUrl: string;
 }

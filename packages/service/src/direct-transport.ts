@@ -202,7 +202,7 @@ function specOf(specs: Specs, method: DescMethod): MethodImplSpec {
   const spec = specs.get(method);
   if (spec !== undefined) return spec;
   const name = `${method.parent.typeName}.${method.name}`;
-  throw toConnectError(new ConnectError(`${name} is not served here`, Code.Unimplemented));
+  throw toConnectError(new ConnectError(`this process does not serve ${name}`, Code.Unimplemented));
 }
 
 /** Creates the handler's context of a unary call. Connect's own context would cost more than many handlers do. */

@@ -70,7 +70,7 @@ export const DOMAIN_METRICS = {
   },
   depute_denials_total: {
     kind: "counter",
-    help: "Decisions on tokens and proofs that denied, by reason.",
+    help: "Denials of tokens and proofs, by reason.",
     labels: { reason: "the reasons of docs/tokens.md, at most 64, and `other`" },
     owner: "tokens",
   },

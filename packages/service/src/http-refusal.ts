@@ -23,9 +23,14 @@ export class HttpRefusal extends DeputeError<typeof ErrorReason.INVALID_REQUEST>
 /** Returns the error for a path that no route has. (RFC 9110 section 15.5.5) */
 export function unknownPath(path: string): HttpRefusal {
   const method = path.slice(0, 200);
-  return new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, `nothing is served at ${method}`, {
-    metadata: { method },
-  });
+  return new HttpRefusal(
+    404,
+    ErrorReason.UNKNOWN_METHOD,
+    `the path ${method} does not exist; correct the path`,
+    {
+      metadata: { method },
+    },
+  );
 }
 
 /** Returns the error for a method that a known path does not support. (RFC 9110 section 15.5.6) */

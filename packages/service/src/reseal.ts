@@ -108,7 +108,7 @@ function sealedAgain(
   const secret = old.open(sealed, context);
   if (secret === undefined) {
     throw new UnopenedSecretError(
-      `the secret of ${table} ${found[key]} opens neither with the old nor with the new master key`,
+      `neither the old nor the new master key opens the secret of ${table} ${found[key]}`,
     );
   }
   const again = next.seal(secret, context);

@@ -122,7 +122,7 @@ function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): Connect
 export function logUnsent(log: Logger, path: string, error: unknown): void {
   const { code } = ConnectError.from(error);
   if (code === Code.Aborted || code === Code.Canceled) return;
-  log.warn({ err: error, rpc: path }, "an answer could not be sent");
+  log.warn({ err: error, rpc: path }, "a response could not be sent");
 }
 
 /**

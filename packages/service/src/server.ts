@@ -275,7 +275,7 @@ function createHandler({
       const { allow, refuse = sendHttpRefusal } = match;
       return refuse(request, response, allow.length === 0 ? unknownPath(path) : methodNotAllowed(allow));
     }
-    response.on("error", (error) => log.debug({ err: error, path }, "an answer could not be sent"));
+    response.on("error", (error) => log.debug({ err: error, path }, "a response could not be sent"));
     const { route, parameters } = match;
     (async () => route.handle(request, response, parameters))().catch((thrown: unknown) => {
       const error = sendThrown(response, thrown, id);

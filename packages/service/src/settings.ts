@@ -103,7 +103,7 @@ export function mergeSettings(...tables: SettingsTable[]): SettingsTable {
   for (const [name, setting] of tables.flatMap((table) => Object.entries(table))) {
     const earlier = merged[name];
     if (earlier !== undefined && JSON.stringify(earlier) !== JSON.stringify(setting)) {
-      throw new SettingsError(`the setting ${name} is declared twice, differently`);
+      throw new SettingsError(`the setting ${name} is declared twice with different values`);
     }
     merged[name] = setting;
   }
