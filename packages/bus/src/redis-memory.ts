@@ -19,7 +19,7 @@ const SHORT_OUTAGE_MS = 1_000;
 const ANSWER_MS = 2_000;
 
 export interface RedisMemoryOptions {
-  /** A URL redis://[user:password@]host:port[/database] or rediss://... */
+  /** The URL of Redis: redis://[user:password@]host:port[/database] or rediss://... */
   readonly url: string;
   /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
   readonly ca?: string | undefined;

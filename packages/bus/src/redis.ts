@@ -13,7 +13,9 @@ const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 5_000;
 
 export interface RedisBusOptions {
-  /** A URL redis://[user:password@]host:port or rediss://... The database number has no effect on pub/sub. */
+  /**
+   * The URL of Redis: redis://[user:password@]host:port or rediss://... The database number has no effect on pub/sub.
+   */
   readonly url: string;
   /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
   readonly ca?: string;

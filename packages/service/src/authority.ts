@@ -27,11 +27,11 @@ export interface Identity {
   /** The organization that owns the records that the caller creates; empty for none. */
   organization: string;
   /**
-   * The roles that a file grants to the caller; absent for none. Settings and records may give the caller further
-   * rights.
+   * The roles that the credentials file or the identities file grants to the caller; absent for none. Settings and
+   * records may give the caller further rights.
    */
   roles?: readonly RoleName[];
-  /** The roles that a file grants for the records of `organization`; absent for none. */
+  /** The roles that the identities file grants for the records of `organization`; absent for none. */
   organizationRoles?: readonly RoleName[];
 }
 

@@ -165,9 +165,8 @@ export interface Presented {
   /** Whether the method's request can prove its sender. */
   messageProves?: boolean;
   /**
-   * The SPIFFE id of the connection's client certificate; empty for a certificate without a SPIFFE id,
-   * undefined without a certificate. A trusted call ignores the id, because the certificate belongs to the
-   * calling process.
+   * The SPIFFE id of the connection's client certificate; empty for a certificate without a SPIFFE id, undefined
+   * without a certificate. In a trusted call the id is ignored, because the certificate is that of the calling process.
    */
   certificate?: string | undefined;
 }

@@ -155,7 +155,7 @@ export type Reading<Name extends NameOf<"gauge">> = readonly [labels: Labels<Nam
 
 /** Milliseconds for which a gauge caches the values that it read from a store. */
 const KEPT_MS = 10_000;
-/** Bounds in seconds of the histogram of commits, from a commit in memory to one on a slow disk. */
+/** Bounds in seconds of the histogram of commits, from a commit in memory to a commit on a slow disk. */
 const COMMIT_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 
 /** Registers the metrics of {@link DOMAIN_METRICS} in the registry of a process. */

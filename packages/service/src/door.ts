@@ -18,7 +18,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Refuses to open a server without authentication to a network.
+ * Refuses an address at which other machines could reach a server without authentication.
  *
  * @throws SettingsError when callers without credentials could reach the address from other machines
  */

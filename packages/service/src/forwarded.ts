@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 /** The header in which trusted proxies list the addresses through which a request passed. */
 export type ForwardedHeader = "x-forwarded-for" | "forwarded";
 
-/** Maximum number of addresses that are read, counted from the last address. */
+/** Maximum number of addresses that are read from a header, beginning with the last address. */
 const MAX_HOPS = 32;
 
 /**

@@ -138,8 +138,8 @@ const getter: TextMapGetter<ReceivedHeaders> = {
 };
 
 /**
- * Counts the responses of plain HTTP routes and opens a span for each. If the client sent a span (W3C
- * `traceparent`), the new span is its child. Calls that a route makes become child spans. Metrics and spans
+ * Counts the responses of plain HTTP routes and opens a span for each. If the client sent the id of a span (W3C
+ * `traceparent`), the new span is a child of that span. Calls that a route makes become child spans. Metrics and spans
  * name the route's declared path, never the requested path.
  */
 export function observeRoutes(

@@ -146,7 +146,7 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
 
 /** How the decisions of a module reach the audit log. */
 export interface AuditOfModule {
-  /** Methods whose allowed calls are not recorded, because an earlier recorded call already allowed them. */
+  /** Methods whose allowed calls are not recorded, because an earlier call is recorded that allowed the same work. */
   readonly quiet?: readonly DescMethod[];
   /**
    * Whether the module forwards its calls to services that record their own decisions. Then the module records only

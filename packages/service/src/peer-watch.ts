@@ -14,7 +14,9 @@ export interface PeerWatchOptions {
   /** The transports to the peer's replicas. The watch checks the health of the whole process of each replica. */
   readonly transports: readonly Transport[];
   readonly timers: Timers;
-  /** Receives whether a replica of the peer serves. A replica that does not answer does not serve. */
+  /**
+   * Called with whether at least one replica of the peer serves. A replica that does not answer counts as not serving.
+   */
   readonly onServing: (serves: boolean) => void;
 }
 

@@ -31,7 +31,7 @@ export const REPLICA_MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-/** The time of the database, because the clocks of the replicas may differ. */
+/** The time of the database in epoch milliseconds, because the clocks of the replicas may differ. */
 const NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
 
 const REPLICA = row({

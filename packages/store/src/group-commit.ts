@@ -294,7 +294,7 @@ export class GroupCommit {
   }
 
   /**
-   * Settles the calls of a batch.
+   * Runs the hooks of a durable batch, and settles its calls.
    *
    * @param beginMs the time at which the batch began; undefined if its duration is unknown
    */

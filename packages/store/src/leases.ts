@@ -13,10 +13,10 @@ CREATE TABLE IF NOT EXISTS store_leases (
 
 /** A lease expires this many milliseconds after its last renewal. */
 const LEASE_MS = 2_000;
-/** Number of renewals, and of checks for expired leases, during the time of one lease. */
+/** Number of renewals, and of checks for expired leases, in the duration of one lease. */
 const RENEWALS = 5;
 
-/** The database's time is used, because the clocks of the processes may differ. */
+/** The time of the database in epoch milliseconds, because the clocks of the processes may differ. */
 const NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
 const LEASE_ROW = row({ name: text, epoch: integer });
 const NAME_ROW = row({ name: text });

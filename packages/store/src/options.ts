@@ -16,7 +16,7 @@ export type StoreLocation =
 export interface StoreSettings {
   /** The migrations of the store's tables: one list, or one list for each module. */
   readonly migrations: Migrations;
-  /** Receives each exception of an `afterCommit` hook, with a description of the hook's purpose. */
+  /** Receives errors that no caller gets, such as the exception of a hook, with a message for the log. */
   readonly onError: (error: unknown, message: string) => void;
   /**
    * Called at each change of the store's state; a store is ready when it opens. Without this listener, the store does

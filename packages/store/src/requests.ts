@@ -24,7 +24,7 @@ export interface RequestKey {
 /**
  * Returns the SQL that creates a table for {@link RequestMemory}.
  *
- * @param table a name from the code
+ * @param table the name of the table, a constant of the code
  */
 export function requestTableSql(table: string): string {
   return `

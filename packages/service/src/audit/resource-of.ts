@@ -3,7 +3,7 @@ import { type DescField, type DescMessage, type Message, ScalarType } from "@buf
 /** Maximum number of characters of a resource's name. */
 const MAX_NAME = 256;
 
-/** Fields whose ids name no record. */
+/** Names of id fields that do not name a record. */
 const NOT_RESOURCES: ReadonlySet<string> = new Set(["request_id"]);
 
 /**

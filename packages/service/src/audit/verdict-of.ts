@@ -12,7 +12,7 @@ export interface AuditVerdict {
   readonly reason: string;
 }
 
-/** Status codes that deny authority. */
+/** The status codes of denied calls. */
 const DENIED: ReadonlySet<Code> = new Set([Code.PermissionDenied, Code.Unauthenticated]);
 
 /** Codes of calls whose effect the caller does not know. */

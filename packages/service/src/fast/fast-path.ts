@@ -138,7 +138,7 @@ function take(stream: ServerHttp2Stream, open: Open, chunk: Buffer): void {
   );
 }
 
-/** Passes a call to the adapter, because its body is too long or did not arrive in time. */
+/** Passes a call to the adapter, because its body is too long, did not arrive in time, or needs the adapter. */
 function refuse(stream: ServerHttp2Stream, open: Open, body: AsyncIterable<Uint8Array>): void {
   open.cancel();
   open.chunks = [];

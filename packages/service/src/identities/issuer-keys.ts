@@ -35,7 +35,7 @@ export interface IssuerKeysOptions {
 
 /**
  * The public keys of one issuer, at the address in the issuer's discovery document. (OpenID Connect Discovery 1.0, RFC
- * 7517) The class reads the keys at first use, when a token names an unknown key, and when the keys are old.
+ * 7517) The class reads the keys at first use, when a token names an unknown key, and FRESH_MS after the last read.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions;

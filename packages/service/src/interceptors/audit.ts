@@ -15,7 +15,7 @@ import { type Request, withHooks } from "./outcome.ts";
 
 export interface AuditOptions {
   readonly trail: Pick<AuditTrail, "assertRoom" | "add">;
-  /** Methods whose allowed calls are not recorded, because an earlier recorded call already allowed them. */
+  /** Methods whose allowed calls are not recorded, because an earlier call is recorded that allowed the same work. */
   readonly quiet: ReadonlySet<DescMethod>;
   /** Whether another service decides on the calls that pass authentication, and records its decisions. */
   readonly isForwarding: boolean;

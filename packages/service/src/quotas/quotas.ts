@@ -35,7 +35,7 @@ const PLACE_RETRY_MS = 1_000;
 /** The classes of calls that verify tokens or outputs. */
 const VERIFYING: ReadonlySet<CallClass> = new Set(["mint", "verification"]);
 
-/** The kinds of owners of a quota. */
+/** The owner of a quota: a principal or an organization. */
 export type QuotaOwner = "principal" | "organization";
 
 /** The names of all rates: the classes of calls, and the amounts. */

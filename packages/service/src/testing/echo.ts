@@ -103,7 +103,7 @@ export const EchoService = registry.getService("depute.testing.EchoService") as 
 
 /** What handlers record for tests. */
 export interface EchoTrace {
-  /** Streams whose handler has ended, with the state of their signal at that time. */
+  /** One entry for each stream whose handler has ended: whether the stream's signal had aborted by then. */
   ended: { aborted: boolean }[];
   started: number;
   /** Number of messages that the flood handler has sent. */

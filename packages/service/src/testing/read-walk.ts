@@ -9,7 +9,7 @@ const STREAM_MS = 300;
 /** Number of calls that are open at once. */
 const AT_ONCE = 16;
 
-/** The reads of a walk. */
+/** The reads that {@link walkReads} makes. */
 export interface ReadWalk {
   readonly transport: Transport;
   readonly services: readonly DescService[];

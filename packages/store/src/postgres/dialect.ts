@@ -1,7 +1,8 @@
 /**
  * Translates a statement to Postgres. Statements use the common subset of both databases. Only these constructs need a
  * translation: `?` placeholders, names with capitals after AS, CROSS JOIN with ON (which fixes SQLite's join order),
- * and `json_each`. Other functions of SQLite work unchanged, because every schema defines them ({@link FUNCTIONS}).
+ * and `json_each`. The other functions of SQLite that statements use work unchanged, because every schema defines them
+ * ({@link FUNCTIONS}).
  *
  * @param sql a statement with `?` placeholders
  */

@@ -25,7 +25,7 @@ const UNAVAILABLE = new Set(["08", "40", "53", "57", "58"]);
 
 const OURS = [DeputeError, ConstraintError, MigrationError, StoreKeyError];
 
-/** Converts an error of node-postgres to the store's error for it. Returns any other error unchanged. */
+/** Converts an error of node-postgres to the corresponding error of the store. Returns any other error unchanged. */
 export function fromPostgresError(error: unknown): unknown {
   if (OURS.some((type) => error instanceof type)) return error;
   if (!(error instanceof DatabaseError)) return databaseUnavailable(error);

@@ -56,7 +56,7 @@ describe("a file that cannot be a store is refused with its path and a remedy", 
     await expect(refused).rejects.toThrow(StoreFileError);
     await expect(refused).rejects.toThrow(`${file} cannot be opened (`);
     await expect(refused).rejects.toThrow(remedy);
-    // The lock is free again.
+    // The failed attempt has released the lock, so another attempt fails for the same reason.
     await expect(open(file)).rejects.toThrow(remedy);
   });
 });

@@ -14,7 +14,7 @@ const TABLE: Migration = {
   sql: "CREATE TABLE rows (id BIGINT PRIMARY KEY, value BLOB NOT NULL)",
 };
 const MIB = 1024 * 1024;
-/** The log keeps its largest size, up to 64 MiB. */
+/** The log file keeps the largest size that it has had, up to 64 MiB. */
 const LOG_MIB = 64;
 const WAIT = { timeout: 30_000, interval: 50 };
 

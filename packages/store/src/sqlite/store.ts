@@ -61,7 +61,7 @@ export class Reader {
         );
         const durable = this.#options.durable();
         if (durable === undefined) settle();
-        // The next read begins before this result is durable.
+        // The next read need not wait until this result is durable.
         else durable.then(settle, reject);
       });
     });
