@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** The way in which a connection ends: by a reset, by an orderly end, or by silence, as from a pulled cable. */
+/** The way in which a connection ends: by a reset, by an orderly end, or by silence, as after a cable is unplugged. */
 export type Cut = "reset" | "end" | "silence";
 
 /** A loopback port that forwards to a server until the test cuts the connections. */
@@ -29,7 +29,7 @@ export class CuttingProxy {
       pairs.add(pair);
       const pass = (from: Socket, to: Socket, isRequest: boolean) => {
         from.on("data", (chunk: Buffer) => {
-          // Data that a silent connection lost never arrives later, so the connection stays silent.
+          // TCP never loses data in the middle of a stream, so a connection that lost data stays silent.
           if (wires.isSilent || mute.has(from)) return void mute.add(from).add(to);
           if (isRequest) notice(wires, chunk, () => to.write(chunk));
           else to.write(chunk);
@@ -50,7 +50,7 @@ export class CuttingProxy {
     return new CuttingProxy(server, address.port, pairs, wires);
   }
 
-  /** Cuts every connection, and refuses new ones until `restore`. */
+  /** Cuts every connection. Until `restore`, new connections are refused, or silent after `silence`. */
   cut(how: Cut): void {
     if (how === "silence") {
       this.#wires.isSilent = true;
@@ -70,9 +70,9 @@ export class CuttingProxy {
   }
 
   /**
-   * Resolves when a client sends a text, and then cuts the connections.
+   * Waits until a client sends `text`, cuts the connections, and then resolves.
    *
-   * @param isAfter whether the text still reaches the server
+   * @param isAfter whether the proxy still forwards the text to the server before the cut
    */
   cutAt(text: string, how: Cut, { isAfter = false } = {}): Promise<void> {
     return new Promise((resolve) => {
@@ -80,7 +80,8 @@ export class CuttingProxy {
         text,
         act: (forward) => {
           if (isAfter) forward();
-          // The proxy cuts the connection one turn later, so that the forwarded data is sent before the cut.
+          // The proxy cuts the connections one turn of the event loop later, so that the forwarded data is sent before
+          // the cut.
           const cut = () => {
             this.cut(how);
             resolve();
@@ -114,7 +115,7 @@ interface Wires {
   readonly onPassing: { readonly text: string; readonly act: (forward: () => void) => void }[];
 }
 
-/** Sockets whose peer no longer receives their data. */
+/** Sockets whose data the proxy no longer forwards. */
 const mute = new WeakSet<Socket>();
 
 function notice(wires: Wires, chunk: Buffer, forward: () => void): void {
