@@ -7,13 +7,13 @@ import { readSpend } from "./store/spend-rows.ts";
 /** Maximum number of blocks with cached limits. A block takes about 300 bytes, more with many bindings. */
 const MAX_KNOWN = 10_000;
 
-/** The recorded limits of several blocks. */
+/** The recorded limits of the blocks in one read. */
 export interface Notes {
-  /** Microcents charged plus reserved under each block, in the order of the blocks. */
+  /** For each block of the read, in the same order: the microcents charged plus reserved under it. */
   readonly counted: readonly number[];
-  /** The bindings of those blocks that have any. */
+  /** All bindings of the blocks of the read. A block without a binding adds none. */
   readonly bindings: readonly Binding[];
-  /** The ids of the single-use blocks. */
+  /** The ids of the single-use blocks in the read. */
   readonly singleUse: readonly string[];
 }
 
@@ -21,11 +21,11 @@ export interface Notes {
 export interface BlockRecords {
   /** Loads the ids of blocks with recorded limits. Call it before the first read. */
   start(): Promise<void>;
-  /** Notes the spend of a block, in the transaction that changes it. */
+  /** Records the new spend of a block. Call this method in the transaction that changes the spend. */
   count(tx: WriteTx, revocationId: string, counted: number): void;
-  /** Binds a block, in the caller's transaction. */
+  /** Stores the binding of a block in the caller's transaction. */
   bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void>;
-  /** Reads the recorded limits of blocks; undefined if no block has any. */
+  /** Reads the recorded limits of blocks; undefined if none of the blocks has limits. */
   read(revocationIds: readonly string[]): Promise<Notes | undefined>;
   /**
    * Durably marks single-use blocks as used: all of them, or none if one was used before.
@@ -56,7 +56,7 @@ export class BlockNotes implements BlockRecords {
   readonly #notedIds = new RevocationSet();
   /** The cached limits by block, least recently used first. */
   readonly #notesById = new Map<string, Note>();
-  /** Number of committed changes. The cache does not take a read that began before the last change. */
+  /** Number of committed changes. If it changes during a read of the store, the cache does not store the result. */
   #changes = 0;
 
   constructor(store: Store, max: number = MAX_KNOWN) {

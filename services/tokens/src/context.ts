@@ -39,7 +39,7 @@ export interface TokensContext {
   readonly revocationState: RevocationState;
   /** The clients of the services whose records an explanation of authority needs. */
   readonly explained: ExplainedServices;
-  /** Verifies a token of an issuer for an exchange; see `ServiceDeps.subjectOf`. */
+  /** Verifies an issuer's token in a token exchange; see `ServiceDeps.subjectOf`. */
   subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
   /** The identity assertions that callers have exchanged. */
   readonly usedAssertions: UsedAssertions;
@@ -53,7 +53,7 @@ export interface TokensContext {
   readonly revocations: RevocationLog;
   readonly keyRevoker: KeyRevoker;
   readonly keys: KeyStore;
-  /** Returns the signed current state of the revocation log. */
+  /** Returns the current state of the revocation log, signed by the platform's root. */
   checkpoint(): Promise<Checkpoint>;
   readonly audit: AuditLog;
   readonly spend: SpendLedger;
@@ -91,7 +91,7 @@ export function assertMinter(
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not use the platform's root key");
 }
 
-/** Whether a caller may read the audit log: by a role, or because the setting `auditors` names its principal. */
+/** Whether a caller may read the audit log: by its role, or because the setting `auditors` names its principal. */
 export function isAuditor({ auditors }: Pick<TokensContext, "auditors">, identity: Identity): boolean {
   const { principal, local } = identity;
   return local || hasRole(identity, "auditor") || hasRole(identity, "operator") || auditors.has(principal);

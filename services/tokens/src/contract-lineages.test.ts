@@ -54,7 +54,7 @@ describe("a chain over several contracts (5.2)", () => {
   });
   afterEach(() => stop());
 
-  /** Creates a chain to carol with links for these contracts. */
+  /** Creates a chain to carol: the root block is for the contract `first`, and the block below it for `second`. */
   const chain = (first: string, second: string): SerializedDCT => {
     const narrowed = forgeLink(rootToken(clock).token, alice, bob, { contractId: first });
     return forgeLink(narrowed.token, bob, carol, { contractId: second });

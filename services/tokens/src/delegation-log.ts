@@ -30,7 +30,10 @@ const CASCADE_BATCH = 500;
  */
 const MAX_SAME_ID = 100;
 
-/** Identifies a delegation. The revocation id is empty unless several delegations have the same id. */
+/**
+ * Identifies a delegation by its id. If several delegations have this id, the revocation id selects one; otherwise it
+ * may be empty.
+ */
 export interface DelegationKey {
   readonly id: string;
   readonly revocationId: string;
@@ -44,9 +47,9 @@ interface DelegationLogOptions {
   log: Logger;
   /** The revocations that this process has read. */
   state: Pick<RevocationState, "isRevoked" | "isRevokedKey">;
-  /** Updates `state` within a transaction; undefined without replicas. */
+  /** Reads missing revocations into `state` before a transaction decides; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
-  /** The lease to continue the work of lost replicas; undefined without replicas. */
+  /** The lease of the replica that continues unfinished work; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
@@ -60,7 +63,7 @@ export interface AttestedEnd extends End {
 /** Whether the caller may act for a principal. */
 type MayActFor = (principal: string) => boolean;
 
-/** Writes the audit record of a delegation's end, in the same transaction. */
+/** Writes the audit record of a delegation's end, in the transaction that records the end. */
 type Note = (tx: WriteTx, delegation: StoredDelegation) => Promise<void>;
 
 /** The delegations of all recorded chains (DelegateOS 8). */
@@ -76,7 +79,7 @@ export class DelegationLog {
     );
   }
 
-  /** Continues to mark delegations below revoked blocks, after a restart interrupted that work. */
+  /** Continues to mark delegations below revoked blocks, if an earlier process did not finish this work. */
   start(): void {
     const { lease } = this.#options;
     if (lease !== undefined) this.#work.takeOver(lease);
@@ -102,8 +105,8 @@ export class DelegationLog {
     const now = this.#options.clock.now();
     const blocks = links.map(({ block }) => block);
     const ids = blocks.map(({ revocationId }) => revocationId);
-    // A revocation marks the delegations below its block once. A later delegation would stay unmarked, so this code
-    // refuses it.
+    // A revocation marks the recorded delegations below its block only once. A delegation that is recorded later would
+    // stay unmarked, so this method refuses it.
     if (await isAnyRevoked(tx, ids)) throw refusedToken({ type: "revoked" });
     await recordBlocks(tx, blocks, now);
     await recordLinks(tx, links, caller, now);
@@ -146,8 +149,8 @@ export class DelegationLog {
   }
 
   /**
-   * Reads a recorded chain by the id of its last link, root first. No check of the caller is needed, because the caller
-   * has presented the token.
+   * Reads a recorded chain by the id of its last delegation, root first. The method does not check the caller, because
+   * the caller has presented the token.
    *
    * @throws DeputeError DELEGATION_NOT_FOUND for a chain that is not recorded
    */
@@ -161,7 +164,8 @@ export class DelegationLog {
   }
 
   /**
-   * Reads the recorded delegations of a token's blocks, root first. A block that is not recorded ends the chain.
+   * Reads the recorded delegations of a token's blocks, root first. The list ends before the first block that is not
+   * recorded.
    *
    * @param revocationIds the ids of the blocks, root first; at most 64
    */
@@ -185,7 +189,7 @@ export class DelegationLog {
   /**
    * Records the end of a delegation, as the delegator reports it.
    *
-   * @param mayActFor selects the caller's delegation among those with the same id
+   * @param mayActFor selects the delegations whose delegator the caller may act for
    * @throws DeputeError DELEGATION_NOT_FOUND, DELEGATION_AMBIGUOUS, DELEGATION_STATE_CONFLICT
    */
   async finish(key: DelegationKey, end: End, mayActFor: MayActFor, by: Finishing): Promise<StoredDelegation> {
@@ -201,7 +205,7 @@ export class DelegationLog {
    * Records the end of a delegation, as the delegatee's attestation states it. The delegatee's authority must still be
    * valid.
    *
-   * @param mayActFor whether the caller may submit the attestation
+   * @param mayActFor whether the caller may act for the delegator; only then may it submit the attestation
    * @throws DeputeError as finish; TOKEN_DENIED, CALLER_NOT_ALLOWED
    */
   async finishAttested(
@@ -266,19 +270,19 @@ export class DelegationLog {
   }
 }
 
-/** Returns the principals that gave or received a delegation of a chain. */
+/** Returns the delegators and delegatees of a chain. */
 export function partiesOf(chain: readonly Pick<StoredDelegation, "from" | "to">[]): string[] {
   return chain.flatMap(({ from, to }) => [from, to]);
 }
 
-/** How to record the end of a delegation. */
+/** How `finish` and `finishAttested` record the end of a delegation. */
 export interface Finishing {
   readonly note: Note;
   /** If true, runs every check but changes nothing. */
   readonly validateOnly: boolean;
 }
 
-/** Whether this attestation already ended the delegation. */
+/** Whether this attestation is already recorded as the end of the delegation. */
 function isEndedBy({ state, attestationId }: StoredDelegation, end: End): boolean {
   return state === end.state && attestationId === end.attestationId;
 }

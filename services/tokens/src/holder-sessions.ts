@@ -42,7 +42,7 @@ export class HolderSessions {
 
   /**
    * Opens a holder session for the holder of a key. If the call presents a token, only the token's holder may open the
-   * session. Marks the proof as used, as VerifyToken does.
+   * session. Marks the proof as used.
    */
   async open(
     { jwt, method: htm, target: htu }: HolderProof,
@@ -66,7 +66,8 @@ export class HolderSessions {
     const kind = token === undefined ? "identity" : "token";
     let denial = checked?.ok === false ? checked.denial : undefined;
     if (!opened.ok) denial ??= opened.denial;
-    // The token's denial takes precedence. Only a valid proof with a valid chain is marked as used.
+    // If the token is denied, its denial is the result. A proof is marked as used only if the proof and the chain are
+    // valid.
     else if (denial === undefined) denial = await proofs.useUp(opened.proof, kind, jwt);
     if (denial === undefined && opened.ok && !(await proofs.keep(opened.session, now))) {
       denial = { type: "internal_context", detail: "the limit of sessions is reached" };

@@ -67,8 +67,8 @@ import { createIdentify, TokenVerifier } from "./token-verifier.ts";
 import { UsedAssertions } from "./used-assertions.ts";
 
 /**
- * Maximum number of log entries that one transaction adds to the hash chain at the start. Versions without a hash chain
- * may have written such entries.
+ * Maximum number of log entries that one transaction adds to the hash chain when the service starts. Older versions
+ * wrote log entries without a hash chain.
  */
 const SEALED_AT_ONCE = 500;
 

@@ -23,17 +23,17 @@ interface JwtKeysOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly secrets: SealedSecrets;
-  /** The age at which the service replaces a key, in milliseconds. */
+  /** The age in milliseconds at which the service replaces a signing key. */
   readonly maxAgeMs: number;
 }
 
 /**
- * The keys that sign projections. The first use makes the first key. The service publishes a successor an hour before
+ * The keys that sign projections. The first use creates the first key. The service publishes a successor an hour before
  * the successor signs. A replaced key stays published until its last projection has expired.
  */
 export class JwtKeys {
   readonly #options: JwtKeysOptions;
-  /** The opened private keys, by id; at most one for each published key. */
+  /** The decrypted private keys, by id; at most one for each published key. */
   readonly #opened = new Map<string, CryptoKey>();
 
   constructor(options: JwtKeysOptions) {
@@ -45,7 +45,7 @@ export class JwtKeys {
     return (await this.#current()).map(({ jwk }) => JSON.parse(jwk) as JWK);
   }
 
-  /** Signs claims with the present key. */
+  /** Signs claims with the key that is active now. */
   async sign(claims: JWTPayload): Promise<string> {
     const row = signingKey(await this.#current(), this.#options.clock.now());
     if (row === undefined) throw new Error("no key is active");
@@ -55,7 +55,7 @@ export class JwtKeys {
       .sign(key);
   }
 
-  /** Creates a due successor key, deletes expired keys, and returns all remaining keys. */
+  /** Creates a successor key if one is due, deletes expired keys, and returns all remaining keys. */
   async #current(): Promise<JwtKeyRow[]> {
     const { store, clock, maxAgeMs } = this.#options;
     const keys = await store.read(readJwtKeys);

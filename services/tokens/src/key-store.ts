@@ -47,7 +47,7 @@ interface KeyStoreOptions {
   maxAgeMs: number;
   /** Called after the commit that replaces an agent's key. */
   onAgentKey?: () => void;
-  /** The lease of the replacement of old keys; undefined without replicas. */
+  /** The lease of the replica that replaces old keys; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
@@ -126,7 +126,7 @@ export class KeyStore {
   /**
    * Signs with a key, for its owner.
    *
-   * @param sign receives the keypair, and must not use it after it returns
+   * @param sign receives the keypair, which is erased when the returned promise settles
    * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE
    */
   async use<T>(
@@ -146,8 +146,8 @@ export class KeyStore {
   }
 
   /**
-   * Signs the statement that a key was replaced, as a JWS. The rotation completes even if the replaced key is revoked
-   * meanwhile. Otherwise the agent would stay on a revoked key.
+   * Signs the statement that a key was replaced, and returns it as a JWS. The replaced key signs even if it was revoked
+   * after the replacement. Otherwise the registry would keep a revoked key for the agent.
    */
   signReplacement(key: StoredKey, input: string): string {
     const keypair = this.#keypairOf(key);
@@ -172,7 +172,7 @@ export class KeyStore {
     });
   }
 
-  /** Revokes a key permanently. A revoked key signs nothing more. */
+  /** Revokes a key permanently. A revoked key signs nothing. */
   async revoke(id: string, owner: string): Promise<StoredKey> {
     return this.#options.store.write(async (tx) => {
       const key = requireOwnKey(await findKey(tx, id), id, owner);
@@ -227,7 +227,7 @@ export class KeyStore {
       if (successor !== undefined) return { replaced: key, key: successor };
     }
     const { owner, agentId, organization, principal } = key;
-    // `create` refuses this prefix in callers' ids, so this request id differs from every caller's.
+    // `create` refuses this prefix in callers' ids. So this request id differs from the request ids of all callers.
     const details = { owner, agentId, organization, requestId: `${OWN}${key.id}`, digest: "" };
     const successor = await this.#make(tx, details);
     const end = { state: "replaced", successorId: successor.id, endTime: clock.now() } as const;

@@ -12,8 +12,8 @@ const KINDS: ReadonlyMap<unknown, DecisionKind> = new Map<unknown, DecisionKind>
 ]);
 
 /**
- * Records a call that the service refused because of the caller's roles. A full audit log loses the record; the caller
- * gets the error in any case.
+ * Records a call that the service refused because of the caller's roles. If the audit log has no room, the record is
+ * lost, but the caller still gets the error.
  */
 export function recordRoleDenial(
   audit: Pick<AuditLog, "assertRoom" | "add">,

@@ -11,8 +11,8 @@ interface UsedAssertionsOptions {
 }
 
 /**
- * The identity assertions that callers have exchanged. Their digests are in the table of used proofs, and share its
- * room.
+ * The identity assertions that callers have exchanged. Their digests are stored in the table of used proofs, and count
+ * towards its limit.
  */
 export class UsedAssertions {
   readonly #options: UsedAssertionsOptions;
@@ -41,7 +41,10 @@ export class UsedAssertions {
     }
   }
 
-  /** Hashes a text of the issuer. A digest has the fixed length of a principal, however long the text is. */
+  /**
+   * Returns the digest of a text that an issuer chose. A digest has the fixed length of a principal, whatever the
+   * text's length.
+   */
   #digest(text: string): string {
     return encodeBase64Url(this.#options.engine.sha256(new TextEncoder().encode(text)));
   }
