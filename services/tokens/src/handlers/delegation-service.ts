@@ -104,8 +104,8 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
 }
 
 /**
- * Returns the final state that a request sets for a delegation. If an attestation proves that state, returns the
- * attestation too.
+ * Returns the end of a delegation that a request states. If an attestation states the end, `attested` has its facts;
+ * otherwise `attested` is undefined.
  */
 function outcomeOf(
   tokens: TokensContext,

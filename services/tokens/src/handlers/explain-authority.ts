@@ -106,7 +106,10 @@ async function explainedLinks(
   return { links, revocations: logged.map(({ entry }) => entry) };
 }
 
-/** Returns the decisions on the last block of a chain since the chain was recorded, oldest first. Undefined without blocks. */
+/**
+ * Returns the decisions on the last block of a chain since the chain was recorded, oldest first; undefined for an empty
+ * chain.
+ */
 async function auditOf(tx: ReadTx, chain: readonly StoredDelegation[]): Promise<AuditEntry[] | undefined> {
   const last = chain.at(-1);
   if (last === undefined) return undefined;

@@ -9,8 +9,8 @@ import type { ExplainedServices } from "../explained-services.ts";
 import { answerOf, type Subject, type Viewer } from "./explained.ts";
 
 /**
- * Reads a receipt in the platform's name. The buyer, the parties of the buyer's chain and auditors may see the
- * explanation. For all other callers, including the seller, the error is that of an unknown receipt.
+ * Reads a receipt with the platform's own credentials. The buyer, the parties of the buyer's chain and auditors may see
+ * the explanation. For all other callers, including the seller, the error is that of an unknown receipt.
  *
  * @throws DeputeError EXECUTION_NOT_FOUND, DELEGATION_NOT_FOUND
  */
@@ -61,7 +61,8 @@ async function find(
     const numbered = receipts.find(({ receipt }) => receipt?.receiptId === receiptId);
     return execution === undefined || numbered === undefined ? undefined : { execution, numbered };
   } catch (error) {
-    // The tasks service's error names the execution, which a caller without access must not learn.
+    // The error of the tasks service names the execution. A caller that may not see the receipt must not learn that
+    // name.
     if (error instanceof DeputeError && error.reason === ErrorReason.EXECUTION_NOT_FOUND) return undefined;
     throw error;
   }

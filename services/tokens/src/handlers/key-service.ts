@@ -82,7 +82,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
     async revokeKeptKey({ keyId, keepBefore: kept }, context) {
       const { principal: owner } = await tokens.identify(context);
       const keepBefore = kept === undefined ? 0 : fromTimestamp(kept);
-      // Disables the key before the service records the revocation, so that the key signs nothing in between.
+      // Revokes the kept key first, so that it signs no block before the service has recorded the revocation.
       const key = await keys.revoke(keyId, owner);
       const keyRevocation = { key: key.principal, keepBefore, now: clock.now() };
       const statement = await keys.use(keyId, owner, "revoke", (keypair) =>

@@ -92,7 +92,7 @@ describe("the checkpoint", () => {
       await store.write((tx) => tx.run("DELETE FROM revocations WHERE sequence > 1"));
       await store.close();
       await expect(platform.start()).rejects.toThrow("does not go on from place 2");
-      // An operator that accepts the loss of revocations may delete the checkpoint file and continue.
+      // An operator may delete the checkpoint file if it accepts the loss of revocations. The service then starts.
       rmSync(join(platform.dataDir, "revocations.checkpoint"));
     });
     expect((await verify(platform, token, alice)).result.case).toBe("scope");

@@ -225,7 +225,7 @@ export function toRevocation({ sequence, entry, key, head, recordTime }: LogPlac
   });
 }
 
-/** Converts a key revocation to its contract message. The signed text contains the times in RFC 3339. */
+/** Converts a key revocation to its contract message. The signed text has its times in RFC 3339. */
 export function toKeyRevocation({
   key,
   keepBefore,

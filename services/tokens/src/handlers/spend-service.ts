@@ -41,7 +41,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       };
       const checked = await chains.check(toSerialized(request.token));
       if (!checked.ok) {
-        // A replay gets the response of the first call, even if the token has meanwhile expired or been revoked.
+        // A replay gets the response of the first call, even if the token has expired or been revoked since then.
         const before = await spend.recall(asked);
         if (before !== undefined) return { reservation: toReservation(before) };
         deny(tokens, identity, [], reasonText(checked.denial));

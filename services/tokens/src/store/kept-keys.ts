@@ -8,7 +8,7 @@ const LAST_ROW = row({ last: nullable(integer) });
 export interface StoredKey extends KeyLife {
   readonly position: number;
   readonly owner: string;
-  /** The organization that owns the key; empty for none. */
+  /** The organization that owns the key; empty without an organization. */
   readonly organization: string;
   readonly requestId: string;
   /** The digest of the request that created the key; empty for a key that replaced another. */
@@ -16,7 +16,7 @@ export interface StoredKey extends KeyLife {
   readonly principal: string;
   readonly agentId: string;
   readonly sealed: string;
-  /** The id of the key that replaced this one; empty without a successor. */
+  /** The id of the key that replaced this key; empty if no key replaced it. */
   readonly successorId: string;
   readonly createTime: number;
 }

@@ -29,7 +29,10 @@ export async function firstSweep(tx: ReadTx): Promise<KeySweep | undefined> {
   );
 }
 
-/** Stores the sweep's last processed block. If undefined, deletes the finished sweep. */
+/**
+ * Stores the last block that the sweep has processed. If `afterBlock` is undefined, the sweep is finished, and its row
+ * is deleted.
+ */
 export async function moveSweep(
   tx: WriteTx,
   sequence: number,

@@ -43,9 +43,9 @@ export async function startPlatform(
     get transport() {
       return host.transport;
     },
-    /** Opens the service's store while the service is stopped. */
+    /** Opens the store of the stopped service. */
     openOwnStore,
-    /** Log lines at warning level and above. */
+    /** The service's log lines at warning level and above. */
     logged,
     get tokens() {
       return host.client(TokenService);
