@@ -4,7 +4,7 @@ import { AllowedHosts, type Logger, Outbound, type OutboundOptions } from "@depu
 
 /** Maximum size of fetched evidence, in bytes. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Timeouts in milliseconds: IDLE_MS between two parts of a response, LIMIT_MS for the whole response. */
+/** Timeouts in milliseconds: IDLE_MS for each part of a response, LIMIT_MS for the whole response. */
 const IDLE_MS = 5_000;
 const LIMIT_MS = 15_000;
 /** Maximum number of concurrent fetches. */
@@ -19,8 +19,8 @@ export interface EvidenceFetcherOptions {
 }
 
 /**
- * Fetches evidence from allowed hosts and computes its hash, for the comparison with the evidence's digest. Hashes the
- * response as a stream, without storing it.
+ * Fetches evidence from allowed hosts and computes its hash, which must equal the digest of the evidence. Hashes each
+ * response as a stream, and does not store the response.
  */
 export class EvidenceFetcher {
   readonly #options: EvidenceFetcherOptions;
@@ -38,7 +38,7 @@ export class EvidenceFetcher {
   /**
    * Fetches URIs and hashes their content. Omits URIs outside the allowed hosts.
    *
-   * @returns for each fetched URI `sha256:` and hexadecimal digits, or an empty text if the fetch failed
+   * @returns for each URI on an allowed host: `sha256:` and hexadecimal digits, or an empty text if the fetch failed
    */
   async digests(uris: readonly string[], signal: AbortSignal): Promise<Map<string, string>> {
     const fetchedTexts = new Map<string, string>();

@@ -27,9 +27,9 @@ export function readValue(message: Value, field: string, maxBytes: number = MAX_
 }
 
 /**
- * Reads a JSON field that a request carries as a value or as text. Does not parse the text.
+ * Reads a JSON field that a request carries either as a protobuf value or as JSON text. Does not parse the text.
  *
- * @returns the text; undefined if the request has neither
+ * @returns the JSON text; undefined if the request has neither
  * @throws DeputeError INVALID_REQUEST if the request has both, LIMIT_EXCEEDED
  */
 export function readText(message: Value | undefined, text: string, field: string): string | undefined {
@@ -40,7 +40,7 @@ export function readText(message: Value | undefined, text: string, field: string
 }
 
 /**
- * Reads a field as `readText` does, and requires it.
+ * Reads the JSON text of a field that a request carries as a value or as text, and requires the field.
  *
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */

@@ -42,7 +42,7 @@ const WORDS = new Map<ReviewState, string>([
   [ReviewState.TIMED_OUT, "TIMED_OUT"],
 ]);
 
-/** Watches one review; the returned function gives the next states. */
+/** Watches one review. The returned function waits for the review's next change, and returns its state. */
 function watch(id: string) {
   const ending = new AbortController();
   watching.push(ending);

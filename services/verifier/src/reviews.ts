@@ -40,7 +40,7 @@ export const REVIEW_TOPIC = "reviews";
 
 /** The fields of a new review. Times are epoch milliseconds. */
 export interface NewReview extends Omit<Review, "id" | "createTime" | "deadline" | "escalationTime"> {
-  /** A UUID that the creator chooses; if absent, the service chooses one. */
+  /** The review's id, a UUID that the creator chooses; if absent, the service chooses one. */
   id?: string | undefined;
   requestId: string;
   /** Milliseconds within which a reviewer must decide. */
@@ -67,20 +67,23 @@ export class Reviews {
   }
 
   /**
-   * Sets the listener for deadlines. It receives the time, in epoch milliseconds, at which a review will escalate or
-   * time out.
+   * Sets the listener for escalations and time-outs. It receives the time, in epoch milliseconds, at which a review
+   * will escalate or time out.
    */
   onDue(listener: (atMs: number) => void): void {
     this.#onDue = listener;
   }
 
-  /** Returns the earliest future escalation or deadline of any review, in epoch milliseconds. */
+  /**
+   * Returns the time of the next escalation or time-out of any review, in epoch milliseconds; undefined if there is
+   * none.
+   */
   earliestDue(): Promise<number | undefined> {
     return this.#store.read(earliestDue);
   }
 
   /**
-   * Records escalations and time-outs that are due, so that watchers get each of them.
+   * Records the escalations and time-outs whose time has come, so that watchers get each change.
    *
    * @returns true if more may be due
    */
@@ -145,7 +148,7 @@ export class Reviews {
   }
 
   /**
-   * Withdraws a review for its creator.
+   * Withdraws a review, if the caller is its creator.
    *
    * @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, REVIEW_CLOSED
    */
@@ -157,7 +160,8 @@ export class Reviews {
   }
 
   /**
-   * Asks a question about a review that the reviewer may read. A replay returns the existing inquiry.
+   * Asks a question about a review that the reviewer may read. A replay returns the inquiry that the first call
+   * created.
    *
    * @throws DeputeError REVIEW_NOT_FOUND, REQUEST_ID_REUSED and the errors of `inquire`
    */
@@ -226,7 +230,8 @@ export class Reviews {
 
   async #requireReview(tx: WriteTx, id: string, by: Reader, now: number): Promise<Review> {
     const review = await getReview(tx, id);
-    // The work's author already knows that the review exists, so this code does not hide the review from the author.
+    // The author of the work already knows that the review exists, so the error need not hide the review from the
+    // author.
     if (review !== undefined && (mayRead(review, by, now) || review.author === by.principal)) return review;
     throw reviewNotFound(id);
   }

@@ -25,7 +25,7 @@ export class WeightedLru<Value> {
     this.#remove(key);
   }
 
-  /** Stores a value, unless its weight alone exceeds the bound. */
+  /** Stores a value. Does nothing if the value's weight alone exceeds `maxWeight`. */
   set(key: string, value: Value, weight: number): void {
     this.#remove(key);
     if (weight > this.#maxWeight) return;

@@ -72,7 +72,10 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
   [ReviewVerdict.REJECTED]: "rejected",
 };
 
-/** Maximum number of reviews that one page examines, so that a selective filter does not read the whole queue. */
+/**
+ * Maximum number of reviews that one call examines for a page, so that a filter with few matches does not read the
+ * whole queue.
+ */
 const MAX_LOOKED_AT = 2000;
 const POLL_MS = 5_000;
 
@@ -106,7 +109,8 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         author: request.author,
         reviewers: request.reviewers,
         escalationReviewers: request.escalationReviewers,
-        // Undefined if empty, so that the request keeps the digest of versions without this field.
+        // If the list is empty, the member is undefined. Requests without roles then keep the digest that older
+        // versions stored.
         reviewerRoles: request.reviewerRoles.length > 0 ? ["operator"] : undefined,
         contentReference: referenceOf(request.contentReference),
         timeoutMs: (request.timeout && durationMs(request.timeout)) || DEFAULT_REVIEW_TIMEOUT_MS,
@@ -231,7 +235,7 @@ function wordOf<Word extends string>(words: Record<Word, number>, value: number)
 }
 
 /**
- * Returns the reviewer for whom the call decides a review or asks a question.
+ * Returns the reviewer in whose name the call decides a review or asks a question.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED
  */
@@ -252,8 +256,8 @@ function referenceMessage({ uri, digest, mediaType }: ContentReference) {
 }
 
 /**
- * Maximum number of JSON values in content that a response carries as a message. Larger content travels as text,
- * because its encoding would block the event loop.
+ * Maximum number of JSON values in content that a response contains as a protobuf value. Larger content is in the
+ * response as text, because the encoding of its values would block the event loop.
  */
 const MAX_CONTENT_VALUES = 4096;
 

@@ -33,7 +33,7 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
       const contract = await contracts.get(request.contractId);
       const { verification } = contract.contract;
       const by = { identity, signal: context.signal };
-      // Models and reviewers see the canonical form, so that equal outputs look equal.
+      // Models and reviewers get the output in its canonical form, so that equal outputs look equal.
       const shownOutput = isDeterministic(verification)
         ? { canonical: text, hash: "" }
         : await canonicalOutput(verifier, text, checkCallerOf(by));

@@ -28,7 +28,8 @@ const STEPS: Record<Step, AttestationStep> = {
 };
 
 /**
- * Verifies a single attestation without its children (DelegateOS 7.3). Reports every step, even after one has failed.
+ * Verifies a single attestation without its children (DelegateOS 7.3). Reports the result of every step, even after a
+ * failed step.
  */
 export async function verifyAttestation(
   verifier: Verifier,
@@ -49,9 +50,9 @@ export async function verifyAttestation(
 /** The results of the steps of DelegateOS 7.3 for an attestation. */
 export interface Examination {
   findings: Finding[];
-  /** Result of verifying the output; undefined if no output was found, or while a review is pending. */
+  /** Result of verifying the output; undefined if no output was found, failed while a review is pending. */
   verification: CheckResult | undefined;
-  /** The id of the pending review; empty for none. */
+  /** The id of the pending review; empty if no review is pending. */
   reviewId: string;
 }
 
@@ -112,7 +113,7 @@ async function subjectOf({ store }: Verifier, { subject }: VerifyAttestationRequ
   throw invalid("subject", "needs an id or an attestation");
 }
 
-/** The output that an attestation covers, or the reason why none matches it. */
+/** The output that matches an attestation, or the reason why no output matches. */
 type FoundOutput =
   | { canonical: string; hash: string; fault: undefined }
   | { canonical: undefined; hash: string; fault: string };

@@ -108,7 +108,10 @@ function assertReadsAll(identity: Identity): void {
   );
 }
 
-/** Returns the changed record; undefined if the head shows the kept state. Throws the errors of `advance`. */
+/**
+ * Returns the changed record of a platform; undefined if the head states the same state as the kept head. Throws the
+ * errors of `advance`.
+ */
 type Publish = (kept: WitnessedRow, now: number) => WitnessedRow | undefined;
 
 /**

@@ -6,7 +6,8 @@ import { findJudgeResult, type JudgeResultKey } from "../store/judge-results.ts"
 import type { JudgeOutcome } from "./judge.ts";
 
 /**
- * Milliseconds for which a claim is in force after its last extension. Then another process may claim the judge run.
+ * Milliseconds for which a claim is in force after its last extension. After that, another process may claim the judge
+ * run.
  */
 export const CLAIM_MS = 3_000;
 /** Milliseconds between two extensions of a claim. */
@@ -22,9 +23,9 @@ interface JudgeClaimsOptions {
 }
 
 /**
- * Ensures that one replica at a time sends the questions about an output. A claim is a row that expires unless its
- * process extends it. A process that was suspended beyond its claim may ask a second time. Only the first stored result
- * counts.
+ * Ensures that only one replica at a time sends the questions about an output. A claim is a row that expires unless its
+ * process extends it. If a process is suspended until its claim has expired, another process may send the questions a
+ * second time. Only the first result that is stored counts.
  */
 export class JudgeClaims {
   readonly #options: JudgeClaimsOptions;
@@ -56,8 +57,8 @@ export class JudgeClaims {
   }
 
   /**
-   * Returns the stored outcome of a judge run. Without one, claims the run, and returns whether the claim succeeded:
-   * false if another claim is in force.
+   * Returns the stored outcome of a judge run. If no outcome is stored, claims the run: returns true if the claim
+   * succeeded, and false if another claim is in force.
    */
   #take(claim: JudgeClaim): Promise<JudgeOutcome | boolean> {
     const { store, clock } = this.#options;
@@ -74,7 +75,7 @@ export class JudgeClaims {
     const stop = this.#extendWhileRunning(claim);
     try {
       const outcome = await run();
-      // A replica that took over the judge run may have stored its result first.
+      // If another replica has taken over the judge run, it may have stored its result first. That result counts.
       const stored = await store.read((tx) => findJudgeResult(tx, claim.key));
       return stored === undefined ? outcome : { ...stored, problem: "" };
     } finally {
@@ -85,7 +86,7 @@ export class JudgeClaims {
     }
   }
 
-  /** Extends a claim every EXTEND_MS. The returned function ends the extensions. */
+  /** Extends a claim every EXTEND_MS. Returns a function that ends the extensions. */
   #extendWhileRunning(claim: JudgeClaim): () => void {
     const { store, clock, timers, log } = this.#options;
     let cancel = () => {};

@@ -1,10 +1,10 @@
 import { isObject } from "@depute/core";
 import { textOfFile } from "@depute/service";
 
-/** One configured endpoint of a model provider. */
+/** The configured endpoint of one provider of models. */
 export interface JudgeEndpoint {
   models: readonly string[];
-  /** The API whose request and response formats the endpoint has. */
+  /** The provider's API, which determines the form of requests and responses. */
   style: "openai" | "anthropic";
   url: URL;
   /** The API key; empty if the endpoint needs none. */
@@ -14,7 +14,7 @@ export interface JudgeEndpoint {
   outputPrice: number;
 }
 
-/** Thrown for an invalid configuration of judges. The message says how to correct it. */
+/** Thrown if the configuration of judges is invalid. The message says how to correct it. */
 export class JudgeConfigError extends Error {
   override readonly name = "JudgeConfigError";
 }
@@ -32,7 +32,7 @@ const MEMBERS = [
  * Reads the file of judges: a JSON array of `{models, style, url, keyFile?, inputMicrocentsPerMillion?,
  * outputMicrocentsPerMillion?}`.
  *
- * @param file path; empty for no judges
+ * @param file path of the file; empty without judges
  * @param hosts the allowed hosts of endpoints, each `name` or `name:port`
  * @throws JudgeConfigError
  */

@@ -3,12 +3,12 @@ import { MAX_DETAILS } from "./check-result.ts";
 import { MAX_FIELD_PATH } from "./field-path.ts";
 
 /**
- * A fault in the parameters of a check. At the creation of a contract, a rule validates the parameters of each check
- * (DelegateOS 6.2). The rule returns a fault, or undefined for none. It refuses unknown members, because a misspelt
- * bound such as `mni` would have no effect.
+ * A fault in the parameters of a check. When a contract is created, a ParamsRule validates the parameters of each check
+ * (DelegateOS 6.2). It returns a fault, or undefined if the parameters are valid. It also refuses unknown members,
+ * because a misspelt bound such as `mni` would have no effect.
  */
 export interface ParamsFault {
-  /** The faulty member, for example `fields[2]`; empty if the fault concerns all parameters. */
+  /** The faulty member, for example `fields[2]`; empty if no single member is at fault. */
   member: string;
   problem: string;
 }
@@ -65,8 +65,8 @@ export const exitCodeParams: ParamsRule = members({
 export const outputEqualsParams: ParamsRule = members({ expected: { rule: () => undefined, needed: true } });
 
 /**
- * Validates a contract's expectedResult (DelegateOS 6.1). Refuses a value that no check can return, because no output
- * could pass.
+ * Validates a contract's expectedResult (DelegateOS 6.1). Refuses a value that no check can return, because then no
+ * output could pass.
  */
 export const expectedResultParams: ParamsRule = members({
   passed: { rule: (v) => (typeof v === "boolean" ? undefined : "true or false is needed"), needed: true },
@@ -117,6 +117,6 @@ function count(value: unknown): string | undefined {
 
 function fieldList(value: unknown): string | undefined {
   if (!Array.isArray(value)) return "a list is needed";
-  // Requires at least one path, because every output would pass an empty list.
+  // Requires at least one path. With an empty list, every output would pass.
   return value.length >= 1 && value.length <= MAX_FIELDS ? undefined : `1 to ${MAX_FIELDS} paths are needed`;
 }

@@ -6,8 +6,8 @@ import { type Compilable, type ContractNames, validateSpec } from "./spec-valida
 export const MAX_CLOCK_SKEW_MS = 5 * 60_000;
 
 /**
- * Validates a contract without compiling its schemas and patterns (DelegateOS 5.1, 6.1 to 6.4). The message's own rules
- * check lengths, patterns and ranges of single members.
+ * Validates a contract without compiling its schemas and patterns (DelegateOS 5.1, 6.1 to 6.4). The rules in the
+ * protobuf contract have already checked lengths, patterns and ranges of single members.
  *
  * @param now epoch milliseconds
  * @returns the schemas and patterns to compile

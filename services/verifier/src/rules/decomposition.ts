@@ -20,10 +20,10 @@ export interface Plan {
 }
 
 /**
- * Requires that a plan is within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so Depute
- * applies the rules of attenuation. The sub-contracts share the parent's budget, time, capabilities and chain depth.
- * Each sub-contract reduces the depth by one, as a delegation does. Its deadline must not precede the deadlines of its
- * dependencies.
+ * Requires that a plan stays within its parent contract (DelegateOS 14.3). DelegateOS only mentions decomposition, so
+ * Depute applies the rules of attenuation. No sub-contract may have a later deadline, more capabilities or more chain
+ * depth than the parent. Each level of sub-contracts reduces the depth by one, as each delegation does. The deadline of
+ * a sub-contract must not precede the deadlines of its dependencies.
  *
  * @returns the dependencies of each sub-contract by its id
  * @throws DeputeError INVALID_REQUEST, naming the faulty field, BUDGET_EXCEEDED
@@ -61,7 +61,7 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
 /**
  * Requires that the budgets of the sub-contracts fit into the parent's remaining budget.
  *
- * @param plannedBudget microcents of the parent's budget that earlier plans take
+ * @param plannedBudget the microcents of the parent's budget that earlier plans have allocated
  * @throws DeputeError BUDGET_EXCEEDED
  */
 export function assertBudget(parent: TaskContract, parts: readonly Part[], plannedBudget: number): void {

@@ -4,9 +4,9 @@ import type { CheckFunctionRegistry } from "./check-registry.ts";
 import type { VerificationSpec } from "./documents.ts";
 import { DEFAULT_JUDGE_MODEL, judgeFault } from "./judge.ts";
 
-/** Maximum nesting of composites. The contract's outermost verification is level 1. */
+/** Maximum nesting of composites. The contract's own verification is level 1. */
 export const MAX_SPEC_DEPTH = 8;
-/** Maximum number of verifications in one contract, counting composites and their steps. */
+/** Maximum number of verifications in one contract. Each composite and each step counts. */
 export const MAX_SPEC_STEPS = 256;
 /** Maximum difference between 1 and the sum of the weights (DelegateOS 6.4). */
 export const WEIGHT_TOLERANCE = 0.001;
@@ -34,8 +34,8 @@ interface Walk {
 }
 
 /**
- * Validates a verification without compiling its schemas and patterns (DelegateOS 6.1 to 6.4). So a faulty contract
- * fails at its creation and not at its first output.
+ * Validates a verification without compiling its schemas and patterns (DelegateOS 6.1 to 6.4). So a faulty contract is
+ * refused when it is created, and not when its first output is verified.
  *
  * @param field the field of the verification in the request
  * @returns the schemas and patterns to compile
@@ -72,8 +72,8 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
       if (spec.reviewTimeoutMs !== undefined && !(spec.reviewTimeoutMs >= 1)) {
         throw invalid(`${field}.review_timeout_ms`, "is at least 1 millisecond");
       }
-      // Only a review with a prompt for a judge needs a model. Without that prompt, a review that times out fails the
-      // output.
+      // Of the reviews, only a review with a prompt for a judge needs a model. Without that prompt, an output whose
+      // review times out has not passed.
       if (spec.judgePrompt !== undefined) visitJudge(spec, field, walk);
       return;
     default:
@@ -138,7 +138,7 @@ function visitComposite(spec: VerificationSpec, field: string, depth: number, wa
 function validateWeights(weights: readonly number[] | undefined, steps: number, field: string): void {
   if (weights === undefined) throw invalid(field, "weighted needs one weight per step");
   if (weights.length !== steps) throw invalid(field, `${steps} steps need ${steps} weights`);
-  // A negative weight would let a failure raise the score. The negated comparison refuses NaN too.
+  // A negative weight would let a failed step raise the score. The comparison is negated, so that it also refuses NaN.
   const bad = weights.findIndex((weight) => !(weight >= 0 && weight <= 1));
   if (bad >= 0) throw invalid(`${field}[${bad}]`, "0 to 1");
   const sum = weights.reduce((total, weight) => total + weight, 0);
