@@ -3,20 +3,20 @@ import { CommandError } from "./exit-codes.ts";
 import type { Command, Invocation, Parameter } from "./table/command.ts";
 import { flagsOf } from "./table/commands.ts";
 
-/** Maximum length in characters of a misspelled word for which the error suggests a similar word. */
+/** If a misspelled word is longer than this, in characters, the error suggests no similar word. */
 const MAX_SUGGESTED = 64;
-/** A public key in base64url that begins with a hyphen. One key in 64 does. No flag has that length. */
+/** Matches a public key in base64url that begins with a hyphen, as one key in 64 does. No flag has that length. */
 const KEY_LIKE_FLAG = /^-[A-Za-z0-9_-]{42}$/;
 /**
- * The mark that precedes a key with a leading hyphen while words are parsed. No word of a command line contains this
- * character.
+ * The parser puts this mark before a key with a leading hyphen, so that the key does not look like a flag. No word of a
+ * command line contains this character.
  */
 const MARK = "\0";
 
 /**
  * Parses the words after a command's path.
  *
- * @returns undefined when the words ask for help
+ * @returns undefined if the words ask for help
  * @throws CommandError that names the word at fault
  */
 export function parseInvocation(command: Command, words: readonly string[]): Invocation | undefined {
@@ -41,7 +41,7 @@ export function parseInvocation(command: Command, words: readonly string[]): Inv
   return { command, values: givenValues, rest };
 }
 
-/** Returns the arguments and flags of a command, by the names of their values. */
+/** Returns the arguments and flags of a command, each with its name. */
 export function parametersOf(command: Command): (readonly [name: string, parameter: Parameter])[] {
   return [
     ...(command.args ?? []).map((argument) => [argument.name, argument] as const),
@@ -111,7 +111,7 @@ export function nearest(word: string, names: readonly string[]): string | undefi
   return near !== undefined && near[0] <= 2 ? near[1] : undefined;
 }
 
-/** Returns the Levenshtein distance: how many letters must be inserted, deleted or replaced to make `b` from `a`. */
+/** Returns the Levenshtein distance: the number of letters to insert, delete or replace in `a` to get `b`. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

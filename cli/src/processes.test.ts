@@ -21,7 +21,7 @@ afterEach(() => {
 });
 
 /**
- * Runs a program, and returns when the program has started its processes and printed `up`. Its standard error
+ * Runs a program, and returns when the program has started its processes and printed `up`. The program's standard error
  * ends when all processes have ended.
  */
 async function run(args: readonly string[], env: Record<string, string> = {}) {
@@ -72,7 +72,7 @@ describe("a process whose supervisor is killed", () => {
   }, 30_000);
 });
 
-/** Runs a command to its end. @returns its exit code, and all that it printed */
+/** Runs a command to its end. @returns its exit code and its whole output */
 async function ended(args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { ...process.env, ...env },

@@ -3,7 +3,7 @@ import type { Invocation } from "./table/command.ts";
 /**
  * The function that runs a command.
  *
- * @returns the exit code; 0 if undefined
+ * @returns the exit code; undefined means 0
  */
 // biome-ignore lint/suspicious/noConfusingVoidType: a program without an own exit code returns nothing
 export type Program = (invocation: Invocation) => Promise<number | void>;

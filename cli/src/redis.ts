@@ -6,14 +6,14 @@ import { type Child, startChild } from "./processes.ts";
 
 const TIED = fileURLToPath(new URL("./tied.ts", import.meta.url));
 
-/** A Redis without persistence, on a loopback port. This Redis only transports wake-ups, so its end loses no data. */
+/** A Redis without persistence on a loopback port. It only transports wake-ups, so no data are lost when it ends. */
 export interface LocalRedis {
   readonly url: string;
   /** Starts the server, and resolves when it accepts connections. */
   start(): Promise<Child>;
 }
 
-/** Whether the PATH contains a redis-server that runs. */
+/** Whether the PATH has a redis-server that can run. */
 export function findRedis(): boolean {
   return spawnSync("redis-server", ["--version"]).status === 0;
 }

@@ -57,7 +57,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const restored = (from: string, data: string, words: readonly string[]) =>
   restore(["--from", from, "--data-dir", data, ...words]);
 
-/** Opens a sealed file as its head says, with node:crypto alone. */
+/** Opens a sealed file as its head describes, with node:crypto alone. */
 function openedBy(file: string, passphrase: string): { name: string; content: string }[] {
   const { head, sealed } = JSON.parse(readFileSync(file, "utf8"));
   const { N, r, p, salt, nonce } = JSON.parse(head);
@@ -111,7 +111,7 @@ describe("a backup with sealed keys", () => {
   });
 });
 
-/** Cuts the sealed file, and lets the manifest say so. */
+/** Cuts the sealed file, and changes the manifest to match. */
 function cut(backupFolder: string, bytes: number): void {
   const [file, manifest] = [join(backupFolder, "keys.sealed"), join(backupFolder, "manifest.json")];
   truncateSync(file, bytes);
@@ -123,7 +123,7 @@ function cut(backupFolder: string, bytes: number): void {
   );
 }
 
-/** Lets the manifest name other keys. */
+/** Replaces the keys that the manifest lists by other keys. */
 function otherKeys(backupFolder: string): void {
   const manifest = join(backupFolder, "manifest.json");
   writeFileSync(manifest, readFileSync(manifest, "utf8").replace("master.key", "mister.key"));

@@ -41,7 +41,7 @@ const OWN_SETTINGS = {
 
 const DATABASE = ".sqlite";
 const KEY = ".key";
-/** The files that the backup command itself creates. */
+/** The files of a backup that the backup command itself writes. */
 const OWN_FILES: ReadonlySet<string> = new Set([MANIFEST, SEALED_KEYS]);
 
 /**
@@ -83,8 +83,9 @@ export async function backup(args: readonly string[]): Promise<number> {
   emptyFolder(to, advice);
   if (keysTo !== "") emptyFolder(keysTo, advice);
 
-  // The other files of the data folder are copied before the databases. So the checkpoint of the revocation log is not
-  // newer than the copied log. Otherwise the service would take a restored store for an old store.
+  // Copies the other files of the data folder before the databases. So the checkpoint in the backup is not newer than
+  // the revocation log in the backup. With a newer checkpoint, the service would refuse the restored store as an old
+  // copy.
   const beside = names.filter((name) => isBeside(name, databases));
   for (const name of beside) copyInto(join(dataDir, name), to, name);
   if (keysTo !== "") for (const name of keys) copyInto(join(dataDir, name), keysTo, name);
@@ -124,7 +125,7 @@ interface KeySettings {
 /**
  * Returns the secret that seals the keys; undefined for a backup without keys.
  *
- * @throws CommandError for keys without a secret, and for a secret without keys
+ * @throws CommandError if the user asks for keys but names no secret, or names a secret but does not ask for keys
  */
 function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings): Sealer | undefined {
   const sealer = readSealer(keysPassphraseFile, keysRecipientFile);
@@ -138,8 +139,8 @@ function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings):
 }
 
 /**
- * Whether the backup includes a file that is neither a database nor a key. The log, index and lock of a database are
- * not included, and neither are drafts.
+ * Whether the backup includes a file that is neither a database nor a key. The backup does not include drafts (`.new`),
+ * nor the log, index and lock files of a database.
  */
 function isBeside(name: string, databases: readonly string[]): boolean {
   if (name.endsWith(DATABASE) || name.endsWith(KEY) || name.endsWith(".new") || OWN_FILES.has(name))

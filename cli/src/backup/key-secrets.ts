@@ -9,14 +9,14 @@ import {
   type Sealer,
 } from "./sealed-keys.ts";
 
-/** Maximum size of a file with a secret in characters. */
+/** Maximum length, in characters, of a file that contains a secret. */
 const MAX_CHARS = 16_384;
 
 /**
  * Reads the secret that seals the keys of a backup.
  *
- * @returns undefined without a secret
- * @throws CommandError for a file that cannot be used, and for two secrets
+ * @returns undefined if both names of files are empty
+ * @throws CommandError if the file cannot be used, or if both files are named
  */
 export function readSealer(passphraseFile: string, recipientFile: string): Sealer | undefined {
   if (passphraseFile !== "" && recipientFile !== "")
@@ -30,8 +30,8 @@ export function readSealer(passphraseFile: string, recipientFile: string): Seale
 /**
  * Reads the secret that opens the keys of a backup.
  *
- * @returns undefined without a secret
- * @throws CommandError as readSealer
+ * @returns undefined if both names of files are empty
+ * @throws CommandError if the file cannot be used, or if both files are named
  */
 export function readOpener(passphraseFile: string, identityFile: string): Opener | undefined {
   if (passphraseFile !== "" && identityFile !== "")

@@ -114,7 +114,7 @@ interface RestoreSettings {
 /**
  * Opens the sealed keys of a backup, and compares them with the backup's manifest.
  *
- * @throws CommandError for another secret, for a changed file, and for a backup without keys
+ * @throws CommandError if the secret is wrong, the file was changed, or the backup has no keys
  */
 function openSealed(folder: string, manifest: Manifest, opener: Opener): readonly KeyContent[] {
   const path = join(folder, SEALED_KEYS);

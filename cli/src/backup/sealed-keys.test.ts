@@ -49,12 +49,12 @@ test("the head states the parameters", () => {
   expect(JSON.parse(JSON.parse(forRecipient).head)).toMatchObject({ kdf: "x25519-hkdf-sha256" });
 });
 
-/** Changes a member of the head. */
+/** Returns a sealed text with changed members of its head. */
 const withHead = (text: string, change: Record<string, unknown>) => {
   const { head, sealed } = JSON.parse(text);
   return JSON.stringify({ head: JSON.stringify({ ...JSON.parse(head), ...change }), sealed });
 };
-/** Flips a bit of the sealed content. */
+/** Returns a sealed text in which one bit of the sealed content is flipped. */
 const flipped = (text: string, index: number) => {
   const { head, sealed } = JSON.parse(text);
   const bytes = Buffer.from(sealed, "base64url");

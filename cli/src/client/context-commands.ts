@@ -36,7 +36,7 @@ export async function useContext({ values }: Invocation): Promise<void> {
   console.log(`Context ${name} is selected.`);
 }
 
-/** `depute context create NAME`. If no other context exists, the new context is selected. */
+/** `depute context create NAME`. If no context is selected yet, selects the new context. */
 export async function createContext({ values }: Invocation): Promise<void> {
   const name = String(values.NAME);
   if (!NAME.test(name)) {
@@ -80,7 +80,7 @@ function contextNamed(name: string): string {
 /**
  * Checks the address of a platform.
  *
- * @throws CommandError for a text that is not such an address
+ * @throws CommandError if the text is not such an address
  */
 export function serverAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;

@@ -103,7 +103,7 @@ function presentation(findings: Findings): JsonObject {
   >;
 }
 
-/** Returns the lines of an explanation: delegator, ancestors, authority, contract, outcome. */
+/** Returns the lines that explain a task: its delegator, ancestors, authority, contract and outcome. */
 export function explanation({ task, lineage, authority, contract }: Findings): string[] {
   const status = enumName(String(task.status), "TASK_STATUS_");
   const above = lineage.filter(({ id }) => id !== task.id);
@@ -128,7 +128,7 @@ function authorityLines(task: JsonObject, authority: JsonObject | undefined): st
   return chainLines(authority, "when the task was created");
 }
 
-/** The lines of a chain: the person behind it, its blocks, its validity. */
+/** Returns the lines about a chain: the person behind it, its blocks, and its validity at the time `then` and now. */
 function chainLines(authority: JsonObject, then: string): string[] {
   const { onBehalfOf, blocks = [] } = authority as { onBehalfOf?: JsonObject; blocks?: JsonObject[] };
   return [
@@ -140,7 +140,7 @@ function chainLines(authority: JsonObject, then: string): string[] {
   ];
 }
 
-/** The lines of an explanation of a receipt or of a tool call. */
+/** Returns the lines that explain a receipt or a tool call. */
 export function useLines(authority: JsonObject): string[] {
   const {
     subjectId,

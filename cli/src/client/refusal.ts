@@ -19,14 +19,14 @@ const CODES: Readonly<Partial<Record<Code, readonly [exitCode: number, advice: s
   [Code.Canceled]: [130, "run the command again"],
 };
 
-/** Converts a refusal of the platform to one sentence that states the fault and the remedy. */
+/** Converts an error of the platform to an error that states the fault and the remedy in one sentence. */
 export function refusalOf(error: Error): CommandError {
   const refusal = ConnectError.from(error);
   const advised = tlsAdvice(error);
   if (advised !== undefined)
     return new CommandError(`${refusal.rawMessage.split(";")[0]}; ${advised}`, EXIT.unreachable);
   const [exitCode, advice] = CODES[refusal.code] ?? [EXIT.failed, "see the log of the platform"];
-  // Most messages of the platform state after a semicolon how to correct the fault.
+  // Most messages of the platform state the remedy after a semicolon.
   if (refusal.rawMessage.includes(";")) return new CommandError(refusal.rawMessage, exitCode);
   const fields = refusal
     .findDetails(BadRequestSchema)

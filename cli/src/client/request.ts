@@ -30,7 +30,8 @@ export function requestFrom({ command, values }: Invocation): JsonObject {
 }
 
 /**
- * Merges the fixed fields of a call with the fields from the command line. If both set a field, the command line wins.
+ * Merges the fixed fields of a call with the fields from the command line. If both contain a field, the value from the
+ * command line is used.
  */
 export function merged(fixed: Readonly<Record<string, unknown>>, request: JsonObject): JsonObject {
   const result = structuredClone(fixed) as JsonObject;
@@ -77,8 +78,8 @@ function valueFrom(text: string, { type, prefix = "" }: Parameter, label: string
 }
 
 /**
- * Checks that a text is a whole number, and returns the text. A JSON number could not hold every 64-bit
- * value.
+ * Checks that a text is a whole number, and returns it as text, because a JSON number cannot represent every 64-bit
+ * integer.
  */
 export function wholeNumber(text: string, label: string): string {
   if (!/^-?\d{1,19}$/.test(text)) throw wrong(label, text, "a whole number");

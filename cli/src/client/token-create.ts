@@ -26,7 +26,7 @@ function newContractId(): string {
   return `ct_${Buffer.from(crypto.getRandomValues(new Uint8Array(ID_BYTES))).toString("hex")}`;
 }
 
-/** Reads NAMESPACE:ACTION:RESOURCE; the resource may contain colons. */
+/** Parses NAMESPACE:ACTION:RESOURCE. The resource may contain colons. */
 function capabilityOf(text: string) {
   const [namespace = "", action = "", ...resource] = text.split(":");
   if (namespace === "" || action === "" || resource.join(":") === "") {

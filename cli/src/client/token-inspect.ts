@@ -26,7 +26,7 @@ export async function inspectToken(invocation: Invocation): Promise<void> {
   write(lines.map((line) => cut(oneLine(line), columns)).join("\n"));
 }
 
-/** Reads and parses a token. @throws CommandError for a text that is no token */
+/** Reads and parses a token. @throws CommandError if the text is not a token */
 export async function tokenFrom(argument: string) {
   const { parseToken, portableEngine, revocationIds } = await import("@depute/dct");
   const text = textOf(argument).trim();
@@ -46,7 +46,7 @@ function verdictOf(invocation: Invocation, token: string, parsed: SignedJSONToke
   );
 }
 
-/** Draws a token's chain: one box per block, from the authority's block to the holder's. */
+/** Draws a token's chain: one box for each block, from the authority block to the holder's block. */
 export function chainLines({ authority, attenuations }: SignedJSONToken, ids: readonly string[]): string[] {
   const first = [
     `block 0, signed by the root ${authority.issuer}`,

@@ -8,7 +8,7 @@ import { runProgram } from "./program.ts";
 import { durationMs, wholeNumber } from "./request.ts";
 import { tlsOf } from "./tls.ts";
 
-/** Milliseconds for which running tasks may continue after the worker gets SIGTERM. Then they return to the queue. */
+/** After SIGTERM, running tasks may continue for this many milliseconds. Then they return to the queue. */
 const STOP_MS = 10_000;
 /** Maximum time in milliseconds to wait for the output of a killed program. */
 const KILLED_MS = 5_000;

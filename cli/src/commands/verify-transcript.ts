@@ -42,8 +42,8 @@ const EXIT = { sealed: 0, altered: 1, usage: 2, unsealed: 3 } as const;
  * `depute verify-transcript FILE`: applies the rules of ASP to a session's transcript and checks its seal, offline. The
  * command prints the state to which the messages lead.
  *
- * @returns the exit status: 0 sealed and valid, 1 altered or no transcript, 2 wrong usage (also a sealed transcript
- * without the platform's keys), 3 consistent but unsealed
+ * @returns the exit status: 0 sealed and valid, 1 altered or not a transcript, 2 wrong usage or missing keys of the
+ * platform for a sealed transcript, 3 consistent but unsealed
  */
 export async function verifyTranscriptFile(args: readonly string[]): Promise<number> {
   try {
@@ -116,8 +116,8 @@ interface Trusted {
 /**
  * Returns the trusted keys of the platform; undefined if the flags name none.
  *
- * @throws SettingsError for an unreadable key file or a malformed key, and if only one of seal keys and log keys is
- * given
+ * @throws SettingsError if a key file is unreadable, a key is malformed, or the flags name only one of seal keys and
+ * log keys
  */
 async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<PlatformKeys | undefined> {
   if (trust !== "") {
@@ -145,7 +145,7 @@ const MAX_TRUST_BYTES = 65_536;
 /**
  * Splits a text AGENT=KEY.
  *
- * @throws SettingsError for any other text
+ * @throws SettingsError if the text has another form
  */
 function entry(text: string): [agentId: string, key: string] {
   const [, agentId, key] = /^(agent:\/\/[^=]+)=([A-Za-z0-9_-]{43})$/.exec(text) ?? [];
@@ -158,7 +158,7 @@ function entry(text: string): [agentId: string, key: string] {
 /**
  * Reads a file.
  *
- * @throws SettingsError for a file that cannot be read, or is longer than `maxBytes`
+ * @throws SettingsError if the file cannot be read, or is longer than `maxBytes`
  */
 async function bytesOf(file: string, maxBytes: number): Promise<Uint8Array> {
   const handle = await open(file).catch((cause: unknown) => {

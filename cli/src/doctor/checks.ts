@@ -1,10 +1,10 @@
 /**
- * The result of a check: `warn` is a weakness that may be intended; `fail` must be corrected before other
- * users may call the platform.
+ * The result of a check. `warn`: a weakness that the operator may accept. `fail`: a fault that the operator must
+ * correct before other users may call the platform.
  */
 export type Status = "ok" | "warn" | "fail";
 
-/** A file of the deployment, as the process of the command sees it. */
+/** The facts about a file, as this process sees them. */
 export interface FileFacts {
   readonly exists: boolean;
   /** Whether other users of the machine may read the file. */
@@ -13,11 +13,11 @@ export interface FileFacts {
 
 /** A certificate of the deployment. */
 export interface CertificateFacts {
-  /** End of the certificate's validity, in milliseconds since the Unix epoch. */
+  /** The end of the certificate's validity, in milliseconds since the Unix epoch. */
   readonly expireMs: number;
-  /** Whether the certificate is for a host: a name or an IP address. */
+  /** Whether the certificate is valid for a host, which is a name or an IP address. */
   readonly isFor: (host: string) => boolean;
-  /** Whether a file has the private key of the certificate. */
+  /** Whether the file at a path contains the certificate's private key. */
   readonly hasKey: (path: string) => boolean;
 }
 
@@ -34,14 +34,14 @@ export interface Facts {
   readonly settings: Readonly<Record<string, unknown>>;
   /** Returns the environment variable of a setting. */
   readonly variableOf: (name: string) => string;
-  /** The settings whose secret is in the environment itself, and not in a file. */
+  /** The variables that contain a secret themselves, instead of naming a file. */
   readonly secretVariables: readonly string[];
   /** The files with secrets that the environment names. */
   readonly secretFiles: readonly SecretFile[];
   readonly nowMs: number;
-  /** Returns the facts of a file; a path may also name a folder. */
+  /** Returns the facts about the file or folder at a path. */
   readonly file: (path: string) => FileFacts;
-  /** Returns the first certificate of a PEM file; undefined if there is none. */
+  /** Returns the first certificate of a PEM file; undefined if the file has none. */
   readonly certificate: (path: string) => CertificateFacts | undefined;
   /** Returns whether a path is inside a folder. */
   readonly isWithin: (path: string, folder: string) => boolean;
@@ -56,7 +56,7 @@ export interface Finding {
 /** One line of the hardening list. The list in docs/security.md contains the same lines. */
 export interface Check {
   readonly id: string;
-  /** The security measure that the check verifies, as an instruction. */
+  /** The security measure that the check looks for, as an instruction to the operator. */
   readonly measure: string;
   readonly run: (facts: Facts) => Finding;
 }
@@ -137,7 +137,7 @@ export const CHECKS: readonly Check[] = [
     id: "internal-secret",
     measure: "give processes a secret of 32 random bytes",
     run({ settings }) {
-      // During a change of the secret, the setting has one secret for each line.
+      // While operators replace the secret, the setting contains several secrets, one on each line.
       const secrets = String(settings.internalSecret)
         .split(/\s+/)
         .filter((secret) => secret !== "");
@@ -286,13 +286,13 @@ function tls(facts: Facts): Finding {
     : warn("TLS 1.2 is accepted; set DEPUTE_TLS_MIN_VERSION=1.3 if all clients can");
 }
 
-/** Whether the file of a setting exists, or the setting names none. */
+/** True if the file that a setting names exists, or if the setting is empty. */
 function isReadable({ settings, file }: Facts, name: string): boolean {
   const path = String(settings[name] ?? "");
   return path === "" || file(path).exists;
 }
 
-/** The settings that name files with secrets, or with rights of callers. */
+/** The settings that name files with secrets, or with the rights of callers. */
 const OWN_FILES = [
   ...["credentialsFile", "identitiesFile", "masterKeyFile", "tlsKeyFile"],
   ...["rootKeyFile", "verifierKeyFile", "configFile"],
@@ -340,12 +340,12 @@ function databases({ settings }: Facts): Finding {
   return ok("no database is reached over a network without TLS");
 }
 
-/** Whether the URL of a database has one of these users. */
+/** Whether the URL of a database contains one of these user names. */
 function isUserOf(url: string, users: readonly string[]): boolean {
   return users.includes(decodeURIComponent(new URL(url).username));
 }
 
-/** The host of a URL, without the brackets of an IPv6 address; undefined for no URL. */
+/** Returns the host of a URL, without the brackets of an IPv6 address; undefined if the text is not a URL. */
 function hostOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : undefined;
 }

@@ -33,13 +33,16 @@ const OWN_SETTINGS = {
 
 const DESCRIPTION = "Seals the platform's secrets with a new master key, while the platform is stopped.";
 const DANGER = "its readers can open all sealed keys";
-/** The name of the new key's file in the data folder. The file exists until all secrets are sealed with the new key. */
+/**
+ * The name of the new key's file in the data folder. After all secrets are sealed with the new key, the file is
+ * removed.
+ */
 const NEXT = "master.next.key";
 const MASTER = "master.key";
 
 /**
- * `depute keys rotate-master`: seals all secrets with a new master key. The platform must be stopped. A run after an
- * interruption continues with the same new key.
+ * `depute keys rotate-master`: seals all secrets with a new master key. The operator must stop the platform first. If a
+ * run was interrupted, the next run continues with the same new key.
  */
 export async function rotateMaster(args: readonly string[]): Promise<number> {
   const table = platformSettings();
@@ -62,7 +65,7 @@ export async function rotateMaster(args: readonly string[]): Promise<number> {
   const stores: Pick<ResealOptions, "place" | "migrations" | "tables">[] = [
     { place: storeAt(common, "tokens"), migrations, tables: SEALED_TABLES },
   ];
-  // The database contains keys only if the master key has a configured file.
+  // The database can contain keys of the platform only if a file contains the master key.
   if (postgresUrl !== "" && masterKeyFile !== "")
     stores.push({ place: storeAt(common, "platform"), migrations: KEY_MIGRATIONS, tables: [PLATFORM_KEYS] });
   let count = 0;

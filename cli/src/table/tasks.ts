@@ -18,7 +18,7 @@ const EVENTS: readonly Column[] = [
 
 const taskView = { item: "task", columns: TASK_COLUMNS, wide: WIDE };
 
-/** The fields of a task that its delegator writes, as flags. */
+/** The flags for the fields of a task that its delegator writes. */
 export const DRAFT_FLAGS: Flags = {
   agent: text("draft.agentId", "agent that does the work"),
   capability: text("draft.capabilityId", "kind of the work; without an agent the platform chooses one"),
