@@ -8,8 +8,8 @@ const PLATFORM_MAJOR = 24;
 const PLATFORM_COMMANDS: ReadonlySet<string> = new Set(["start", "serve", "cluster"]);
 
 /**
- * How to run a command: with this Node.js, with the Node.js in the package's dependencies, or not at all. Then
- * `message` says why.
+ * How to run a command: with this Node.js (`this`), with the Node.js in the package's dependencies (`other`), or not at
+ * all (`none`, with the reason).
  */
 export type NodeChoice =
   | { readonly kind: "this" }

@@ -48,7 +48,7 @@ export class Cluster {
   }
 
   /**
-   * Starts Redis and Postgres if the settings name none, and then all processes at the same time.
+   * Starts Redis and Postgres if the cluster needs its own, and then all processes at the same time.
    *
    * @throws the error of the first start that fails
    */

@@ -33,10 +33,7 @@ const OWN_SETTINGS = {
 
 const DESCRIPTION = "Seals the platform's secrets with a new master key, while the platform is stopped.";
 const DANGER = "its readers can open all sealed keys";
-/**
- * The name of the new key's file in the data folder. After all secrets are sealed with the new key, the file is
- * removed.
- */
+/** The name of the new key's file in the data folder, until all secrets are sealed with the new key. */
 const NEXT = "master.next.key";
 const MASTER = "master.key";
 

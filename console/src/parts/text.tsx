@@ -9,7 +9,7 @@ export function Text({ value }: { readonly value: string }) {
   return <bdi>{shownPart(value).text}</bdi>;
 }
 
-/** Shows a text from an untrusted party on one line, cut at its end. */
+/** Shows a text from an untrusted party on one line. A long text is cut at its end. */
 export function Line({ value, max }: { readonly value: string; readonly max?: number }) {
   return (
     <bdi className="line" title={visibleText(value.slice(0, 500))}>
