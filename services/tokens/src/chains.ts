@@ -72,7 +72,8 @@ export class ContractLineages {
   async read(contractId: string): Promise<Lineage> {
     const pendingLineage = this.cachedLineage(contractId) ?? this.#pendingReads.get(contractId);
     if (pendingLineage !== undefined) return pendingLineage;
-    if (this.#pendingReads.size >= MAX_ASKED) throw new Error("too many contracts are asked for");
+    if (this.#pendingReads.size >= MAX_ASKED)
+      throw new Error("too many contracts are being read; try again later");
     const answer = this.#ask(contractId).finally(() => this.#pendingReads.delete(contractId));
     this.#pendingReads.set(contractId, answer);
     return answer;
@@ -293,7 +294,10 @@ export class Chains {
     if (token === undefined) return result;
     if (await contracts.learn([token.authority, ...token.attenuations])) return this.#verify(input, context);
     const { type, detail = "" } = result.denial;
-    return { ok: false, denial: { type, detail: `${detail}: the verifier does not answer` } };
+    return {
+      ok: false,
+      denial: { type, detail: `${detail}: the verifier service does not respond; try again later` },
+    };
   }
 
   #context(

@@ -55,8 +55,8 @@ export class CheckpointFile {
     if (isContinued(fileCheckpoint, headThen)) return;
     log.error({ seen: fileCheckpoint.sequence }, "the revocation log differs from the checkpoint");
     throw new SettingsError(
-      `the revocation log does not go on from place ${fileCheckpoint.sequence}, which ${file} says that it had: revocations ` +
-        "are missing. Put the newer store back; or, knowing that what was revoked since may be used again, remove the file",
+      `the revocation log does not continue entry ${fileCheckpoint.sequence}, which ${file} covers: revocations ` +
+        "are missing. Restore the newer store. Or delete the file, if you accept that revoked tokens may be valid again",
     );
   }
 

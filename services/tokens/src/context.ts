@@ -88,7 +88,10 @@ export function assertMinter(
   const reason = "caller_not_allowed";
   audit.assertRoom();
   audit.add({ kind, caller: principal, principal: "", decision: "denied", reason, blocks });
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not use the platform's root key");
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "the caller may not use the platform's root key; use the credentials of a minter",
+  );
 }
 
 /** Whether a caller may read the audit log: by its role, or because the setting `auditors` names its principal. */

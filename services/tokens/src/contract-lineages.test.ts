@@ -98,7 +98,9 @@ describe("a chain over several contracts (5.2)", () => {
   it("is denied while the verifier is unavailable, and allowed afterwards", async () => {
     isAway = true;
     const token = chain(PART, SMALLER);
-    expect(await outcome(token)).toEqual(mismatch(0, ": the verifier does not answer"));
+    expect(await outcome(token)).toEqual(
+      mismatch(0, ": the verifier service does not respond; try again later"),
+    );
     expect((await replica.chains.check(token)).ok).toBe(false);
     expect((await replica.chains.proven(token)).ok).toBe(false);
     expect((await replica.chains.provenLevels(token)).ok).toBe(false);

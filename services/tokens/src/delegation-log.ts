@@ -219,7 +219,10 @@ export class DelegationLog {
         ({ to }) => to === principal,
       );
       if (ownDelegations.length === 0)
-        throw notFound(key, "no delegation of this id was made to the attestation's signer");
+        throw notFound(
+          key,
+          "the attestation's signer is not the delegatee of a delegation with this id; check the id",
+        );
       const contractDelegations = ownDelegations.filter((one) => one.contractId === contractId);
       if (contractDelegations.length === 0) throw refusedToken({ type: "contract_mismatch" });
       const delegation = onlyOne(key, contractDelegations);
@@ -290,7 +293,7 @@ function isEndedBy({ state, attestationId }: StoredDelegation, end: End): boolea
 function onlyByVerifier(): DeputeError {
   return new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "the delegator or the verifier hands an attestation in; send it to CompleteDelegation of the verifier",
+    "only the delegator or the verifier service may submit an attestation; send it to the CompleteDelegation of the verifier service",
   );
 }
 
@@ -303,12 +306,13 @@ function onlyOne(key: DelegationKey, delegations: readonly StoredDelegation[]): 
 
 function only(key: DelegationKey, chains: readonly StoredDelegation[][]): StoredDelegation[] {
   const [chain, ...others] = chains;
-  if (chain === undefined) throw notFound(key, "there is no such delegation");
+  if (chain === undefined)
+    throw notFound(key, "the delegation does not exist, or the caller may not see it; check the id");
   if (others.length === 0) return chain;
   const candidates = chains.map((one) => one.at(-1)?.revocationId ?? "").join(",");
   throw new DeputeError(
     ErrorReason.DELEGATION_AMBIGUOUS,
-    "several delegations have this id; name the block",
+    "several delegations have this id; add the revocation id of the block",
     {
       metadata: { delegation: key.id, candidates },
     },

@@ -48,7 +48,7 @@ const FAULTS = [
   {
     fault: "a kept key that does not open",
     sql: "UPDATE kept_keys SET sealed = 'AAAA' || sealed",
-    refusal: "the master key is not the one",
+    refusal: "the master key did not seal",
   },
   {
     fault: "a revocation log that is shorter than its checkpoint",

@@ -101,9 +101,12 @@ export class HolderProofs {
       case "seen":
         return { type: "replayed_proof" };
       case "unsure":
-        return { type: "replayed_proof", detail: "made before a restart that may have forgotten it" };
+        return {
+          type: "replayed_proof",
+          detail: "made before a restart, so its use is unknown; make a new proof",
+        };
       case "full":
-        return { type: "internal_context", detail: "no room to remember the proof" };
+        return { type: "internal_context", detail: "the memory of used proofs is full; try again later" };
       case "closed":
         sharedSessions?.forget(session?.terms.id ?? "");
         return { type: "invalid_proof", detail: "session closed" };

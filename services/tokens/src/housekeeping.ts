@@ -54,7 +54,7 @@ export class Housekeeping {
       clock,
       timers,
       log,
-      failureMessage: "what is old cannot be removed",
+      failureMessage: "old rows cannot be deleted",
       maxWaitMs: EVERY_MS,
       runDueWork: () => this.tidy(),
     });

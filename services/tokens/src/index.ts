@@ -100,8 +100,8 @@ async function start(
   const isProofRequired = settings.holderProof === "required";
   if (!isProofRequired) {
     log.warn(
-      "tokens are accepted without a proof of their holder: whoever sees one can use it, and attenuations are " +
-        "advisory, since a holder can leave them away",
+      "tokens are accepted without a proof of their holder: any party that sees a token can use it, and a holder can " +
+        "remove attenuations; set DEPUTE_HOLDER_PROOF=required",
     );
   }
 

@@ -91,7 +91,7 @@ export class JwtKeys {
     if (known !== undefined) return known;
     const secret = this.#options.secrets.open(sealed, contextOfJwtKey(kid));
     if (secret === undefined)
-      throw new Error("the master key is not the one that the signing keys were sealed with");
+      throw new Error("the master key did not seal the signing keys; set the master key that sealed them");
     const jwk = JSON.parse(new TextDecoder().decode(secret)) as JWK;
     secret.fill(0);
     const key = await importJWK(jwk, PROJECTION_ALGORITHM);

@@ -78,7 +78,9 @@ export class KeyStore {
   async start(): Promise<void> {
     const [any] = await this.#options.store.read((tx) => keysOlderThan(tx, Number.MAX_SAFE_INTEGER, 1));
     if (any !== undefined && this.#open(any) === undefined) {
-      throw new SettingsError("the master key is not the one that the kept keys were sealed with");
+      throw new SettingsError(
+        "the master key did not seal the kept keys; set the master key that sealed them",
+      );
     }
     if (this.#options.maxAgeMs > 0) this.#rotation.start(ROTATE_EVERY_MS);
   }
@@ -98,7 +100,7 @@ export class KeyStore {
     details: Pick<StoredKey, "requestId" | "digest" | "agentId" | "organization">,
   ): Promise<StoredKey> {
     const { requestId, digest } = details;
-    if (requestId.startsWith(OWN)) throw invalid("request_id", "begins with a control character");
+    if (requestId.startsWith(OWN)) throw invalid("request_id", "must not begin with a control character");
     return this.#options.store.write(async (tx) => {
       const before = await findKeyByRequest(tx, owner, requestId);
       if (before !== undefined && before.digest !== digest) {
@@ -243,7 +245,7 @@ export class KeyStore {
 
   #keypairOf(key: StoredKey): Keypair {
     const seed = this.#open(key);
-    if (seed === undefined) throw new DeputeError(ErrorReason.INTERNAL, "the kept key does not open");
+    if (seed === undefined) throw new DeputeError(ErrorReason.INTERNAL, "the kept key cannot be decrypted");
     const keypair = keypairFromSeed(this.#options.engine, seed);
     seed.fill(0);
     return keypair;

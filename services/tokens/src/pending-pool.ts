@@ -64,7 +64,7 @@ export class PendingPool {
 function full(max: number): DeputeError {
   return new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
-    "too many revocations wait; send a token that has the block, or have the block recorded first",
+    "too many revocations are pending; send a token that contains the block, or record the block first",
     { metadata: { limit: "pending_revocations", max: String(max) } },
   );
 }

@@ -99,7 +99,7 @@ export class RevocationLog {
     if (isKnown) {
       throw new DeputeError(
         ErrorReason.NOT_AUTHORIZED_TO_REVOKE,
-        "the revoker neither signed the block or one above it, nor holds it",
+        "the revoker must be the signer of the block or of a block above it, or the delegatee of the block",
         { violations: [{ field: "entry.revoked_by", description: "may not revoke this block" }] },
       );
     }
@@ -177,7 +177,7 @@ export class RevocationLog {
     if ((await countSince(tx, revokedBy, clock.now() - DAY_MS, maxDaily)) < maxDaily) return;
     throw new DeputeError(
       ErrorReason.LIMIT_EXCEEDED,
-      "the revoker has revoked too many blocks within a day",
+      "the revoker has revoked too many blocks within a day; try again later",
       {
         metadata: { limit: "daily_revocations", max: String(maxDaily) },
       },

@@ -158,7 +158,8 @@ export class RevocationPeers {
         request(fetch, pageAddress(source, since), { signal: within }),
       );
       const list = status === 200 ? readForeignList(engine, text) : undefined;
-      if (list === undefined) throw new Error(`${source} answered ${status} and no list of revocations`);
+      if (list === undefined)
+        throw new Error(`${source} answered with status ${status} and without a list of revocations`);
       if (list.refused > 0)
         log.warn({ source, entries: list.refused }, "a source lists malformed revocations");
       for (const entry of list.entries) await this.#take(entry, source);

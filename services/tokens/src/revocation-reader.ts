@@ -97,11 +97,13 @@ export class RevocationReader implements CurrentRevocations {
         this.#read(tx, knownHead.sequence),
       );
       if (!isContinued(knownHead, headThen))
-        this.#markConflict(`place ${knownHead.sequence} is not what it was`);
+        this.#markConflict(`entry ${knownHead.sequence} of the revocation log has changed`);
       let last = knownHead;
       for (const place of places) {
         if (place.sequence > last.sequence + 1) {
-          throw new Error(`the revocation log goes from ${last.sequence} to ${place.sequence}`);
+          throw new Error(
+            `the revocation log has a gap between the entries ${last.sequence} and ${place.sequence}`,
+          );
         }
         this.#assertSealed(place, last.head);
         const key = keys.get(place.sequence);
@@ -253,7 +255,7 @@ export class RevocationReader implements CurrentRevocations {
     const content = entry !== undefined ? { entry } : key !== undefined ? { key } : undefined;
     const entryDigest = content === undefined ? digest : contentDigest(engine, sequence, content);
     if (entryDigest !== digest || nextHead(engine, before, entryDigest) !== head)
-      this.#markConflict(`place ${sequence} is not sealed`);
+      this.#markConflict(`entry ${sequence} of the revocation log does not match the hash chain`);
   }
 
   #markConflict(why: string): never {

@@ -282,7 +282,9 @@ describe("a changed log (R3)", () => {
     const { clock, store } = await start();
     await store.write((tx) => tx.run(sql));
     const late = createReplica({ store, bus: deaf, clock });
-    await expect(late.reader.look()).rejects.toThrow("place 1 is not sealed");
+    await expect(late.reader.look()).rejects.toThrow(
+      "entry 1 of the revocation log does not match the hash chain",
+    );
   });
 
   const SEAL_ROW = row({ digest: text, head: text });

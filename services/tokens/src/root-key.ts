@@ -20,7 +20,7 @@ export async function openRootKey(
   { keys, configured, log }: KeyPlace,
 ): Promise<Keypair> {
   const warn = (message: string) => log.warn(message);
-  const danger = "whoever reads it can mint tokens";
+  const danger = "its readers can mint tokens";
   const seed = await openSeed(keys, { name: "root.key", configured, danger, warn });
   const keypair = keypairFromSeed(engine, seed);
   seed.fill(0);

@@ -242,7 +242,10 @@ export class SeenProofs implements UsedProofs {
     try {
       await this.#writeAll();
     } catch (err) {
-      log.error({ err }, "used proofs cannot be written; those made up to now will be refused");
+      log.error(
+        { err },
+        "used proofs cannot be written; after the next start the service refuses proofs made until now",
+      );
     }
   }
 
@@ -303,7 +306,7 @@ export async function untilPast(
 ): Promise<void> {
   const remainingMs = horizon + SECOND_MS - clock.now();
   if (remainingMs <= 0) return;
-  log.warn({ until: horizon }, "proofs made before the last stop are refused: it was not a clean one");
+  log.warn({ until: horizon }, "the last stop was not clean; the service refuses proofs made before it");
   // The horizon can be further ahead only if the clock was set back. The minimum bounds the wait in that case.
   const waitMs = Math.min(remainingMs, HORIZON_LEAD_MS + SECOND_MS);
   await new Promise<void>((resolve) => void timers.after(waitMs, resolve));

@@ -240,7 +240,7 @@ async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: nu
   if (counted !== undefined) return counted;
   const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
   const unspent = Math.max(0, limit - spent - held);
-  throw budgetExceeded(amount, unspent, `the budget of block ${level} does not allow it`, level);
+  throw budgetExceeded(amount, unspent, `the amount exceeds the remaining budget of block ${level}`, level);
 }
 
 async function assertFewOpen(tx: WriteTx, blocks: readonly BudgetBlock[]): Promise<void> {

@@ -35,7 +35,7 @@ export class UsedAssertions {
     if (use === "full") {
       throw new DeputeError(
         ErrorReason.LIMIT_EXCEEDED,
-        "no space is left to remember the identity assertion: try again later",
+        "the memory of used proofs is full; try again later",
         { metadata: { limit: "seen_proofs", max: String(max) } },
       );
     }

@@ -138,7 +138,7 @@ function signedAttestation({ engine }: TokensContext, document: unknown): Attest
   const { problem, detail } = checked.refusal;
   if (problem === "malformed") throw invalid("attestation", detail);
   throw new DeputeError(ErrorReason.SIGNATURE_INVALID, "the attestation is not signed by its principal", {
-    violations: [{ field: "attestation.signature", description: "is not that of principal" }],
+    violations: [{ field: "attestation.signature", description: "must be the signature of principal" }],
   });
 }
 

@@ -69,7 +69,7 @@ async function provenKey(
   const { type, detail = "" } = result.denial as { type: string; detail?: string };
   throw new DeputeError(
     ErrorReason.UNAUTHENTICATED,
-    `the holder proof does not count: ${type} ${detail}`.trim(),
+    `the holder proof is not valid: ${type} ${detail}`.trim(),
     {
       metadata: { denial: type },
     },

@@ -23,7 +23,7 @@ export async function ofReceipt(
   const hidden = () =>
     new DeputeError(
       ErrorReason.EXECUTION_NOT_FOUND,
-      "there is no such receipt, or its buyer's authority is hidden from the caller; ask the buyer for the bundle",
+      "the receipt does not exist, or the caller may not see its buyer's authority; ask the buyer for the bundle",
       { metadata: { receipt: receiptId } },
     );
   const read = await find(explained, receiptId, options);

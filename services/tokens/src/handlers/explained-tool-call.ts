@@ -80,7 +80,7 @@ async function seen(
 function notFound(requestId: string): DeputeError {
   return new DeputeError(
     ErrorReason.TOOL_CALL_NOT_FOUND,
-    "the audit log has no such tool call; a record is there at the latest one second after the call",
+    "the audit log has no record of this tool call; check the id, or try again one second after the call",
     { metadata: { request_id: requestId } },
   );
 }

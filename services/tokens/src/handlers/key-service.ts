@@ -125,7 +125,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
           requestedBlock.delegationId || `del_${Buffer.from(digestOf(requestBytes)).toString("hex", 0, 6)}`,
       });
       if (attenuation.attenuator !== key.principal) {
-        throw invalid("attenuation.attenuator", "is not the key's principal");
+        throw invalid("attenuation.attenuator", "must be the key's principal");
       }
       const proposed: PrepareAttenuationRequest = create(PrepareAttenuationRequestSchema, {
         token,

@@ -105,7 +105,7 @@ function signToken({ engine }: TokensContext, authority: Authority, key: Request
 function assertLifetime({ minLifetimeMs, maxLifetimeMs }: TokensContext, request: MintTokenRequest): void {
   const lifetimeMs = spanMs(request.lifetime) || DEFAULT_LIFETIME_MS;
   if (lifetimeMs >= minLifetimeMs && lifetimeMs <= maxLifetimeMs) return;
-  throw invalid("lifetime", `is not ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
+  throw invalid("lifetime", `must be ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
 }
 
 /**

@@ -84,13 +84,9 @@ async function provenHolder(
   const proof = create(HolderProofSchema, { jwt, method, target });
   const result = await tokenVerifier.verifyProof(proof, token, "");
   if (result.ok) return result.principal;
-  throw new DeputeError(
-    ErrorReason.UNAUTHENTICATED,
-    `the holder proof does not count: ${result.denial.type}`,
-    {
-      metadata: { denial: result.denial.type },
-    },
-  );
+  throw new DeputeError(ErrorReason.UNAUTHENTICATED, `the holder proof is not valid: ${result.denial.type}`, {
+    metadata: { denial: result.denial.type },
+  });
 }
 
 /**
@@ -105,7 +101,7 @@ async function limitDenial(
   const recorded = await notes.read(blocks.map(({ revocationId }) => revocationId));
   if (recorded === undefined) return undefined;
   if (recorded.singleUse.length > 0) {
-    return { type: "capability_not_granted", detail: "a block for one use is not projected" };
+    return { type: "capability_not_granted", detail: "a chain with a single-use block has no projection" };
   }
   const levels = blocks.map(({ maxBudgetMicrocents }, i) => ({
     maxBudgetMicrocents,

@@ -115,7 +115,7 @@ function assertSpender(
   deny(tokens, identity, blocks, "caller_not_allowed");
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "the caller may not handle what is spent under the token",
+    "the caller may not manage the spend under this token; use the holder's credentials",
   );
 }
 

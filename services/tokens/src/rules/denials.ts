@@ -84,7 +84,7 @@ export function refusedAttenuation({ type, detail = "" }: Denial): DeputeError {
   const message = detail === "" ? type : `${type}: ${detail}`;
   if (type === "invalid_signature") {
     return new DeputeError(ErrorReason.SIGNATURE_INVALID, "the signature is not the attenuator's", {
-      violations: [{ field: "signature", description: "is not the attenuator's over this block" }],
+      violations: [{ field: "signature", description: "must be the attenuator's signature over this block" }],
     });
   }
   const reason = WIDENS.has(type) ? ErrorReason.ATTENUATION_VIOLATION : ErrorReason.INVALID_REQUEST;

@@ -46,7 +46,7 @@ export function mintOfExchange(
   if (bounds === undefined && !isMinter) {
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      "the identity may mint no token; an operator adds `mint` to it in the identities file",
+      "the identity may not mint tokens; an operator adds `mint` to it in the identities file",
     );
   }
   const requested = withDefaults(request, bounds, maxLifetimeMs);

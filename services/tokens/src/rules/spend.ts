@@ -61,7 +61,7 @@ export function nextReservation(
   if (next.charged > amount) throw budgetExceeded(next.charged, amount, "more than was reserved");
   if (state === "held") return next;
   if (state === next.state && charged === next.charged) return undefined;
-  throw new DeputeError(ErrorReason.RESERVATION_SETTLED, `the reservation was ${state} before`, {
+  throw new DeputeError(ErrorReason.RESERVATION_SETTLED, `the reservation is already ${state}`, {
     metadata: { reservation: id, state, charged: String(charged) },
   });
 }

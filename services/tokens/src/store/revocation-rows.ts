@@ -186,7 +186,8 @@ export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number)
   const places = await readLog(tx, first.sequence - 1, limit);
   let head = (await headAt(tx, first.sequence - 1)) ?? NO_HEAD;
   for (const { sequence, entry } of places) {
-    if (entry === undefined) throw new Error(`place ${sequence} of the revocation log is not sealed`);
+    if (entry === undefined)
+      throw new Error(`entry ${sequence} of the revocation log is not in the hash chain`);
     const digest = contentDigest(engine, sequence, { entry });
     head = nextHead(engine, head, digest);
     await tx.run("UPDATE revocations SET digest = ?, head = ? WHERE sequence = ?", [digest, head, sequence]);
