@@ -19,7 +19,7 @@ export function readValue(message: Value, field: string, maxBytes: number = MAX_
   try {
     value = toJson(ValueSchema, message);
   } catch (error) {
-    throw invalid(field, `not a JSON value: ${(error as Error).message}`);
+    throw invalid(field, `is not a JSON value: ${(error as Error).message}`);
   }
   const text = JSON.stringify(value);
   assertOutputSize(text, field, maxBytes);
@@ -34,7 +34,7 @@ export function readValue(message: Value, field: string, maxBytes: number = MAX_
  */
 export function readText(message: Value | undefined, text: string, field: string): string | undefined {
   if (message !== undefined && text !== "")
-    throw invalid(`${field}_json`, `may not be sent together with ${field}`);
+    throw invalid(`${field}_json`, `must not be sent together with ${field}`);
   if (text !== "") return text;
   return message === undefined ? undefined : readValue(message, field).text;
 }
@@ -59,6 +59,6 @@ export function assertOutputSize(text: string, field: string, maxBytes: number =
   if (Buffer.byteLength(text) <= maxBytes) return;
   throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${field} is larger than ${maxBytes} bytes`, {
     metadata: { limit: `${field}_bytes`, max: String(maxBytes) },
-    violations: [{ field, description: `larger than ${maxBytes} bytes` }],
+    violations: [{ field, description: `must have at most ${maxBytes} bytes` }],
   });
 }

@@ -25,7 +25,7 @@ export function reviewTimes({ reviews, clock, timers, log, lease }: ReviewTimesO
     clock,
     timers,
     log,
-    failureMessage: "record of review times failed",
+    failureMessage: "escalations and time-outs of reviews cannot be recorded",
     maxWaitMs: MAX_WAIT_MS,
     lease,
     async runDueWork(signal) {

@@ -155,7 +155,7 @@ export class Reviews {
   withdraw(id: string, by: string, reason: string): Promise<Review> {
     return this.#change(id, { principal: by }, (review, now) => {
       if (review.creator === by) return withdraw(review, by, reason, now);
-      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the creator of a review withdraws it");
+      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the creator of a review may withdraw it");
     });
   }
 
@@ -199,7 +199,7 @@ export class Reviews {
       if (review.creator !== by) {
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
-          "only the creator of a review answers its inquiries",
+          "only the creator of a review may answer its inquiries",
         );
       }
       const inquiry = (await listInquiries(tx, id)).find((each) => each.number === number);

@@ -296,7 +296,7 @@ export class WorkerPool {
     if (!this.#slots.has(slot)) return;
     const outOfMemory = (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
     if (!slot.ready) this.#failedStarts += 1;
-    if (!outOfMemory) this.#options.onError(error, "checker worker died");
+    if (!outOfMemory) this.#options.onError(error, "a worker thread of the checker ended");
     const lostJob = this.#end(
       slot,
       stopped(

@@ -9,7 +9,7 @@ import { JobRunner } from "./run-job.ts";
 /** Scheduling priority of this thread: 0 is normal, 19 the lowest. */
 const NICE = 10;
 
-if (parentPort === null) throw new Error("worker.ts has to run as a worker thread");
+if (parentPort === null) throw new Error("worker.ts must run as a worker thread");
 const port = parentPort;
 const { progress, checks } = workerData as WorkerSetup;
 const runner = new JobRunner(await loadChecks(checks));

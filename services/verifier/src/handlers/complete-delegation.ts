@@ -42,7 +42,7 @@ export async function completeDelegation(
   const attestation = toDocument("attestation", message);
   await yieldToEventLoop();
   validateAttestation(attestation, clock.now(), engine);
-  if (attestation.type !== "completion") throw invalid("attestation.type", "has to be completion");
+  if (attestation.type !== "completion") throw invalid("attestation.type", "must be completion");
   const signed = await toStored(engine, "attestation", attestation, clock.now(), yieldToEventLoop);
   await verifier.contracts.get(attestation.contractId);
   const options = ownOptions(context, clock);

@@ -96,7 +96,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       if (!identity.local) {
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
-          "a caller with credentials has to sign its own contracts; use PrepareContract",
+          "a caller with credentials must sign its own contracts; use PrepareContract",
         );
       }
       const { keypair } = verifier;

@@ -134,7 +134,7 @@ async function rowOf(tx: ReadTx, subject: GetInclusionProofRequest["subject"]): 
       });
     }
     default:
-      throw invalid("subject", "a digest, an attestation or an index is needed");
+      throw invalid("subject", "a digest, an attestation or an index is required");
   }
 }
 

@@ -110,7 +110,7 @@ export async function examineAttestation(
 async function subjectOf({ store }: Verifier, { subject }: VerifyAttestationRequest): Promise<Attestation> {
   if (subject.case === "attestationId") return (await readAttestation(store, subject.value)).attestation;
   if (subject.case === "attestation") return toDocument("attestation", subject.value);
-  throw invalid("subject", "needs an id or an attestation");
+  throw invalid("subject", "must be an id or an attestation");
 }
 
 /** The output that matches an attestation, or the reason why no output matches. */

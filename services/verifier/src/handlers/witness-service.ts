@@ -64,7 +64,7 @@ export function witnessService(verifier: Verifier): ServiceImpl<typeof WitnessSe
       if (row !== undefined) return { platform: recordMessage(row) };
       throw new DeputeError(
         ErrorReason.WITNESSED_PLATFORM_NOT_FOUND,
-        "there is no record of this platform; it has published no head with these credentials",
+        "this platform has no record; publish a head with its credentials first",
         { metadata: { platform } },
       );
     },
@@ -154,7 +154,7 @@ function publisher(engine: CryptoEngine, request: PublishLogHeadRequest): Publis
       };
     }
     default:
-      throw invalid("head", "a log_head or a revocation_checkpoint is needed");
+      throw invalid("head", "a log_head or a revocation_checkpoint is required");
   }
 }
 
@@ -162,7 +162,7 @@ function forged(field: string, signer: string): DeputeError {
   return new DeputeError(
     ErrorReason.SIGNATURE_INVALID,
     `the signature of ${field} is not by ${signer}; publish the head as the log signed it`,
-    { violations: [{ field, description: "its signature does not verify" }] },
+    { violations: [{ field, description: "its signature is not valid" }] },
   );
 }
 

@@ -83,7 +83,7 @@ async function assertAffordable(tx: WriteTx, { id, constraints }: TaskContract):
   if (spent === 0 || spent < allowed) return;
   throw new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    "the cost of judging this contract's outputs has reached its budget",
+    "the cost of the judge runs for this contract has reached the contract's budget",
     {
       metadata: { needed: String(spent), allowed: String(allowed), unit: "microcents" },
     },

@@ -82,7 +82,9 @@ export class JudgeClaims {
       stop();
       await store
         .write((tx) => deleteClaim(tx, claim))
-        .catch((err: unknown) => log.warn({ err }, "the claim of a judgement ends at its expiry"));
+        .catch((err: unknown) =>
+          log.warn({ err }, "the claim on a judge run cannot be deleted; it ends at its expiry"),
+        );
     }
   }
 
@@ -98,9 +100,9 @@ export class JudgeClaims {
       try {
         const expireMs = clock.now() + CLAIM_MS;
         if (await store.write((tx) => extendClaim(tx, claim, expireMs))) return schedule();
-        log.warn({ contract: claim.key.contractId }, "another replica took a judgement over");
+        log.warn({ contract: claim.key.contractId }, "another replica has taken over a judge run");
       } catch (err) {
-        log.warn({ err }, "the claim of a judgement cannot be extended; trying again");
+        log.warn({ err }, "the claim on a judge run cannot be extended; trying again");
         schedule();
       }
     };

@@ -67,22 +67,22 @@ function endpointOf(value: unknown, at: string, hosts: readonly string[]): Judge
   } = value;
   const isText = (each: unknown) => typeof each === "string" && each !== "";
   if (!Array.isArray(models) || models.length === 0 || !models.every(isText)) {
-    throw new JudgeConfigError(`${at}.models: names of models are needed`);
+    throw new JudgeConfigError(`${at}.models: must be a list of names of models`);
   }
   if (style !== "openai" && style !== "anthropic")
-    throw new JudgeConfigError(`${at}.style: openai or anthropic`);
+    throw new JudgeConfigError(`${at}.style: must be openai or anthropic`);
   if (typeof url !== "string" || !URL.canParse(url))
-    throw new JudgeConfigError(`${at}.url: an address is needed`);
+    throw new JudgeConfigError(`${at}.url: must be an address`);
   const address = new URL(url);
   if (address.protocol !== "https:" && address.protocol !== "http:") {
-    throw new JudgeConfigError(`${at}.url: http or https is needed`);
+    throw new JudgeConfigError(`${at}.url: must be an http or https address`);
   }
   if (!hosts.includes(address.host) && !hosts.includes(address.hostname)) {
     throw new JudgeConfigError(`${at}.url: ${address.host} is not in DEPUTE_VERIFIER_OUTBOUND_HOSTS`);
   }
   for (const price of [inputMicrocentsPerMillion, outputMicrocentsPerMillion]) {
     if (!Number.isSafeInteger(price) || (price as number) < 0) {
-      throw new JudgeConfigError(`${at}: prices are whole numbers of microcents`);
+      throw new JudgeConfigError(`${at}: prices must be whole numbers of microcents`);
     }
   }
   return {
@@ -96,7 +96,7 @@ function endpointOf(value: unknown, at: string, hosts: readonly string[]): Judge
 }
 
 function readKey(file: unknown, at: string): string {
-  if (typeof file !== "string") throw new JudgeConfigError(`${at}.keyFile: a file is needed`);
+  if (typeof file !== "string") throw new JudgeConfigError(`${at}.keyFile: must be the path of a file`);
   try {
     return textOfFile(file).trim();
   } catch (cause) {

@@ -112,7 +112,7 @@ export class Judge {
         answers.find((answer) => answer.problem !== undefined)?.problem ?? "an answer without a score";
       this.#options.log.warn(
         { contract: contractId, model: judgeSpec.model, problem },
-        "judge did not answer",
+        "a model did not score an output",
       );
       return { result: undefined, problem, cost };
     }
@@ -120,7 +120,7 @@ export class Judge {
     if (spread > SPREAD_WARNING) {
       this.#options.log.warn(
         { contract: contractId, model: judgeSpec.model, spread },
-        "scores of judges differ",
+        "the scores of a model for one output differ",
       );
     }
     return { result: verdictOf(usable, judgeSpec), problem: "", cost };

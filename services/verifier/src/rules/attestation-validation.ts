@@ -29,8 +29,8 @@ export const MAX_HELD_OUTPUT_BYTES = 512 * 1024;
  */
 export function validateAttestation(attestation: Attestation, now: number, engine: CryptoEngine): void {
   const created = parseTime(attestation.createdAt);
-  if (created === undefined) throw invalid("attestation.created_at", "not a time in RFC 3339 with Z");
-  if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("attestation.created_at", "lies in the future");
+  if (created === undefined) throw invalid("attestation.created_at", "must be a time in RFC 3339 with Z");
+  if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("attestation.created_at", "must not be in the future");
   const children = attestation.childAttestations;
   if (new Set(children).size !== children.length) {
     throw invalid("attestation.child_attestations", "contains an id twice");

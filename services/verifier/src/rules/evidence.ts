@@ -62,7 +62,7 @@ export function verifyArtifact(
   field: string,
 ): ArtifactVerdict {
   if (digest !== undefined && !/^sha256:[0-9a-f]{64}$/.test(digest)) {
-    throw invalid(`${field}.digest`, "sha256: and 64 hexadecimal digits in lower case are needed");
+    throw invalid(`${field}.digest`, "must be sha256: and 64 hexadecimal digits in lower case");
   }
   const scheme = uri.slice(0, 5).toLowerCase();
   if (scheme === "data:") {
@@ -105,10 +105,10 @@ export function assertRole(verifier: AgentRef, terms: Terms, owners: Owners | un
   switch (mode) {
     case VerificationMode.SELLER_ATTESTED:
       if (verifier.agentId === seller.agentId) return;
-      throw conflict("seller", `has to be the seller, ${seller.agentId}`);
+      throw conflict("seller", `must be the seller, ${seller.agentId}`);
     case VerificationMode.BUYER_VERIFIED:
       if (verifier.agentId === buyer.agentId) return;
-      throw conflict("buyer", `has to be the buyer, ${buyer.agentId}`);
+      throw conflict("buyer", `must be the buyer, ${buyer.agentId}`);
     case VerificationMode.THIRD_PARTY_VERIFIED: {
       if (owners === undefined) throw conflict("third party", "is not a registered agent: register it first");
       const fault = thirdPartyFault(owners.verifier, owners.parties, acceptableVerifiers);

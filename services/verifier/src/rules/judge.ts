@@ -21,20 +21,20 @@ export interface JudgeSpec {
 /** Returns the first fault in the members of an llm_judge (DelegateOS 6.5); undefined without a fault. */
 export function judgeFault(spec: VerificationSpec): { member: string; problem: string } | undefined {
   const { judgePrompt, passThreshold, evaluations = DEFAULT_EVALUATIONS, judgeTemperature = 0 } = spec;
-  if (judgePrompt === undefined) return { member: "judge_prompt", problem: "llm_judge needs it" };
+  if (judgePrompt === undefined) return { member: "judge_prompt", problem: "is required for llm_judge" };
   for (const place of ["{output}", "{contract}"]) {
     if (!judgePrompt.includes(place))
-      return { member: "judge_prompt", problem: `needs the placeholder ${place}` };
+      return { member: "judge_prompt", problem: `must contain the placeholder ${place}` };
   }
   if (passThreshold === undefined || !(passThreshold >= 0 && passThreshold <= 1)) {
-    return { member: "pass_threshold", problem: "llm_judge needs it, 0 to 1" };
+    return { member: "pass_threshold", problem: "must be 0 to 1 for llm_judge" };
   }
   // Requires an odd number, because the median of an even number of scores may differ from every score.
   if (!Number.isInteger(evaluations) || evaluations < 1 || evaluations > 99 || evaluations % 2 === 0) {
-    return { member: "evaluations", problem: "an odd number from 1 to 99 is needed" };
+    return { member: "evaluations", problem: "must be an odd number from 1 to 99" };
   }
   if (!(judgeTemperature >= 0 && judgeTemperature <= 2)) {
-    return { member: "judge_temperature", problem: "0 to 2 is needed" };
+    return { member: "judge_temperature", problem: "must be 0 to 2" };
   }
   return undefined;
 }

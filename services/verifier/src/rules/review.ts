@@ -116,7 +116,7 @@ export function mayRead(review: Review, reader: Reader, now: number): boolean {
 export function validateReview(review: Review): void {
   const { author, reviewers, escalationReviewers, escalationTime, deadline } = review;
   if (author !== "" && [...reviewers, ...escalationReviewers].includes(author)) throw conflict();
-  if (escalationTime > deadline) throw invalid("escalate_after", "lies after the deadline");
+  if (escalationTime > deadline) throw invalid("escalate_after", "must not be after the deadline");
 }
 
 /** A reviewer's decision. */
@@ -144,12 +144,12 @@ export function decide(
   if (review.kind === "grant" && caller !== reviewer) {
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      "only the reviewer itself decides a proposed grant; call with the reviewer's credentials",
-      { violations: [{ field: "reviewer", description: "is not the caller" }] },
+      "only the reviewer itself may decide a proposed grant; call with the reviewer's credentials",
+      { violations: [{ field: "reviewer", description: "must be the caller" }] },
     );
   }
   if (verdict !== "approved" && reason.trim() === "") {
-    throw invalid("reason", "is needed unless the verdict is approved");
+    throw invalid("reason", "is required unless the verdict is approved");
   }
   const same = review.decision === verdict && review.decidedBy === reviewer && review.reason === reason;
   if (same) return review;

@@ -70,7 +70,7 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
       return;
     case "human_review":
       if (spec.reviewTimeoutMs !== undefined && !(spec.reviewTimeoutMs >= 1)) {
-        throw invalid(`${field}.review_timeout_ms`, "is at least 1 millisecond");
+        throw invalid(`${field}.review_timeout_ms`, "must be at least 1 millisecond");
       }
       // Of the reviews, only a review with a prompt for a judge needs a model. Without that prompt, an output whose
       // review times out has not passed.
@@ -91,7 +91,8 @@ function visitJudge(spec: VerificationSpec, field: string, { contractNames }: Wa
 
 function visitCheck(spec: VerificationSpec, field: string, walk: Walk): void {
   const name = spec.checkName;
-  if (name === undefined || name === "") throw invalid(`${field}.check_name`, "deterministic_check needs it");
+  if (name === undefined || name === "")
+    throw invalid(`${field}.check_name`, "is required for deterministic_check");
   if (!walk.contractNames.checks.has(name)) {
     throw new DeputeError(ErrorReason.UNKNOWN_CHECK, `${field}.check_name: unknown check`, {
       metadata: { check: name.slice(0, 64).toWellFormed() },
@@ -130,7 +131,7 @@ function visitComposite(spec: VerificationSpec, field: string, depth: number, wa
   if (spec.mode === "weighted") validateWeights(spec.weights, steps.length, `${field}.weights.weights`);
   const threshold = spec.passThreshold;
   if (threshold !== undefined && !(threshold >= 0 && threshold <= 1)) {
-    throw invalid(`${field}.pass_threshold`, "0 to 1");
+    throw invalid(`${field}.pass_threshold`, "must be 0 to 1");
   }
   for (const [i, step] of steps.entries()) visit(step, `${field}.steps.steps[${i}]`, depth + 1, walk);
 }
@@ -140,8 +141,7 @@ function validateWeights(weights: readonly number[] | undefined, steps: number, 
   if (weights.length !== steps) throw invalid(field, `${steps} steps need ${steps} weights`);
   // A negative weight would let a failed step raise the score. The comparison is negated, so that it also refuses NaN.
   const bad = weights.findIndex((weight) => !(weight >= 0 && weight <= 1));
-  if (bad >= 0) throw invalid(`${field}[${bad}]`, "0 to 1");
+  if (bad >= 0) throw invalid(`${field}[${bad}]`, "must be 0 to 1");
   const sum = weights.reduce((total, weight) => total + weight, 0);
-  if (Math.abs(sum - 1) > WEIGHT_TOLERANCE + 1e-12)
-    throw invalid(field, "the sum of the weights has to be 1");
+  if (Math.abs(sum - 1) > WEIGHT_TOLERANCE + 1e-12) throw invalid(field, "the sum of the weights must be 1");
 }
