@@ -31,7 +31,7 @@ async function knownError(error: unknown): Promise<CommandError | undefined> {
   const { code, address, port, path } = error as NodeJS.ErrnoException & { address?: string; port?: number };
   if (code === "EADDRINUSE") {
     return new CommandError(
-      `something listens on ${address}:${port} already; choose another port`,
+      `another program listens on ${address}:${port}; choose another port`,
       EXIT.failed,
     );
   }

@@ -36,7 +36,8 @@ export function parseInvocation(command: Command, words: readonly string[]): Inv
     else if (argument.required) throw usage(command, `${argument.name} is missing`);
   }
   const extra = positionals[args.length];
-  if (extra !== undefined) throw usage(command, `there is no place for ${JSON.stringify(extra)}`);
+  if (extra !== undefined)
+    throw usage(command, `${JSON.stringify(extra)} is not an argument of this command`);
   for (const [name, parameter] of parametersOf(command)) check(command, name, parameter, givenValues[name]);
   return { command, values: givenValues, rest };
 }
@@ -93,7 +94,7 @@ function check(command: Command, name: string, { type, required, values }: Param
   if (type !== "enum" || values === undefined) return;
   for (const value of Array.isArray(given) ? given : [given]) {
     if (!values.includes(value)) {
-      throw usage(command, `${label} is ${JSON.stringify(value)}, but takes one of ${values.join(", ")}`);
+      throw usage(command, `${label} is ${JSON.stringify(value)}, but must be one of ${values.join(", ")}`);
     }
   }
 }

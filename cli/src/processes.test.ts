@@ -55,7 +55,7 @@ describe("a process whose supervisor is killed", () => {
     const args = [MAIN, "serve", "registry", "--registry-port", "0", "--data-dir", folder];
     const { child, logged } = await supervisorOf("registry", args, "registry listens on ");
     child.kill("SIGKILL");
-    expect(await logged).toContain("the process that started this one is gone; stopping");
+    expect(await logged).toContain("the parent process has ended; stopping");
   }, 30_000);
 
   test("ends if it is another program", async () => {
@@ -159,7 +159,7 @@ test.runIf(findRedis())(
     const more = { DEPUTE_DATA_DIR: folder, DEPUTE_REDIS_URL: "", DEPUTE_LOG_LEVEL: "info" };
     const { child, logged } = await run([MAIN, "cluster"], { ...env, ...more });
     child.kill("SIGKILL");
-    const gone = (await logged).match(/the process that started this one is gone/g);
+    const gone = (await logged).match(/the parent process has ended/g);
     expect(gone).toHaveLength(names.length);
   },
   60_000,

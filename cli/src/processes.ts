@@ -99,5 +99,5 @@ function printed(child: ChildProcess, ready: string, lastLines: string[]): Promi
 
 function ended(name: string, how: string, lastLines: readonly string[]): Error {
   const output = lastLines.length === 0 ? "" : `: ${lastLines.join("\n")}`;
-  return new Error(`${name} ended (${how}) before it was up${output}`);
+  return new Error(`${name} ended (${how}) before it was ready${output}`);
 }

@@ -70,7 +70,7 @@ export async function backup(args: readonly string[]): Promise<number> {
   if (to === "") throw new CommandError("name the folder of the backup with --to");
   if (keysTo !== "" && resolve(keysTo) === resolve(to))
     throw new CommandError(
-      "--keys-to is the folder of the records; name another one, so that they can be kept apart",
+      "--keys-to must not be the folder of the records; name another folder, so that the keys are kept apart",
     );
   const names = existsSync(dataDir) ? namesOf(dataDir) : [];
   const databases = names.filter((name) => name.endsWith(DATABASE));
@@ -79,7 +79,9 @@ export async function backup(args: readonly string[]): Promise<number> {
   const advice = "name a new folder";
   const keys = names.filter((name) => name.endsWith(KEY));
   if (sealer !== undefined && keys.length === 0)
-    throw new CommandError(`${dataDir} has no keys; they are at the places of the settings, so omit --keys`);
+    throw new CommandError(
+      `${dataDir} has no keys, because the settings name other places for them; omit --keys`,
+    );
   emptyFolder(to, advice);
   if (keysTo !== "") emptyFolder(keysTo, advice);
 
@@ -111,7 +113,7 @@ export async function backup(args: readonly string[]): Promise<number> {
   if (keysTo !== "") console.log(`${keysTo} has the keys ${listed}; keep it apart from the records`);
   if (sealer === undefined && keysTo === "")
     console.log(
-      `the keys ${listed} are not in it; seal them into it with --keys, or copy them with --keys-to`,
+      `the backup does not contain the keys ${listed}; seal them into the backup with --keys, or copy them with --keys-to`,
     );
   return EXIT.ok;
 }
@@ -134,7 +136,7 @@ function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings):
       "--keys needs a secret: name the file of a passphrase with --keys-passphrase-file, or of a public key with --keys-recipient-file",
     );
   if (!keys && sealer !== undefined)
-    throw new CommandError("a secret for keys is named and --keys is not; add --keys, or omit the secret");
+    throw new CommandError("a secret for keys needs --keys; add --keys, or omit the secret");
   return sealer;
 }
 

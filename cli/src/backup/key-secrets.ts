@@ -21,7 +21,7 @@ const MAX_CHARS = 16_384;
 export function readSealer(passphraseFile: string, recipientFile: string): Sealer | undefined {
   if (passphraseFile !== "" && recipientFile !== "")
     throw new CommandError(
-      "--keys-passphrase-file and --keys-recipient-file exclude one another; name one of both",
+      "--keys-passphrase-file and --keys-recipient-file exclude one another; set only one of them",
     );
   if (passphraseFile !== "") return { passphrase: read(passphraseFile, passphraseOf) };
   return recipientFile === "" ? undefined : { recipient: read(recipientFile, recipientOf) };
@@ -36,7 +36,7 @@ export function readSealer(passphraseFile: string, recipientFile: string): Seale
 export function readOpener(passphraseFile: string, identityFile: string): Opener | undefined {
   if (passphraseFile !== "" && identityFile !== "")
     throw new CommandError(
-      "--keys-passphrase-file and --keys-identity-file exclude one another; name one of both",
+      "--keys-passphrase-file and --keys-identity-file exclude one another; set only one of them",
     );
   if (passphraseFile !== "") return { passphrase: read(passphraseFile, passphraseOf) };
   return identityFile === "" ? undefined : { identity: read(identityFile, identityOf) };
@@ -49,7 +49,7 @@ function read<Secret>(file: string, parse: (text: string) => Secret): Secret {
   } catch (error) {
     throw new CommandError(`${file} cannot be read: ${(error as Error).message}`);
   }
-  if (text.length > MAX_CHARS) throw new CommandError(`${file} is larger than a secret; name another file`);
+  if (text.length > MAX_CHARS) throw new CommandError(`${file} is too large for a secret; name another file`);
   try {
     return parse(text);
   } catch (error) {

@@ -183,19 +183,25 @@ function parse(text: string): { head: Head; headText: string; sealed: Uint8Array
   } catch {
     // The error below reports the malformed text.
   }
-  throw new SealedKeysError(`it is not a whole file of the form ${FORMAT}; use another copy of the backup`);
+  throw new SealedKeysError(
+    `it is not a complete file of the format ${FORMAT}; use another copy of the backup`,
+  );
 }
 
 function keyFor(head: Head, opener: Opener): Uint8Array {
   if (head.kdf === "scrypt") {
     if (!("passphrase" in opener))
-      throw new SealedKeysError("a passphrase sealed it; name its file with --keys-passphrase-file");
+      throw new SealedKeysError(
+        "the keys are sealed with a passphrase; name its file with --keys-passphrase-file",
+      );
     if (head.N !== SCRYPT.N || head.r !== SCRYPT.r || head.p !== SCRYPT.p)
       throw new SealedKeysError(`its parameters of scrypt are not those of ${FORMAT}`);
     return keyOfPassphrase(opener.passphrase, bytesOf(head.salt, SALT_BYTES));
   }
   if (!("identity" in opener))
-    throw new SealedKeysError("it is for a recipient; name the private key's file with --keys-identity-file");
+    throw new SealedKeysError(
+      "the keys are sealed for a recipient; name the file of its private key with --keys-identity-file",
+    );
   const { identity } = opener;
   const ephemeral = bytesOf(head.ephemeral, KEY_BYTES);
   return keyOfShared(sharedWith(ephemeral, identity), ephemeral, rawOf(createPublicKey(identity)));
@@ -228,5 +234,5 @@ function rawOf(key: KeyObject): Uint8Array {
 function bytesOf(text: unknown, length: number): Uint8Array {
   const bytes = typeof text === "string" ? decodeBase64Url(text) : undefined;
   if (bytes?.length === length) return bytes;
-  throw new SealedKeysError(`its head is not of the form ${FORMAT}; use another copy of the backup`);
+  throw new SealedKeysError(`its head does not have the format ${FORMAT}; use another copy of the backup`);
 }

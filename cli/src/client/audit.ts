@@ -41,7 +41,7 @@ export async function verifyAudit(invocation: Invocation): Promise<number> {
       write(`${name}: ${state}; ${log.text}`);
     }
     if (days.length === 0) remark("No day is sealed yet.");
-    if (unsealed > 0) remark(`${unsealed} records are of a day that is not sealed yet.`);
+    if (unsealed > 0) remark(`${unsealed} records belong to a day that is not sealed yet.`);
     return exitCode;
   });
 }
@@ -77,7 +77,7 @@ function sequenceOf(line: string): number {
     // The line is not JSON. The error below quotes the line.
   }
   throw new CommandError(
-    `the line ${line.slice(0, 40)} is no audit record; use depute audit export without filters`,
+    `the line ${line.slice(0, 40)} is not an audit record; use depute audit export without filters`,
   );
 }
 

@@ -144,6 +144,6 @@ function limitOf({ values }: Invocation): number {
   const limit = Number(values.limit);
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT) return limit;
   throw new CommandError(
-    `--limit is ${JSON.stringify(values.limit)}, but takes a number from 1 to ${MAX_LIMIT}`,
+    `--limit is ${JSON.stringify(values.limit)}, but must be a number from 1 to ${MAX_LIMIT}`,
   );
 }

@@ -57,7 +57,7 @@ export function readConfig(file = configFile()): Config {
   try {
     return checked(JSON.parse(readFileSync(file, "utf8")));
   } catch {
-    throw new CommandError(`${file} is no configuration of depute; correct or delete it`);
+    throw new CommandError(`${file} is not a configuration file of depute; correct or delete it`);
   }
 }
 

@@ -177,7 +177,7 @@ async function credentialsOf(target: Context): Promise<Interceptor[]> {
   const { secretFile, tokenFile, server, publicUrl = server } = target;
   const key = await keyOf(target);
   if (secretFile !== undefined && key !== undefined) {
-    throw new CommandError("a call has one kind of credentials; give a secret or a key");
+    throw new CommandError("a call may have only one kind of credentials; set either a secret or a key");
   }
   if (secretFile !== undefined) {
     const secret = readCredential(secretFile);

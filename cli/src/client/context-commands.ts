@@ -40,7 +40,9 @@ export async function useContext({ values }: Invocation): Promise<void> {
 export async function createContext({ values }: Invocation): Promise<void> {
   const name = String(values.NAME);
   if (!NAME.test(name)) {
-    throw new CommandError("NAME has 1 to 64 letters, digits, dots, dashes and underscores; choose another");
+    throw new CommandError(
+      "NAME must have 1 to 64 letters, digits, dots, dashes and underscores; choose another name",
+    );
   }
   const { current = name, contexts } = readConfig();
   const path = (flag: string) => (values[flag] === undefined ? undefined : resolve(String(values[flag])));
@@ -85,7 +87,7 @@ function contextNamed(name: string): string {
 export function serverAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== "" || url.search !== "") {
-    throw new CommandError("the server is no address; give it as https://HOST[:PORT]");
+    throw new CommandError("the server is not an address; write it as https://HOST[:PORT]");
   }
   return text.replace(/\/+$/, "");
 }

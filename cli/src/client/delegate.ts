@@ -57,7 +57,7 @@ async function watched(connection: Connection, taskId: string, form: Form): Prom
   } catch (error) {
     bar.clear();
     if (!isInterrupted(error, connection)) throw error;
-    remark(`The task ${taskId} goes on; depute tasks cancel ${taskId} ends it.`);
+    remark(`The task ${taskId} continues; depute tasks cancel ${taskId} cancels it.`);
     return 130;
   }
   bar.clear();
@@ -85,7 +85,7 @@ async function followToEnd(connection: Connection, taskId: string, bar: Progress
     await new Promise((resolve) => setTimeout(resolve, REOPEN_MS));
   }
   throw new CommandError(
-    `the platform ends the stream of ${taskId} again and again; try depute tasks describe ${taskId}`,
+    `the platform repeatedly closes the stream of ${taskId}; run depute tasks describe ${taskId}`,
     EXIT.unreachable,
   );
 }

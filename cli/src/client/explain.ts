@@ -111,7 +111,7 @@ export function explanation({ task, lineage, authority, contract }: Findings): s
     `Task ${task.id} is ${status}.`,
     `Delegator: ${task.delegator ?? ""}, at ${task.createTime ?? ""}.`,
     `Delegate: the agent ${task.agentId ?? "(none yet)"}${task.capabilityId ? `, capability ${task.capabilityId}` : ""}.`,
-    ...above.map(({ id, delegator, agentId }) => `Above it: task ${id} for ${agentId}, from ${delegator}.`),
+    ...above.map(({ id, delegator, agentId }) => `Ancestor: task ${id} for ${agentId}, from ${delegator}.`),
     ...authorityLines(task, authority),
     ...contractLines(task, contract),
     ...outcomeLines(task),
@@ -120,10 +120,10 @@ export function explanation({ task, lineage, authority, contract }: Findings): s
 
 function authorityLines(task: JsonObject, authority: JsonObject | undefined): string[] {
   if (task.delegationId === undefined) {
-    return ["Authority: no token; the platform knew the delegator by its other credentials."];
+    return ["Authority: no token; the platform identified the delegator by other credentials."];
   }
   if (authority === undefined) {
-    return [`Authority: the delegation ${task.delegationId}, whose chain you do not see.`];
+    return [`Authority: the delegation ${task.delegationId}, whose chain you may not see.`];
   }
   return chainLines(authority, "when the task was created");
 }
@@ -164,7 +164,7 @@ export function useLines(authority: JsonObject): string[] {
     ...(toolCall?.decisions ?? []).map(decisionLine),
     `Authority of: ${principal || "no proven principal"}.`,
     ...(blocks.length === 0
-      ? ["Authority: no token; the platform knew the caller by other credentials."]
+      ? ["Authority: no token; the platform identified the caller by other credentials."]
       : []),
     ...chainLines(authority, `at ${authority.time ?? ""}`),
   ];

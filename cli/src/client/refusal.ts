@@ -11,7 +11,7 @@ const CODES: Readonly<Partial<Record<Code, readonly [exitCode: number, advice: s
   [Code.PermissionDenied]: [EXIT.denied, "use credentials with this authority"],
   [Code.Unavailable]: [EXIT.unreachable, "check that the platform runs, and --server"],
   [Code.DeadlineExceeded]: [EXIT.unreachable, "try again, or give a longer --timeout"],
-  [Code.FailedPrecondition]: [EXIT.refused, "look at the object's present state"],
+  [Code.FailedPrecondition]: [EXIT.refused, "check the object's present state"],
   [Code.AlreadyExists]: [EXIT.refused, "choose another id"],
   [Code.Aborted]: [EXIT.refused, "try again"],
   [Code.ResourceExhausted]: [EXIT.refused, "try again later, or raise the limit"],

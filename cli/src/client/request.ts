@@ -116,5 +116,5 @@ export function jsonOf(text: string, label: string): JsonValue {
 }
 
 function wrong(label: string, text: string, expected: string): CommandError {
-  return new CommandError(`${label} is ${JSON.stringify(text)}, but takes ${expected}`);
+  return new CommandError(`${label} is ${JSON.stringify(text)}, but must be ${expected}`);
 }

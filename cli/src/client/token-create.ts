@@ -31,7 +31,7 @@ function capabilityOf(text: string) {
   const [namespace = "", action = "", ...resource] = text.split(":");
   if (namespace === "" || action === "" || resource.join(":") === "") {
     throw new CommandError(
-      `--capability is ${JSON.stringify(text)}, but takes NAMESPACE:ACTION:RESOURCE, e.g. web:search:**`,
+      `--capability is ${JSON.stringify(text)}, but must be NAMESPACE:ACTION:RESOURCE, e.g. web:search:**`,
     );
   }
   return { namespace, action, resource: resource.join(":") };

@@ -33,7 +33,7 @@ export async function tokenFrom(argument: string) {
   const result = parseToken(text);
   if (!result.ok) {
     const { type, detail = "" } = result.denial as { type: string; detail?: string };
-    throw new CommandError(`the text is no token (${type}: ${detail}); pass the token's text, or @FILE`);
+    throw new CommandError(`the text is not a token (${type}: ${detail}); pass the token's text, or @FILE`);
   }
   return { text, parsed: result.token, ids: revocationIds(portableEngine, result.token) };
 }

@@ -26,7 +26,7 @@ function checkLine({ name, ok, detail }: BundleCheck): string {
 }
 
 function statementLines({ ok, statement }: BundleVerdict): string[] {
-  if (!ok || statement === undefined) return ["The bundle proves nothing."];
+  if (!ok || statement === undefined) return ["The bundle is not valid."];
   return authorityLines(statement);
 }
 

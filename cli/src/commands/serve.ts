@@ -26,7 +26,7 @@ export async function serve(name: ModuleName, args: readonly string[]): Promise<
   const { log, settings, stop } = platform;
   onStopSignal(log, stop);
   void parentEnded.then(() => {
-    log.warn("the process that started this one is gone; stopping");
+    log.warn("the parent process has ended; stopping");
     setTimeout(() => process.exit(1), settings.drainTimeout + END_MS).unref();
     stop().catch((err: unknown) => {
       log.fatal({ err }, "stopping failed");

@@ -68,7 +68,7 @@ async function verified(args: readonly string[]): Promise<number> {
   const known = new Map(keys.map(entry));
   const read = readTranscript(await bytesOf(file, MAX_TRANSCRIPT_BYTES));
   if (!read.ok) {
-    console.error(`not verified: ${file} is no transcript: ${read.detail}`);
+    console.error(`not verified: ${file} is not a transcript: ${read.detail}`);
     return EXIT.altered;
   }
   const verdict = verifyTranscript(read.transcript, {
@@ -84,7 +84,7 @@ async function verified(args: readonly string[]): Promise<number> {
   }
   if (verdict.seal === "unchecked") {
     throw new SettingsError(
-      "the transcript is sealed, and its seal needs the platform's keys: give --trust FILE with the answer of the platform's GET /v1/asp/keys, or --seal-keys and --log-keys",
+      "the transcript is sealed, and the check of its seal needs the platform's keys: set --trust FILE with the answer of the platform's GET /v1/asp/keys, or --seal-keys and --log-keys",
     );
   }
   console.log(report(verdict, known.size > 0));
@@ -103,7 +103,7 @@ function report({ session, states, seal }: TranscriptVerdict & { ok: true }, are
     `newest: ${lastHash}`,
     ...(areKeysKnown || isSealed
       ? []
-      : ["the keys are the transcript's own: compare them, or give yours with --keys"]),
+      : ["the keys come from the transcript itself: compare them, or pass yours with --keys"]),
   ].join("\n");
 }
 
@@ -122,18 +122,18 @@ interface Trusted {
 async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<PlatformKeys | undefined> {
   if (trust !== "") {
     if (sealKeys.length + logKeys.length > 0) {
-      throw new SettingsError("give --trust, or --seal-keys and --log-keys, not both");
+      throw new SettingsError("set either --trust, or --seal-keys and --log-keys, but not both");
     }
     const read = readTranscriptKeys(await bytesOf(trust, MAX_TRUST_BYTES));
-    if (!read.ok) throw new SettingsError(`${trust} does not hold the platform's keys: ${read.detail}`);
+    if (!read.ok) throw new SettingsError(`${trust} does not contain the platform's keys: ${read.detail}`);
     return read.keys;
   }
   if (sealKeys.length === 0 && logKeys.length === 0) return undefined;
   if (sealKeys.length === 0 || logKeys.length === 0) {
-    throw new SettingsError("--seal-keys and --log-keys are needed together");
+    throw new SettingsError("--seal-keys and --log-keys must be set together");
   }
   for (const key of [...sealKeys, ...logKeys]) {
-    if (!KEY.test(key)) throw new SettingsError(`${key} is no key of 43 characters of base64url`);
+    if (!KEY.test(key)) throw new SettingsError(`${key} is not a key of 43 characters of base64url`);
   }
   return { sealKeys, logKeys };
 }

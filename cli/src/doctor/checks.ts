@@ -84,7 +84,7 @@ export const CHECKS: readonly Check[] = [
       return hasFile
         ? ok("calls need credentials")
         : warn(
-            "only holder proofs count; set DEPUTE_IDENTITIES_FILE or DEPUTE_CREDENTIALS_FILE for other callers",
+            "only holder proofs are accepted; set DEPUTE_IDENTITIES_FILE or DEPUTE_CREDENTIALS_FILE for other callers",
           );
     },
   },
@@ -94,7 +94,7 @@ export const CHECKS: readonly Check[] = [
     run: ({ settings }) =>
       settings.identitiesFile === ""
         ? warn("no issuer is configured; set DEPUTE_IDENTITIES_FILE")
-        : ok("tokens of issuers or client certificates count"),
+        : ok("tokens of issuers or client certificates are accepted"),
   },
   {
     id: "public-url",
@@ -158,10 +158,10 @@ export const CHECKS: readonly Check[] = [
     measure: "keep the master key apart from backups of the database",
     run({ settings, isWithin }) {
       const path = String(settings.masterKeyFile);
-      if (path === "") return fail("the master key lies in the data folder; set DEPUTE_MASTER_KEY_FILE");
+      if (path === "") return fail("the master key is in the data folder; set DEPUTE_MASTER_KEY_FILE");
       return isWithin(path, String(settings.dataDir))
-        ? fail("the file of DEPUTE_MASTER_KEY_FILE lies in the data folder; move it elsewhere")
-        : ok("the master key lies apart from the data folder");
+        ? fail("the file of DEPUTE_MASTER_KEY_FILE is in the data folder; move it to another folder")
+        : ok("the master key is not in the data folder");
     },
   },
   {
@@ -169,7 +169,7 @@ export const CHECKS: readonly Check[] = [
     measure: "protect the metrics",
     run: ({ settings: { metricsPort, metricsToken } }) =>
       metricsPort === 0 && metricsToken === ""
-        ? fail("everybody can read the metrics; set DEPUTE_METRICS_PORT or DEPUTE_METRICS_TOKEN")
+        ? fail("any caller can read the metrics; set DEPUTE_METRICS_PORT or DEPUTE_METRICS_TOKEN")
         : ok("metrics have a port or a token of their own"),
   },
   {
@@ -186,7 +186,7 @@ export const CHECKS: readonly Check[] = [
       const empty = names.filter((name) => listOf(settings[name]).length === 0);
       return empty.length === 0
         ? ok("each special right has its principals")
-        : warn(`nobody is named in ${empty.map(variableOf).join(", ")}; check that this is meant`);
+        : warn(`no principal is named in ${empty.map(variableOf).join(", ")}; check that this is intended`);
     },
   },
   {
@@ -222,9 +222,9 @@ export const CHECKS: readonly Check[] = [
     run({ settings, isWithin }) {
       const place = String(settings.witness);
       if (place === "") return warn("an old copy of the data folder starts; set DEPUTE_WITNESS");
-      if (place.startsWith("http:")) return fail("the witness is asked without TLS; name an https address");
+      if (place.startsWith("http:")) return fail("the witness is called without TLS; name an https address");
       return !place.startsWith("https:") && isWithin(place, String(settings.dataDir))
-        ? fail("the folder of DEPUTE_WITNESS lies in the data folder; name another one")
+        ? fail("the folder of DEPUTE_WITNESS is in the data folder; name another folder")
         : ok("the heads of the logs are kept outside the data folder");
     },
   },
@@ -239,8 +239,8 @@ export const CHECKS: readonly Check[] = [
           `${folder} does not exist yet; copy its revocations.checkpoint once the platform has run`,
         );
       return isReadableByOthers
-        ? fail(`other users can read ${folder}; take their rights away (chmod 700)`)
-        : warn("copies of revocations.checkpoint cannot be seen from here; make them regularly");
+        ? fail(`other users can read ${folder}; run chmod 700 on it`)
+        : warn("this command cannot check for copies of revocations.checkpoint; make copies regularly");
     },
   },
 ];
@@ -268,7 +268,7 @@ function tls(facts: Facts): Finding {
   const found = certificate(path);
   if (found === undefined) return fail(`${path} has no certificate in PEM; check the file`);
   if (!found.hasKey(String(settings.tlsKeyFile))) {
-    return fail("DEPUTE_TLS_KEY_FILE has not the certificate's key; name the file of its key");
+    return fail("DEPUTE_TLS_KEY_FILE does not contain the certificate's key; name the file of that key");
   }
   const days = Math.floor((found.expireMs - nowMs) / DAY_MS);
   if (days < 0) return fail("the certificate has expired; replace the file, which needs no restart");
@@ -304,8 +304,7 @@ function secretFiles({ settings, secretVariables, secretFiles: named, file }: Fa
   const missing = paths.filter((path) => !file(path).exists);
   if (missing.length > 0) return fail(`${missing.join(", ")} cannot be read; check the paths and the rights`);
   const shared = paths.filter((path) => file(path).isReadableByOthers);
-  if (shared.length > 0)
-    return fail(`other users can read ${shared.join(", ")}; take their rights away (chmod 600)`);
+  if (shared.length > 0) return fail(`other users can read ${shared.join(", ")}; run chmod 600 on them`);
   if (secretVariables.length > 0) {
     return warn(`secrets are in the environment: ${secretVariables.join(", ")}; name files with ..._FILE`);
   }
@@ -334,7 +333,7 @@ function databases({ settings }: Facts): Finding {
     .map(([name]) => name);
   if (unnamed.length > 0) {
     return warn(
-      `${unnamed.join(" and ")} names no user of the platform's own; create one with its rights alone`,
+      `${unnamed.join(" and ")} names no user that only the platform uses; create a user with only the rights that it needs`,
     );
   }
   return ok("no database is reached over a network without TLS");

@@ -57,7 +57,7 @@ export async function rotateMaster(args: readonly string[]): Promise<number> {
   const from = keyFiles(dataDir, masterKeyFile, warn).openMaster();
   const to = openSeedFile({ dataDir, name: NEXT, configured: newMasterKeyFile, danger: DANGER, warn });
   if (Buffer.compare(from, to) === 0)
-    throw new CommandError("the new master key is the old one; make another");
+    throw new CommandError("the new master key equals the old key; create another key");
 
   const stores: Pick<ResealOptions, "place" | "migrations" | "tables">[] = [
     { place: storeAt(common, "tokens"), migrations, tables: SEALED_TABLES },
@@ -81,7 +81,7 @@ export async function rotateMaster(args: readonly string[]): Promise<number> {
       `${count} secrets are sealed with the new key; start with DEPUTE_MASTER_KEY_FILE=${newMasterKeyFile}`,
     );
   }
-  console.log("backups from before need the old key");
+  console.log("backups that were made before need the old key");
   return EXIT.ok;
 }
 
@@ -104,6 +104,6 @@ function warn(message: string): void {
 
 function explained(error: unknown): unknown {
   if (!(error instanceof StoreKeyError || error instanceof UnopenedSecretError)) return error;
-  const advice = "nothing was changed there; set the master key that sealed the records";
+  const advice = "no record of this store was changed; set the master key that sealed the records";
   return new CommandError(`${error.message}; ${advice}`);
 }

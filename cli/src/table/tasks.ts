@@ -144,7 +144,7 @@ export const TASKS: readonly Command[] = [
   },
   {
     path: "tasks resume",
-    summary: "Lets suspended work go on",
+    summary: "Lets suspended work continue",
     remote: true,
     args: [TASK],
     example: "depute tasks resume $TASK",
@@ -187,9 +187,9 @@ export const TASKS: readonly Command[] = [
   {
     path: "explain",
     group: "work",
-    summary: "Tells who authorized a task, a purchase or a tool call, and what became of it",
+    summary: "Explains who authorized a task, a purchase or a tool call, and shows its outcome",
     details:
-      "Of a task it reads the task, the tasks above it, its authority and its contract, as far as the caller sees them. With --receipt or --call in place of TASK it tells the authority of a purchase or of a call through the MCP proxy. The bundle has the proofs of the authority; `depute verify-authority` checks it offline.",
+      "Of a task it reads the task, the tasks above it, its authority and its contract, as far as the caller sees them. With --receipt or --call in place of TASK it shows the authority of a purchase or of a call through the MCP proxy. The bundle has the proofs of the authority; `depute verify-authority` checks it offline.",
     remote: true,
     args: [{ ...TASK, required: false }],
     flags: {

@@ -35,7 +35,7 @@ export async function upgrade(args: readonly string[]): Promise<number> {
     await readConfigFile(args, table),
   );
   if (check !== true)
-    throw new CommandError("write depute upgrade --check; the start of the platform migrates its stores");
+    throw new CommandError("run depute upgrade --check; the start of the platform migrates its stores");
   let failed = false;
   let pendingCount = 0;
   for (const { name, location, migrations } of platformStores(

@@ -148,7 +148,7 @@ describe("a log that cannot be read (R4, R5)", () => {
     const insert =
       "INSERT INTO revocations VALUES (2, ?, 'someone', 'block', '2026-01-01T00:00:00Z', 'signature', 0, '', '', 0)";
     await store.write((tx) => tx.run(insert, ["A".repeat(43)]));
-    await expect(replica.reader.look()).rejects.toThrow("goes from 0 to 2");
+    await expect(replica.reader.look()).rejects.toThrow("gap between the entries 0 and 2");
     expect(replica.state.sequence).toBe(0);
     await replica.reader.close();
     await store.close();

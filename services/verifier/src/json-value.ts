@@ -46,7 +46,7 @@ export function readText(message: Value | undefined, text: string, field: string
  */
 export function requireText(message: Value | undefined, text: string, field: string): string {
   const read = readText(message, text, field);
-  if (read === undefined) throw invalid(field, "is needed");
+  if (read === undefined) throw invalid(field, "is required");
   return read;
 }
 

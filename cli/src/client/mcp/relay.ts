@@ -55,7 +55,7 @@ export class StdioRelay {
       message = JSON.parse(line) as Message;
       if (typeof message !== "object" || message === null || Array.isArray(message)) throw new TypeError();
     } catch {
-      const error = { code: PARSE_ERROR, message: "each line has to be one JSON-RPC message" };
+      const error = { code: PARSE_ERROR, message: "each line must be one JSON-RPC message" };
       this.#options.write({ jsonrpc: "2.0", id: null, error });
       return;
     }

@@ -24,7 +24,7 @@ export async function serveMcp(invocation: Invocation): Promise<void> {
   const name = String(invocation.values.SERVER ?? "");
   if (name !== "" && !SERVER.test(name))
     throw new CommandError(
-      `${JSON.stringify(name)} is no name of an MCP server; see the platform's --mcp-config`,
+      `${JSON.stringify(name)} is not the name of an MCP server; see the platform's --mcp-config`,
     );
   const path = name === "" ? "/mcp" : `/mcp/${name}`;
   const credentials = await credentialsFor(target, `${publicUrl}${path}`, name !== "");
@@ -62,7 +62,7 @@ async function credentialsFor(
   const { secretFile, tokenFile } = target;
   const keypair = await keyOf(target);
   if (secretFile !== undefined && keypair !== undefined)
-    throw new CommandError("a call has one kind of credentials; give a secret or a key");
+    throw new CommandError("a call may have only one kind of credentials; set either a secret or a key");
   if (secretFile !== undefined)
     return async () => ({ authorization: `Bearer ${readCredential(secretFile)}` });
   if (keypair === undefined) {

@@ -68,7 +68,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
 
     async createContract({ contract: message }: CreateContractRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      if (message === undefined) throw invalid("contract", "is needed");
+      if (message === undefined) throw invalid("contract", "is required");
       const contract = toDocument("contract", message);
       const stored = await toStored(
         engine,
@@ -169,7 +169,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
  * @throws DeputeError INVALID_REQUEST
  */
 function withDefaults(message: TaskContractMessage | undefined, now: number): TaskContractMessage {
-  if (message === undefined) throw invalid("contract", "is needed");
+  if (message === undefined) throw invalid("contract", "is required");
   const contract = {
     ...message,
     id: message.id || newId("ct"),

@@ -166,8 +166,8 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform's services submit results");
       }
       const { result, terms: agreed } = request;
-      if (result?.verifierAgent === undefined) throw invalid("result", "is needed");
-      if (agreed?.seller === undefined || agreed.buyer === undefined) throw invalid("terms", "are needed");
+      if (result?.verifierAgent === undefined) throw invalid("result", "is required");
+      if (agreed?.seller === undefined || agreed.buyer === undefined) throw invalid("terms", "are required");
       const terms: Terms = { ...agreed, seller: agreed.seller, buyer: agreed.buyer };
       const pieces = await verifiedPieces(
         [

@@ -96,7 +96,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform's services create reviews");
       }
       const kind = wordOf(KINDS, request.kind);
-      if (kind === undefined) throw invalid("kind", "is needed");
+      if (kind === undefined) throw invalid("kind", "is required");
       const content = request.content === undefined ? undefined : readValue(request.content, "content").text;
       const review = await reviews.create({
         id: request.reviewId || undefined,
@@ -203,7 +203,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
     async decideReview(request: DecideReviewRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
       const verdict = VERDICTS[request.verdict];
-      if (verdict === undefined) throw invalid("verdict", "is needed");
+      if (verdict === undefined) throw invalid("verdict", "is required");
       const reviewer = reviewerOf(request, identity);
       const { principal: caller, roles } = identity;
       const { reviewId, reason } = request;

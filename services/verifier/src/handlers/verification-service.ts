@@ -52,7 +52,7 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
 
     async checkSchema(request: CheckSchemaRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      if (request.schema === undefined) throw invalid("schema", "is needed");
+      if (request.schema === undefined) throw invalid("schema", "is required");
       const schema = readValue(request.schema, "schema", SCHEMA_LIMITS.bytes);
       const value = readText(request.value, request.valueJson, "value");
       const dialect = request.dialect === SchemaDialect.SCHEMA_DIALECT_DRAFT_07 ? "draft-07" : "2020-12";

@@ -84,7 +84,7 @@ function members(spec: Record<string, MemberSpec>): ParamsRule {
     for (const [name, { rule, needed }] of Object.entries(spec)) {
       const value = Object.hasOwn(params, name) ? params[name] : undefined;
       if (value === undefined) {
-        if (needed === true) return { member: name, problem: "is needed" };
+        if (needed === true) return { member: name, problem: "is required" };
         continue;
       }
       const problem = rule(value);
