@@ -10,9 +10,9 @@ const IDLE_UTILIZATION = 0.05;
 type CollectGarbage = (options: { type: "major"; execution: "sync"; flavor: "last-resort" }) => void;
 
 /**
- * Collects the garbage of the process's start. V8 does not collect garbage in an idle process, so the memory would stay
- * in use until calls arrive. A collection halts the process for some tenths of a second. So this function waits until
- * the process has been idle for a whole observation.
+ * Collects the garbage that the start of the process has left. V8 does not collect garbage in an idle process, so the
+ * memory would stay in use until calls arrive. A collection halts the process for some tenths of a second. So this
+ * function waits until the process has been idle for a whole observation.
  *
  * @param observedMs the length of each observation in milliseconds
  */
@@ -29,11 +29,11 @@ export function compactHeapOnceIdle(observedMs = OBSERVED_MS): void {
   timer.unref();
 }
 
-/** Runs V8's garbage collector. Node exposes the collector only to contexts that are created after the flag is set. */
+/** Runs V8's garbage collector. Node exposes the collector only in contexts that are created after the flag is set. */
 function collectGarbage(): void {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as CollectGarbage;
   setFlagsFromString("--no-expose-gc");
-  // This flavor also returns the freed pages to the operating system.
+  // This flavor also returns freed pages to the operating system.
   collect({ type: "major", execution: "sync", flavor: "last-resort" });
 }

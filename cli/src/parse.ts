@@ -104,7 +104,8 @@ function usage(command: Command, problem: string): CommandError {
 }
 
 /**
- * Returns the known name that is most similar to a misspelled name; undefined if no name is within two changed letters.
+ * Returns the known name that is most similar to a misspelled name; undefined if every name differs in more than two
+ * letters.
  */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   if (word.length > MAX_SUGGESTED) return undefined;

@@ -37,7 +37,7 @@ export interface Platform {
 export interface PlatformOptions {
   readonly modules: readonly ModuleName[];
   readonly listen: readonly ModuleName[];
-  /** The flags of the command line. They override the environment. */
+  /** The flags of the command line. A flag has priority over an environment variable. */
   readonly args: readonly string[];
   /** The command's name for --help and for traces. */
   readonly name: string;

@@ -79,7 +79,7 @@ function killGroupOf({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // The process group no longer exists, because all its processes have ended.
+    // The process group does not exist, because all its processes have ended.
   }
 }
 

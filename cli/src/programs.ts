@@ -64,7 +64,7 @@ export function loadProgram(name: string): Promise<Program> {
   return load();
 }
 
-/** Loads a command that parses its own arguments, by its name in the table. */
+/** Loads a command that parses its own arguments, by its name in `OWN_WORDS`. */
 export function loadOwnWords(name: string): Promise<OwnWords> {
   const load = OWN_WORDS[name];
   if (load === undefined) throw new Error(`programs.ts has no program ${name}`);

@@ -15,11 +15,11 @@ export const FORMAT = 1;
 export interface BackupFile {
   readonly name: string;
   readonly bytes: number;
-  /** SHA-256 of the content, hexadecimal. */
+  /** The SHA-256 digest of the content, in hexadecimal. */
   readonly sha256: string;
 }
 
-/** The content of a backup. */
+/** The manifest of a backup, which describes its content. */
 export interface Manifest {
   readonly format: typeof FORMAT;
   /** The version of the program that made the backup. */

@@ -24,7 +24,7 @@ const FORMAT = "depute-sealed-keys-v1";
  */
 export const SCRYPT = { N: 131_072, r: 8, p: 1 } as const;
 
-/** Bytes of memory that scrypt may use: it needs 128 * N * r. */
+/** Maximum memory, in bytes, that scrypt may use. It needs 128 * N * r bytes. */
 const SCRYPT_MEMORY = 160 * 1024 * 1024;
 const SALT_BYTES = 16;
 const NONCE_BYTES = 12;
@@ -35,7 +35,7 @@ const CIPHER = "aes-256-gcm";
 /** Minimum and maximum length of a passphrase in characters. */
 export const MIN_PASSPHRASE = 12;
 const MAX_PASSPHRASE = 1024;
-/** Maximum size of the file in bytes. A platform has about ten keys of 44 bytes. */
+/** Maximum size of the file with the sealed keys, in bytes. A platform has about ten keys of 44 bytes. */
 export const MAX_SEALED_BYTES = 256 * 1024;
 
 /** A key file of the platform. */
@@ -50,7 +50,7 @@ export type Sealer = { readonly passphrase: string } | { readonly recipient: Key
 /** The secret that opens the keys: the passphrase, or the recipient's private key. */
 export type Opener = { readonly passphrase: string } | { readonly identity: KeyObject };
 
-/** The head of the file, which the cipher authenticates. */
+/** The head of the file. The cipher authenticates it, so a changed head is detected. */
 type Head = { readonly format: string; readonly nonce: string } & (
   | {
       readonly kdf: "scrypt";

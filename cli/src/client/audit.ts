@@ -74,7 +74,7 @@ function sequenceOf(line: string): number {
     const sequence = isObject(record) ? Number(record.sequence) : Number.NaN;
     if (Number.isSafeInteger(sequence)) return sequence;
   } catch {
-    // The line is not JSON. The error below quotes the line.
+    // The line is not JSON. The error below quotes its beginning.
   }
   throw new CommandError(
     `the line ${line.slice(0, 40)} is not an audit record; use depute audit export without filters`,

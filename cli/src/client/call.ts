@@ -43,7 +43,7 @@ export async function runCall(invocation: Invocation): Promise<void> {
 async function once(connection: Connection, call: Call, request: JsonObject, form: Form): Promise<void> {
   const answer = await connection.call(call.service, call.method, request);
   const item = itemOf(answer, call.shown.item);
-  // The response contains a whole list, not a page of one.
+  // The list has no pages: the response contains the whole list.
   if (Array.isArray(item) && isDocument(form)) await printDocument(form, { [call.shown.item]: item });
   else if (Array.isArray(item)) await new ItemPrinter(form, call.shown).print(item);
   else if (isDocument(form) || (call.describe && form !== "id")) await printDocument(form, item);

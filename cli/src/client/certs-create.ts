@@ -38,7 +38,7 @@ export async function createCertificates({ values }: Invocation): Promise<void> 
   write(`export DEPUTE_TLS_CA_FILE=${join(folder, "ca.pem")}`);
 }
 
-/** Creates the files with mode 0600. Fails at the first file that already exists, and never replaces a file. */
+/** Creates the files with mode 0600. Fails if one of the files already exists, and never replaces a file. */
 function save(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [name, text] of Object.entries(files)) {
     try {

@@ -80,9 +80,9 @@ function contextNamed(name: string): string {
 }
 
 /**
- * Checks the address of a platform.
+ * Checks and returns the address of a platform.
  *
- * @throws CommandError if the text is not such an address
+ * @throws CommandError if the text is not the address of a server
  */
 export function serverAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;

@@ -31,7 +31,7 @@ export async function explain(invocation: Invocation): Promise<void> {
   return task === undefined ? explainUse(invocation) : explainTask(invocation, String(task));
 }
 
-/** Explains the authority for a purchase or a tool call. */
+/** Explains the authority under which a purchase or a tool call was made. */
 async function explainUse(invocation: Invocation): Promise<void> {
   const { receipt, call, sequence, output, bundle: file } = invocation.values;
   const subject: JsonObject =

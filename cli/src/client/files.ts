@@ -21,7 +21,7 @@ export function textOf(argument: string): string {
   return argument.startsWith("@") ? readText(argument.slice(1)) : argument;
 }
 
-/** Reads a credential. @throws CommandError for an empty file */
+/** Reads a credential from a file. @throws CommandError if the file is empty */
 export function readCredential(path: string): string {
   const text = readText(path).trim();
   if (text === "") throw new CommandError(`${path} is empty; write the credential into it`);

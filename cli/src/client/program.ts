@@ -23,7 +23,7 @@ export interface ProgramRun {
   readonly args: readonly string[];
   readonly input: JsonValue;
   readonly context: Pick<WorkContext, "signal" | "progress" | "task" | "workerToken">;
-  /** Milliseconds between SIGTERM and SIGKILL. */
+  /** Milliseconds from SIGTERM to SIGKILL. */
   readonly graceMs: number;
 }
 
@@ -133,7 +133,7 @@ export function progressOf(line: string): [processed: number, total: number, mes
     const { processed, total, message = "" } = JSON.parse(line) as Record<string, unknown>;
     if (isCount(processed) && isCount(total)) return [processed, total, String(message)];
   } catch {
-    // The line is not JSON, so it states no progress.
+    // The line is neither a progress line nor JSON, so the function returns undefined.
   }
   return undefined;
 }

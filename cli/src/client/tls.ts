@@ -48,7 +48,7 @@ const UNTRUSTED = new Set([
 /** The function looks for a TLS error in at most this many nested causes. */
 const MAX_CAUSES = 5;
 
-/** Returns the advice for an error of TLS; undefined for every other error. */
+/** Returns what the user can do about a TLS error; undefined for every other error. */
 export function tlsAdvice(error: unknown): string | undefined {
   let cause = error;
   for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth++, cause = cause.cause) {

@@ -10,7 +10,7 @@ import { tlsOf } from "./tls.ts";
 
 /** After SIGTERM, running tasks may continue for this many milliseconds. Then they return to the queue. */
 const STOP_MS = 10_000;
-/** Maximum time in milliseconds to wait for the output of a killed program. */
+/** Maximum time to wait for the remaining output of a killed program, in milliseconds. */
 const KILLED_MS = 5_000;
 const MAX_CAPACITY = 100;
 

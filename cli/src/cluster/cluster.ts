@@ -93,7 +93,7 @@ export class Cluster {
     rmSync(this.#stateFile, { force: true });
   }
 
-  /** Returns the settings that all processes of the cluster share. */
+  /** Returns the settings that are equal for all processes of the cluster. */
   #shared(): Readonly<Record<string, unknown>> {
     const { settings, replicas } = this.#options;
     return {

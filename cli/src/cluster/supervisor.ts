@@ -30,7 +30,7 @@ export class Supervisor {
   #child: Child | undefined;
   #backoffMs = FIRST_BACKOFF_MS;
   #starts = 0;
-  /** Ends the wait before the next start. */
+  /** If the supervisor is waiting before the next start, ends this wait. */
   #wake = () => {};
   #isStopping = false;
   #isReplacing = false;

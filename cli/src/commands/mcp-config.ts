@@ -22,7 +22,7 @@ export function splitCommand(args: readonly string[]): {
 }
 
 /**
- * Returns the MCP server that the flags name, or that the command after `--` starts.
+ * Returns the MCP server to use: the server that the flags name, or the server that the command after `--` starts.
  *
  * @throws SettingsError
  */

@@ -30,9 +30,9 @@ export interface SecretFile {
 
 /** The facts about a deployment that the checks use. */
 export interface Facts {
-  /** The effective settings, by their names. */
+  /** The effective values of the settings, by name. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Returns the environment variable of a setting. */
+  /** Returns the name of a setting's environment variable. */
   readonly variableOf: (name: string) => string;
   /** The variables that contain a secret themselves, instead of naming a file. */
   readonly secretVariables: readonly string[];

@@ -5,11 +5,11 @@ export type ParameterType =
   | "int"
   | "number"
   | "bool"
-  /** A duration such as `250ms`, `30s`, `5m`, `1h`, `7d`. */
+  /** A duration such as `250ms`, `30s`, `5m`, `1h` or `7d`. */
   | "duration"
   /** A time of RFC 3339, or a duration from now such as `+1h`. */
   | "time"
-  /** JSON: inline, `@FILE`, or `-` for standard input. */
+  /** A JSON text, `@FILE` for the text in a file, or `-` for standard input. */
   | "json"
   | "enum"
   /** The path of a file. */
@@ -89,7 +89,7 @@ export interface Stream {
   readonly request?: Readonly<Record<string, unknown>>;
 }
 
-/** The RPC that a command calls. */
+/** The RPC that a command calls, and how the command prints the response. */
 export interface Call {
   readonly service: ServiceName;
   readonly method: string;
@@ -152,7 +152,7 @@ export interface Command {
   readonly rest?: string;
   /** Whether the command calls the platform. It then accepts the flags of the connection and of the output. */
   readonly remote?: boolean;
-  /** A command line that docs/cli.md shows, and that its test runs. */
+  /** A command line that docs/cli.md shows. The test of docs/cli.md runs it. */
   readonly example?: string;
   /** The reason why the test of docs/cli.md does not run `example`. */
   readonly notRun?: string;

@@ -27,7 +27,7 @@ export function Refused({ error }: { readonly error: unknown }) {
   return <RefusalText {...refusalOf(error)} />;
 }
 
-/** Shows the error of a stream that the platform refused; shows nothing for any other state of a connection. */
+/** Shows the error with which the platform refused a stream. Shows nothing in any other state of the connection. */
 export function RefusedStream({ connection }: { readonly connection: Connection }) {
   return connection.state === "refused" ? <RefusalText {...connection.refusal} /> : null;
 }

@@ -27,7 +27,9 @@ export function Id({ value, max = 13 }: { readonly value: string; readonly max?:
   );
 }
 
-/** Shows a whole document from an untrusted party. A long document is shown in parts. */
+/**
+ * Shows a whole document from an untrusted party. Of a long document, shows the beginning until the user asks for more.
+ */
 export function Block({ value, label }: { readonly value: string; readonly label: string }) {
   const [max, setMax] = useState(MAX_SHOWN);
   const { text, more } = shownPart(value, max);

@@ -9,7 +9,7 @@ export function dollars(microcents: bigint | number): string {
 }
 
 /**
- * Formats an amount that the Agenta protocol states in hundredths of a currency: whole units with two
+ * Formats an amount that the Agenta protocol states in hundredths of a currency. The text has whole units and two
  * decimals.
  */
 export function minorUnits(amount: bigint | number, currency: string): string {

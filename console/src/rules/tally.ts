@@ -12,7 +12,7 @@ export interface Ranked {
  * index.
  */
 export interface Tally {
-  /** The number of open tasks in each status. */
+  /** For each status, the number of open tasks. */
   readonly open: Readonly<Partial<Record<TaskStatus, number>>>;
   /** The start of each minute in epoch seconds. */
   readonly minutes: readonly number[];

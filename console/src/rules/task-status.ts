@@ -48,7 +48,7 @@ export interface TaskActions {
   readonly answer: boolean;
 }
 
-/** Returns the actions that a status allows. */
+/** Returns the actions that a delegator may take on a task in a status. */
 export function actionsOf(status: TaskStatus): TaskActions {
   return {
     cancel: statusFacts(status).isOpen,

@@ -11,7 +11,7 @@ import { findKey } from "./store/kept-keys.ts";
 
 /** Timeout of a call to the registry, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Maximum number of key changes that one step reports. */
+/** Maximum number of key replacements that one step reports. */
 const BATCH = 100;
 
 /** Errors after which the service does not repeat a report, because the registry would return the same error. */
@@ -28,7 +28,7 @@ interface AgentKeysOptions {
   log: Logger;
   keys: KeyStore;
   registry: Transport;
-  /** Returns the platform's address, which is known only after the server listens. */
+  /** Returns the platform's public URL. It is known only after the server has started to listen. */
   publicUrl(): string;
   /** The lease of the replica that reports; undefined without replicas. */
   lease?: WorkLease | undefined;

@@ -14,7 +14,7 @@ const BATCH = 1024;
 /** Maximum number of decisions that wait in memory while the store is unavailable. */
 const MAX_WAITING = 100_000;
 
-/** The source that the records of this service name. */
+/** The name of this service as the `source` of its records. */
 const OWN_SOURCE = "tokens";
 
 interface AuditOptions {
@@ -86,12 +86,12 @@ export class AuditLog {
     this.#batches.add(this.#inCall(decision));
   }
 
-  /** Writes the remaining decisions and ends the batches. */
+  /** Writes the decisions that are still in memory, and stops the batches. */
   close(): Promise<void> {
     return this.#batches.close();
   }
 
-  /** Adds the current time and the current call to a decision. */
+  /** Returns a decision together with the current time and the current call. */
   #inCall({ resource = "", ...decision }: Decision): AuditedDecision {
     const current = currentCall();
     const time = this.#options.clock.now();

@@ -58,7 +58,7 @@ export class AuditSealer {
     this.#outbox.start();
   }
 
-  /** Starts the delivery of a new seal. */
+  /** Starts the delivery of a new seal to the transparency log. */
   wake(): void {
     this.#outbox.wake();
   }

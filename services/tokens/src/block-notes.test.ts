@@ -9,7 +9,7 @@ import { createReplica, openBus, openMemory } from "./testing/parts.ts";
 
 const [A, B] = ["A".repeat(43), `${"A".repeat(42)}E`] as const;
 
-/** Returns a store that counts its reads. */
+/** Returns a store that counts the reads from it. */
 async function counting() {
   const memory = await openMemory();
   const counter = { reads: 0 };

@@ -19,7 +19,7 @@ export interface Notes {
 
 /** Reads and writes the recorded limits of blocks. */
 export interface BlockRecords {
-  /** Loads the ids of blocks with recorded limits. Call it before the first read. */
+  /** Prepares the recorded limits. Call this method before the first read. */
   start(): Promise<void>;
   /** Records the new spend of a block. Call this method in the transaction that changes the spend. */
   count(tx: WriteTx, revocationId: string, counted: number): void;
@@ -41,7 +41,7 @@ interface Note {
   readonly bindings: readonly Binding[];
 }
 
-/** Thrown to roll back the transaction when one of the blocks was used before. */
+/** Rolls back the transaction if one of the blocks was used before. */
 class UsedError extends Error {}
 
 /**
@@ -93,7 +93,7 @@ export class BlockNotes implements BlockRecords {
   async read(revocationIds: readonly string[]): Promise<Notes | undefined> {
     const askedIds = revocationIds.filter((id) => this.#notedIds.has(id));
     if (askedIds.length === 0) return undefined;
-    // Copies the cached limits first, because reading the missing ones may evict them.
+    // Copies the cached limits first, because the read of missing limits may evict them from the cache.
     const notesById = new Map(askedIds.map((id) => [id, this.#use(id)]));
     const unknown = askedIds.filter((id) => notesById.get(id) === undefined);
     const read = unknown.length === 0 ? undefined : await this.#readSome(unknown);

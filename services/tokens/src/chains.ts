@@ -52,12 +52,12 @@ export class ContractLineages {
     this.#maxKept = maxKept;
   }
 
-  /** Returns the sub-contract check of one chain, for one decision. */
+  /** Returns the contracts along one chain, for one decision about that chain. */
   ofChain(): ChainContracts {
     return new ChainContracts(this);
   }
 
-  /** Returns the cached lineage of a contract. */
+  /** Returns the cached lineage of a contract; undefined if the cache does not have it. */
   cachedLineage(contractId: string): Lineage | undefined {
     const lineage = this.#knownLineages.get(contractId);
     if (lineage !== undefined) this.#keep(contractId, lineage);
@@ -159,9 +159,9 @@ interface ChainsOptions {
   lineages: ContractLineages;
   /** Maximum accepted lifetime of a token, from issuedAt to expiresAt, in milliseconds. */
   maxLifetimeMs: number;
-  /** Maximum time by which issuedAt may be after this service's clock, in milliseconds. */
+  /** Maximum time, in milliseconds, by which a token's issuedAt may be ahead of this service's clock. */
   clockSkewMs: number;
-  /** Reads the revocations that other replicas logged; see RevocationReader. */
+  /** Reads the revocations that other replicas have logged; see RevocationReader. */
   catchUp?: () => Promise<void> | undefined;
 }
 
@@ -183,10 +183,12 @@ export interface Verification {
   readonly context: VerificationContext;
 }
 
-/** Verifies chains of blocks. packages/dct checks the chain, and this class adds the platform's revocations. */
+/**
+ * Verifies chains of blocks. packages/dct checks a chain, and this class adds the platform's revocations to the check.
+ */
 export class Chains {
   readonly #options: ChainsOptions;
-  /** Caches valid signatures only. Every other check runs at each presentation of a token. */
+  /** Caches only that signatures are valid. All other checks run each time a token is presented. */
   readonly #verified = new VerifiedPrefixes();
 
   constructor(options: ChainsOptions) {
@@ -251,7 +253,8 @@ export class Chains {
   }
 
   /**
-   * Returns the sub-contract rule for a new chain. First loads the chain's contracts, if the verifier service responds.
+   * Returns the sub-contract rule for a new chain. Before that, reads the chain's contracts from the verifier service,
+   * unless that service does not respond.
    */
   async subContractsOf(blocks: readonly { readonly contractId: string }[]): Promise<SubContractRule> {
     const contracts = this.#options.lineages.ofChain();

@@ -71,14 +71,14 @@ export class CheckpointFile {
   /**
    * Resolves when the file durably covers the log up to a sequence.
    *
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the revocation is in force anyway
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the revocation is nevertheless in force
    */
   async saved(sequence: number): Promise<void> {
     if (this.#saved >= sequence) return;
     try {
       await this.#write();
       if (this.#saved >= sequence) return;
-      // Another process may have logged the entry, and this process has not read it yet.
+      // Another process may have logged the entry, so this process may not have read it yet.
       await this.#options.look();
       await this.#write();
     } catch (cause) {

@@ -31,7 +31,7 @@ export interface TokensContext {
   readonly root: Keypair;
   readonly trustedRoots: ReadonlySet<string>;
   readonly minters: ReadonlySet<string>;
-  /** Principals that may reserve and read the spend under other principals' tokens. */
+  /** Principals that may reserve spend under the tokens of other principals, and read that spend. */
   readonly spenders: ReadonlySet<string>;
   /** Principals that may read the audit log. */
   readonly auditors: ReadonlySet<string>;
@@ -64,7 +64,7 @@ export interface TokensContext {
   readonly minLifetimeMs: number;
   readonly maxLifetimeMs: number;
   /**
-   * Identifies the caller without a network call. Other services identify callers by a call to this service.
+   * Identifies the caller without a network call. All other services call this service to identify a caller.
    *
    * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED
    */

@@ -26,7 +26,8 @@ import { isAnyRevoked } from "./store/revocation-rows.ts";
 /** Maximum number of delegations below a revoked block that one transaction marks as revoked. */
 const CASCADE_BATCH = 500;
 /**
- * Maximum number of delegations with the same id that a look-up reads. Only deliberate duplicates exceed this number.
+ * Maximum number of delegations with the same id that a look-up reads. More delegations have the same id only if
+ * holders choose the id on purpose.
  */
 const MAX_SAME_ID = 100;
 
@@ -93,8 +94,8 @@ export class DelegationLog {
   /**
    * Records a verified chain in the caller's transaction.
    *
-   * @param caller the caller's organization owns the new delegations, unless a delegation above them is already
-   * recorded; the caller's subject is stored with a new root delegation and all delegations below it
+   * @param caller the caller's organization owns the new delegations. If a delegation above them is already recorded,
+   * its owner owns them. The caller's subject is stored with a new root delegation and all delegations below it
    * @throws DeputeError TOKEN_DENIED if a block of the chain was revoked since the verification
    */
   async record(
@@ -113,8 +114,8 @@ export class DelegationLog {
   }
 
   /**
-   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, the background work also
-   * marks all delegations below the block.
+   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, all delegations below the
+   * block are also marked, the last ones by the background work.
    */
   async revoke(
     tx: WriteTx,
@@ -235,7 +236,7 @@ export class DelegationLog {
   }
 
   /**
-   * Requires that the delegatee's authority has neither been revoked nor expired.
+   * Requires that the delegatee's authority is neither revoked nor expired.
    *
    * @throws DeputeError TOKEN_DENIED
    */

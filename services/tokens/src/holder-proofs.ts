@@ -96,7 +96,7 @@ export class HolderProofs {
     const use = await seenProofs.use(proof, kind, session?.terms.id);
     switch (use) {
       case "fresh":
-        // Another call may have revoked the key during the write to the store.
+        // Another call may have revoked the key while the store was written.
         return this.#isRevoked(proof) ? keyRevoked : undefined;
       case "seen":
         return { type: "replayed_proof" };
@@ -118,7 +118,7 @@ export class HolderProofs {
     return this.#options.sharedSessions?.add(session, now) ?? this.#sessions.add(session, now);
   }
 
-  /** Finds the holder session that a proof's text names. */
+  /** Returns the holder session that a proof's text names; undefined for a proof outside a session. */
   sessionOf(jwt: string): HolderSession | undefined {
     const { sharedSessions } = this.#options;
     return sharedSessions === undefined ? this.#sessions.find(jwt) : sharedSessions.find(jwt);

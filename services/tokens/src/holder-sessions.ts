@@ -26,12 +26,12 @@ interface HolderSessionsOptions {
   verifier: Keypair;
 }
 
-/** The opened session, or the reason why it was denied. */
+/** The opened holder session, or the reason why the service did not open it. */
 export type SessionResult = { ok: true; grant: SessionGrant } | { ok: false; denial: DenialReason };
 
 /**
- * Opens and closes holder sessions. The holder proves once that it has the key, and then authenticates each call by a
- * code.
+ * Opens and closes holder sessions. The holder proves its key once, when the session opens. It then authenticates each
+ * call by a code.
  */
 export class HolderSessions {
   readonly #options: HolderSessionsOptions;

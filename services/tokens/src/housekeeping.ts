@@ -42,7 +42,7 @@ interface HousekeepingOptions {
   delegationRetentionMs: number;
 }
 
-/** Deletes rows that are no longer needed, in small batches. */
+/** Deletes rows that the service does not need any more, in small batches. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
   readonly #loop: DeadlineLoop;
@@ -73,7 +73,7 @@ export class Housekeeping {
     const { clock, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
     const now = clock.now();
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
-      // Deletes revocations of expired blocks, because an expired block is denied anyway.
+      // Deletes revocations of expired blocks. The service denies an expired block even without its revocation.
       (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),

@@ -14,9 +14,9 @@ import {
 import { dueKeys, signingKey } from "./rules/jwt-keys.ts";
 import { forgetJwtKey, insertJwtKey, type JwtKeyRow, readJwtKeys } from "./store/jwt-key-rows.ts";
 
-/** The signature algorithm of projections, which resource servers commonly verify. (RFC 7518 section 3.4) */
+/** The signature algorithm of projections. Most resource servers can verify it. (RFC 7518 section 3.4) */
 export const PROJECTION_ALGORITHM = "ES256";
-/** The type of projections. (RFC 9068 section 2.1) */
+/** The media type of projections, for the header `typ`. (RFC 9068 section 2.1) */
 const TYPE = "at+jwt";
 
 interface JwtKeysOptions {
@@ -40,7 +40,7 @@ export class JwtKeys {
     this.#options = options;
   }
 
-  /** Returns the published public keys. */
+  /** Returns the public keys that the service publishes, as JSON Web Keys. */
   async published(): Promise<JWK[]> {
     return (await this.#current()).map(({ jwk }) => JSON.parse(jwk) as JWK);
   }
@@ -101,7 +101,7 @@ export class JwtKeys {
   }
 }
 
-/** Returns the context to which a sealed key is bound. */
+/** Returns the context to which a sealed key is bound. Another context cannot open the key. */
 export function contextOfJwtKey(kid: string) {
   return { purpose: "jwt-key", kid };
 }

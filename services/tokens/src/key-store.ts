@@ -32,7 +32,7 @@ import {
 
 const ROTATE_EVERY_MS = 60_000;
 const ROTATED_AT_ONCE = 100;
-/** The prefix of the request ids that the service creates. The service refuses it in callers' ids. */
+/** The prefix of the request ids that the service itself creates. The service refuses callers' ids with this prefix. */
 const OWN = "\u0001";
 
 interface KeyStoreOptions {
@@ -43,7 +43,7 @@ interface KeyStoreOptions {
   log: Logger;
   audit: AuditLog;
   secrets: SealedSecrets;
-  /** The age at which the service replaces an active key, in milliseconds; 0 for never. */
+  /** The age, in milliseconds, at which the service replaces an active key; 0 means never. */
   maxAgeMs: number;
   /** Called after the commit that replaces an agent's key. */
   onAgentKey?: () => void;
@@ -51,7 +51,7 @@ interface KeyStoreOptions {
   lease?: WorkLease | undefined;
 }
 
-/** The kept keys. The store decrypts a private key only for the duration of one signature. */
+/** The kept keys. A private key is decrypted only while it signs. */
 export class KeyStore {
   readonly #options: KeyStoreOptions;
   readonly #rotation: DeadlineLoop;
@@ -73,7 +73,7 @@ export class KeyStore {
   /**
    * Checks that the master key decrypts the kept keys, and starts the replacement of old keys.
    *
-   * @throws SettingsError for a master key that does not decrypt the kept keys
+   * @throws SettingsError if the master key does not decrypt the kept keys
    */
   async start(): Promise<void> {
     const [any] = await this.#options.store.read((tx) => keysOlderThan(tx, Number.MAX_SAFE_INTEGER, 1));
@@ -117,7 +117,7 @@ export class KeyStore {
   }
 
   /**
-   * Returns a key of its owner.
+   * Returns a key, if the caller's principal owns it.
    *
    * @throws DeputeError KEY_NOT_FOUND, also for another owner's key
    */
@@ -162,7 +162,7 @@ export class KeyStore {
   }
 
   /**
-   * Replaces a key by a new one.
+   * Replaces a key by a new key. A key that is already replaced keeps its successor.
    *
    * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE
    */
@@ -269,7 +269,7 @@ function requireOwnKey(key: StoredKey | undefined, id: string, owner: string): S
   throw new DeputeError(ErrorReason.KEY_NOT_FOUND, "the key does not exist", { metadata: { key: id } });
 }
 
-/** Returns the context to which a sealed key is bound. */
+/** Returns the context to which a kept key's sealed secret is bound. Another context cannot open the secret. */
 export function contextOfKeptKey({ id, owner, principal }: Pick<StoredKey, "id" | "owner" | "principal">) {
   return { id, owner, principal };
 }

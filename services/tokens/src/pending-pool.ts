@@ -14,7 +14,7 @@ interface PendingPoolOptions {
   readonly clock: Clock;
   /** Maximum number of pending revocations by all unknown keys together. */
   readonly max: number;
-  /** The longest lifetime of an accepted token plus the clock skew, in milliseconds. */
+  /** The longest lifetime of an accepted token, plus the tolerated clock skew, in milliseconds. */
   readonly longestLifeMs: number;
 }
 

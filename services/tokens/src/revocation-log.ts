@@ -134,7 +134,7 @@ export class RevocationLog {
     return logged;
   }
 
-  /** Records an entry within a transaction. The caller must have proven that the revoker is rightful. */
+  /** Records an entry within a transaction. The calling code must have proven that the revoker is rightful. */
   async recordWithin(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
     return (await findCovering(tx, entry)) ?? this.#append(tx, entry, caller);
   }
@@ -185,7 +185,8 @@ export class RevocationLog {
   }
 
   /**
-   * Logs all pending entries of one revoker for one block. The caller must have proven that the revoker is rightful.
+   * Logs all pending entries of one revoker for one block. The calling code must have proven that the revoker is
+   * rightful.
    */
   async #settle(
     tx: WriteTx,
@@ -223,7 +224,10 @@ export class RevocationLog {
   }
 }
 
-/** Finds a logged entry of the same revoker and block with the same or a wider scope. */
+/**
+ * Returns a logged entry of the same revoker for the same block, with the same or a wider scope; undefined if there is
+ * none.
+ */
 async function findCovering(tx: WriteTx, entry: RevocationEntry): Promise<LoggedRevocation | undefined> {
   const logged = await findRevocations(tx, entry);
   return logged.find((one) => one.entry.scope === "chain") ?? logged.find((one) => covers(one.entry, entry));

@@ -133,7 +133,7 @@ export class RevocationPeers {
     return places.length === BATCH && !signal.aborted;
   }
 
-  /** Polls a source repeatedly. The promise never rejects. */
+  /** Polls a source at intervals until the service stops. The promise never rejects. */
   async #poll(source: string, pollMs: number, lease: WorkLease | undefined): Promise<void> {
     while (!this.#stop.signal.aborted) {
       try {
@@ -164,8 +164,8 @@ export class RevocationPeers {
         log.warn({ source, entries: list.refused }, "a source lists malformed revocations");
       for (const entry of list.entries) await this.#take(entry, source);
       const { next } = list;
-      // A list without a cursor is complete. If the cursor does not advance, the next request would return the same
-      // page.
+      // A list without a cursor is complete. If the cursor does not advance, the next request would return this page
+      // again.
       if (next === undefined || next <= since) return;
       await store.write(async (tx) => {
         await lease?.requireHeld(tx, epoch);
@@ -203,7 +203,7 @@ export class RevocationPeers {
   /**
    * Waits for some milliseconds.
    *
-   * @param isWoken whether a new revocation also ends the wait
+   * @param isWoken if true, a new revocation ends the wait early
    */
   async #wait(ms: number, isWoken: boolean): Promise<void> {
     let waker = () => {};

@@ -10,7 +10,7 @@ import { blocksSignedBefore } from "./store/block-rows.ts";
 import { lastPosition, readPending } from "./store/pending-rows.ts";
 import { headAt, type LogPlace, lastOfAll, readLog } from "./store/revocation-rows.ts";
 
-/** The bus topic that reports new entries of the log. Readers ignore the messages' content. */
+/** The bus topic for wake-ups about new entries of the log. Readers ignore the key of a wake-up. */
 export const REVOCATIONS_TOPIC = "revocations";
 
 const BATCH = 1000;
@@ -62,7 +62,7 @@ export class RevocationReader implements CurrentRevocations {
   readonly #options: ReaderOptions;
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
-  /** The position of the last pending entry that this process has read. */
+  /** The position of the newest pending row that this process has read. */
   #position = 0;
   #failed = false;
   /** The running read for `settle`, and the read after it. All calls during a read share the read after it. */
@@ -117,7 +117,7 @@ export class RevocationReader implements CurrentRevocations {
         else state.addPendingKey(one.statement.key);
         this.#position = Math.max(this.#position, one.position);
       }
-      // This process has now read all open rows up to the last pending row, and needs no other rows. A row that opens
+      // If fewer than BATCH rows were open, this process has now seen all rows up to `lastPending`. A row that opens
       // again gets a new position.
       if (pending.length < BATCH) this.#position = Math.max(this.#position, lastPending);
       if (places.length > 0) this.#options.onAdvance?.();
@@ -288,7 +288,7 @@ export class RevocationReader implements CurrentRevocations {
       timers,
       signal: this.#stop.signal,
     });
-    // The iterator yields no values. The loop only drives its reads.
+    // `looks` yields no values. The loop only makes it run.
     for await (const _ of looks);
   }
 }

@@ -1,7 +1,7 @@
 import { RevocationSet } from "@depute/dct";
 import { NO_HEAD } from "./rules/checkpoint.ts";
 
-/** The position of a log entry, and the digest over all entries up to it. */
+/** The position of an entry in the log, and the digest over all entries up to it. */
 interface Place {
   readonly sequence: number;
   readonly head: string;
@@ -10,7 +10,7 @@ interface Place {
 /** A revoked key. The key's signatures are invalid, except on blocks that were recorded before `keepBefore`. */
 export interface RevokedKey {
   readonly key: string;
-  /** Blocks that were recorded before this time stay valid, in epoch milliseconds. */
+  /** In epoch milliseconds: a block stays valid if it was recorded before this time. */
   readonly keepBefore: number;
   /** The revocation ids of the blocks that stay valid. */
   readonly keptBlocks: readonly string[];
@@ -107,8 +107,8 @@ export class RevocationState {
   }
 
   /**
-   * Adds an entry of the log. The entry is in force at once, even if earlier entries are missing. The reader adds it
-   * again in order, after the missing entries.
+   * Adds an entry of the log. The entry is in force at once, even if this process lacks earlier entries. The reader
+   * later adds the entry again in order, after the earlier entries.
    */
   add(place: Place, revocationId: string): void {
     this.#revoked.add(revocationId);
@@ -175,7 +175,7 @@ export class RevocationState {
     if (revokers?.size === 0) this.#pending.delete(revocationId);
   }
 
-  /** Adds a pending revocation in which a key revokes itself. The revocation is in force while it waits. */
+  /** Adds a pending revocation in which a key revokes itself. A pending revocation is in force. */
   addPendingKey(key: string): void {
     this.#pendingKeys.set(key, ++this.#added);
   }

@@ -40,7 +40,7 @@ const blockIds = async ({ chains }: Replica, token: SerializedDCT) => {
 
 const deaf: Bus = { publish: () => {}, subscribe: () => () => {}, close: async () => {} };
 
-/** Lets all pending promise callbacks run. */
+/** Lets the callbacks of all pending promises run. */
 async function settle(until: () => boolean | Promise<boolean> = () => false): Promise<void> {
   for (let turn = 0; turn < 200 && !(await until()); turn++) await setImmediate();
 }
@@ -254,7 +254,7 @@ describe("a changed log (R3)", () => {
     const replica = createReplica({ store, bus: deaf, clock });
     await replica.reader.look();
     const token = rootToken(clock);
-    // The revocation is for a block of another token. This token would be valid.
+    // The revocation is for a block of another token. Without the conflict, this token would be allowed.
     const other = createRevocation(engine, "A".repeat(43), "block", otherRoot, clock.now());
     await store.write((tx) => replica.revocations.recordWithin(tx, other, ""));
     await replica.reader.look();

@@ -4,7 +4,7 @@ import type { OnRoleDenied } from "@depute/service";
 import type { AuditLog } from "./audit-log.ts";
 import type { DecisionKind } from "./rules/audit-record.ts";
 
-/** Maps the methods that use the platform's root key to the kinds of their decisions. */
+/** For each method that uses the platform's root key, the kind of its decision in the audit log. */
 const KINDS: ReadonlyMap<unknown, DecisionKind> = new Map<unknown, DecisionKind>([
   [TokenService.method.mintToken, "mint"],
   [RevocationService.method.revokeMintedToken, "revoke"],

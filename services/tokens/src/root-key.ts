@@ -1,7 +1,7 @@
 import { type CryptoEngine, isAdmissible, type Keypair, keypairFromSeed } from "@depute/dct";
 import { type KeySource, type Logger, openSeed, SettingsError } from "@depute/service";
 
-/** Where to find the root key. */
+/** Where the root key is stored. */
 export interface KeyPlace {
   keys: KeySource;
   /** The path of the key file in the settings; empty if the platform's key source has the key. */

@@ -16,7 +16,7 @@ import { openMemory, silent } from "./testing/parts.ts";
 
 const SECOND_MS = 1000;
 
-/** Creates a genuine proof with an iat `aheadMs` ahead of the clock. */
+/** Creates a valid proof whose `iat` is `aheadMs` ahead of the clock. */
 function proof(clock: ManualClock, jti: string, aheadMs = 0): AcceptedProof {
   const issuedAt = Math.floor((clock.now() + aheadMs) / SECOND_MS) * SECOND_MS;
   return { jti, principal: id(alice), thumbprint: "", issuedAt, expiresAt: issuedAt + PROOF_WINDOW_MS };
@@ -133,7 +133,7 @@ describe("used proofs (B5)", () => {
         const check = (at: number, more: Partial<ProofExpectation> = {}) =>
           checkProof(engine, jwt, { htm: "POST", htu: "a:b", now: at, ...more });
         const used = check(now);
-        // The iat is rounded down, so a proof at the end of its window may have expired.
+        // The `iat` is rounded down to a second, so a proof at the end of its window may already have expired.
         fc.pre(used.ok);
         const forgetTime = used.ok ? used.proof.expiresAt + CLOCK_SKEW_MS : 0;
         expect(check(forgetTime + 1).ok).toBe(false);

@@ -15,7 +15,7 @@ import {
 /** Length of a principal, in characters. */
 const PRINCIPAL_CHARS = 43;
 
-/** The keys of the proofs that expire at the same time, by kind. */
+/** The keys (principal and `jti`) of the proofs that expire at the same time, by the kind of the proof. */
 type Bucket = Record<ProofKind, string[]>;
 
 /**
@@ -45,7 +45,7 @@ export class ProofMemory {
     return this.#keys.has(keyOf(proof));
   }
 
-  /** Whether a kind of proof has no room left. */
+  /** Whether the memory has no room left for a kind of proof. */
   isFull(kind: ProofKind): boolean {
     if (this.#keys.size >= this.#max) return true;
     return kind === "identity" && this.#strangers >= Math.ceil(this.#max / 2);
@@ -111,8 +111,8 @@ const SECOND_MS = 1000;
 const BATCH = 2048;
 
 /**
- * The result of an attempt to use a proof. `unsure`: an earlier process may have used the proof before a crash, so the
- * proof is refused. `closed`: another replica has closed the proof's holder session.
+ * The result of an attempt to use a proof. `unsure`: an earlier process may have accepted the proof before a crash, so
+ * the service refuses it. `closed`: another replica has closed the proof's holder session.
  */
 export type Use = "fresh" | "seen" | "unsure" | "full" | "closed";
 /** The result for a proof that the store records before the service accepts it. */
@@ -125,7 +125,7 @@ export interface UsedProofs {
   /**
    * Marks a proof as used. The result is `full` if the memory has no room for the proof.
    *
-   * @param session the id of the holder session, for the proof of a call in a session that replicas share
+   * @param session the id of the holder session of the proof's call, if replicas share that session
    * @throws DeputeError SHUTTING_DOWN
    */
   use(proof: AcceptedProof, kind: ProofKind, session?: string): Promise<Use>;
@@ -272,7 +272,7 @@ export class SeenProofs implements UsedProofs {
   }
 
   async #raiseTo(issuedAt: number): Promise<void> {
-    // The running write may have started too early to cover this proof. The loop then waits for the next write.
+    // The write in progress may have started too early to cover this proof. The loop then waits for another write.
     while (this.#horizon < issuedAt) await this.#raise(issuedAt);
   }
 
@@ -307,7 +307,7 @@ export async function untilPast(
   const remainingMs = horizon + SECOND_MS - clock.now();
   if (remainingMs <= 0) return;
   log.warn({ until: horizon }, "the last stop was not clean; the service refuses proofs made before it");
-  // The horizon can be further ahead only if the clock was set back. The minimum bounds the wait in that case.
+  // The horizon is further ahead only if the clock was set back. The minimum bounds the wait in that case.
   const waitMs = Math.min(remainingMs, HORIZON_LEAD_MS + SECOND_MS);
   await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
 }

@@ -14,7 +14,7 @@ const BATCH = 500;
 interface SharedNotesOptions {
   readonly store: Store;
   readonly timers: Timers;
-  /** Reads the revocations that this replica lacks, with the same transaction. */
+  /** Reads the revocations that this replica lacks, in the transaction that reads the limits. */
   readonly revocations: CurrentRevocations;
 }
 
@@ -59,8 +59,8 @@ export class SharedNotes implements BlockRecords {
   }
 
   /**
-   * Reads until no verification waits. Verifications that arrive during a read share the next one. The promise never
-   * rejects.
+   * Reads batches until no verification waits. The verifications that arrive during a read share the next read. The
+   * promise never rejects.
    */
   async #readAll(): Promise<void> {
     this.#isReading = true;

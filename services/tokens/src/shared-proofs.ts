@@ -105,7 +105,10 @@ export class SharedProofs implements UsedProofs {
     });
   }
 
-  /** Writes until no proof waits. Proofs that arrive during a write share the next one. The promise never rejects. */
+  /**
+   * Writes batches until no proof waits. The proofs that arrive during a write share the next write. The promise never
+   * rejects.
+   */
   async #writeAll(): Promise<void> {
     await this.#options.timers.nextTurn();
     while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, BATCH));

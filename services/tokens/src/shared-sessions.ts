@@ -9,9 +9,9 @@ import type { SealedSecrets } from "@depute/service";
 import type { Store } from "@depute/store";
 import { deleteHolderSession, findHolderSession, insertHolderSession } from "./store/holder-session-rows.ts";
 
-/** Maximum number of sessions in the memory of a replica, at about 1 KB each. */
+/** Maximum number of sessions in a replica's memory. A session takes about 1 KB. */
 const MAX_KNOWN = 10_000;
-/** Matches the session's id at the start of a call's proof. */
+/** Matches the session id with which the proof of a call begins. */
 const ID = /^[A-Za-z0-9_-]{22}(?=\.)/;
 
 interface SharedSessionsOptions {

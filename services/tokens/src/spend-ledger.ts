@@ -29,10 +29,10 @@ import type { TokenMeter } from "./token-metrics.ts";
 /** Number of expired rows that each insert deletes. It is more than 1, so that the number of expired rows decreases. */
 const FORGOTTEN_AT_ONCE = 4;
 
-/** The members of a verified block that budgets need. */
+/** The members of a verified block that the budget check reads. */
 export type BudgetBlock = Pick<VerifiedBlock, "revocationId" | "maxBudgetMicrocents" | "expiresAt">;
 
-/** A requested reservation and its caller. */
+/** The reservation that a caller requests, and the caller. */
 export interface SpendRequest {
   readonly caller: string;
   /** The organization that owns the reservation; empty for none. */
@@ -44,7 +44,7 @@ export interface SpendRequest {
   readonly lifetimeMs: number;
 }
 
-/** The budget of one block, in microcents. */
+/** The budget of one block, its charged and its reserved amount, in microcents. */
 export interface BudgetLevel {
   readonly revocationId: string;
   readonly limit: number;
@@ -65,7 +65,7 @@ interface SpendLedgerOptions {
   audit: AuditLog;
   notes: BlockRecords;
   meter?: Pick<TokenMeter, "reserved" | "charged">;
-  /** Reads the revocations that a transaction sees and this process lacks; undefined without replicas. */
+  /** Reads the revocations that a transaction sees and this process has not read; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
 }
 
@@ -232,7 +232,7 @@ function toLevel({ limit, reserved, spent }: BudgetLevel): Level {
   return { maxBudgetMicrocents: limit, counted: reserved + spent };
 }
 
-/** Reserves an amount on one block; returns the block's new total. */
+/** Reserves an amount on one block. Returns the block's new total: charged plus reserved. */
 async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<number> {
   const { revocationId, maxBudgetMicrocents: limit, expiresAt } = block;
   const forgetTime = expiresAt + SPEND_RETENTION_MS;

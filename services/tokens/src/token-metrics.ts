@@ -10,9 +10,9 @@ const MAX_REASONS = 64;
 export interface TokenMeter {
   /** Counts a decision if it is a denial. */
   decided(decision: Pick<Decision, "decision" | "reason">): void;
-  /** Counts microcents that a durable reservation took from budgets. */
+  /** Counts the microcents that a reservation has durably taken from budgets. */
   reserved(microcents: number): void;
-  /** Counts microcents that a durable settlement charged. */
+  /** Counts the microcents that a settlement has durably charged. */
   charged(microcents: number): void;
 }
 

@@ -136,7 +136,7 @@ interface TokenVerifierOptions {
   notes: BlockRecords;
   /** Reads the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
-  /** Reads the revocations again after this replica was suspended; see RevocationReader. */
+  /** If this replica was suspended, reads the revocations again; see RevocationReader. */
   refresh(): Promise<boolean> | undefined;
 }
 
@@ -234,8 +234,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Marks the call's proof, and the single-use blocks of an allowed token, as used. Then reads the revocations again if
-   * this replica was suspended.
+   * Marks the call's proof, and the single-use blocks of an allowed token, as used. If this replica was suspended
+   * meanwhile, then reads the revocations again. Returns the denial if one of these steps fails.
    */
   async #use(
     result: VerifyResult,
@@ -265,8 +265,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Returns the principal of a holder proof, and marks the proof as used (RFC 9449). With a token, the proof must name
-   * that token and its holder. Does not verify the token.
+   * Returns the principal of a holder proof, and marks the proof as used (RFC 9449). If the call presents a token, the
+   * proof must name the token, and its holder must have signed the proof. The method does not verify the token itself.
    *
    * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
    */
@@ -315,7 +315,7 @@ export class TokenVerifier {
     try {
       await this.#options.look();
     } catch {
-      // The reader logs the failure and retries.
+      // The reader logs the failure, and tries again later.
     }
   }
 

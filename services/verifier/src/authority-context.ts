@@ -117,7 +117,7 @@ function recordOf({
 
 interface RevocationData {
   roots: ReadonlySet<string>;
-  /** Records of revocations, grouped by the revocation id of the block. */
+  /** The recorded revocations, by the revocation id of the block. */
   revocations: ReadonlyMap<string, readonly RevocationRow[]>;
 }
 

@@ -5,7 +5,7 @@ import type { TaskContract } from "./rules/documents.ts";
 import { getContract } from "./store/contracts.ts";
 import { WeightedLru } from "./weighted-lru.ts";
 
-/** A contract with its output rule. */
+/** A contract, its prepared output rule, and its owner. */
 export interface KnownContract {
   contract: TaskContract;
   outputRule: PreparedRule;

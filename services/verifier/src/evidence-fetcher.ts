@@ -11,7 +11,9 @@ const LIMIT_MS = 15_000;
 const AT_ONCE = 8;
 
 export interface EvidenceFetcherOptions {
-  /** Hosts from which the settings allow fetches. With an empty list, the class fetches nothing. */
+  /**
+   * Hosts from which the service may fetch evidence, by the settings. If the list is empty, the class fetches nothing.
+   */
   readonly hosts: readonly string[];
   readonly timers: Timers;
   readonly logger: Logger;
@@ -27,7 +29,7 @@ export class EvidenceFetcher {
   readonly #hosts: AllowedHosts;
   readonly #outbound: Outbound;
 
-  /** @throws Error for a malformed host name */
+  /** @throws Error if the name of a host is malformed */
   constructor(options: EvidenceFetcherOptions) {
     this.#options = options;
     this.#hosts = new AllowedHosts(options.hosts);

@@ -59,7 +59,7 @@ const MAX_WAITING_QUESTIONS = 1000;
 
 const DESCRIPTORS = servicesOf("verifier");
 
-/** The verifier service: contracts, checks of outputs, attestations (DelegateOS 5 to 7, 10.3). */
+/** The verifier service: contracts, verification of outputs, and attestations (DelegateOS 5 to 7, 10.3). */
 export const verifier = defineService({
   name: "verifier",
   audit: {},

@@ -3,16 +3,17 @@ import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { MAX_OUTPUT_BYTES } from "./rules/attestation-validation.ts";
 
-/** A JSON value of a request with its text. */
+/** A JSON value from a request, and its JSON text. */
 export interface JsonText {
   value: JsonValue;
   text: string;
 }
 
 /**
- * Reads a JSON value of a request.
+ * Returns the JSON value in a request's field.
  *
- * @throws DeputeError INVALID_REQUEST if the value is not JSON (NaN, a value without a kind), LIMIT_EXCEEDED
+ * @throws DeputeError INVALID_REQUEST if the value has no JSON form, such as NaN or a value without a kind;
+ * LIMIT_EXCEEDED
  */
 export function readValue(message: Value, field: string, maxBytes: number = MAX_OUTPUT_BYTES): JsonText {
   let value: JsonValue;

@@ -36,7 +36,7 @@ export interface OutputToVerify {
   outputHash: string;
   identity: Identity;
   signal: AbortSignal;
-  /** The issuer's token that pays for models. */
+  /** The token of the contract's issuer that pays for models; undefined if the caller sent none. */
   payingToken: SerializedDCT | undefined;
 }
 

@@ -43,9 +43,9 @@ export interface NewReview extends Omit<Review, "id" | "createTime" | "deadline"
   /** The review's id, a UUID that the creator chooses; if absent, the service chooses one. */
   id?: string | undefined;
   requestId: string;
-  /** Milliseconds within which a reviewer must decide. */
+  /** Time within which a reviewer must decide, in milliseconds. */
   timeoutMs: number;
-  /** Milliseconds until the escalation reviewers may decide; if absent, half of the timeout. */
+  /** Time after which the escalation reviewers may decide, in milliseconds; if absent, half of the timeout. */
   escalateAfterMs?: number | undefined;
   /** JSON of the content under review. */
   content: string | undefined;
@@ -100,7 +100,7 @@ export class Reviews {
   }
 
   /**
-   * Creates a review; a replay returns the existing one.
+   * Creates a review. A replay returns the review that the first call created.
    *
    * @throws DeputeError REQUEST_ID_REUSED, CONFLICT_OF_INTEREST, INVALID_REQUEST
    */
@@ -138,7 +138,7 @@ export class Reviews {
   }
 
   /**
-   * Decides a review that the reviewer may read.
+   * Decides a review for a reviewer that may read it.
    *
    * @throws DeputeError REVIEW_NOT_FOUND and the errors of `decide`
    */
@@ -183,7 +183,7 @@ export class Reviews {
   }
 
   /**
-   * Answers a question of a review.
+   * Answers a reviewer's inquiry, if the caller is the review's creator.
    *
    * @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, INQUIRY_NOT_FOUND and the errors of `answerInquiry`
    */

@@ -45,7 +45,7 @@ export interface Verifier {
   readonly reviewers: readonly string[];
   /** Default time for the decision of a human_review, in milliseconds. */
   readonly reviewTimeoutMs: number;
-  /** Fetches evidence from allowed hosts. */
+  /** Fetches evidence from the hosts that the settings allow. */
   readonly evidence: Pick<EvidenceFetcher, "digests">;
   /** Finds the organizations to which principals belong. */
   readonly organizations: Pick<Client<typeof OrganizationService>, "batchGetAffiliations">;

@@ -15,7 +15,7 @@ export class WeightedLru<Value> {
   get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    // A Map keeps the order of insertion, so this insertion makes the entry the most recently used.
+    // A Map keeps the order of insertion. The deletion and the new insertion make this entry the most recently used.
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     return entry.value;

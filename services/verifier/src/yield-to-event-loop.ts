@@ -6,7 +6,7 @@ import type { Clock, Timers } from "@depute/core";
  */
 const TURN_MS = 2;
 
-/** Yields to the event loop if the time slice has passed. */
+/** Lets other work run on the event loop, if the time slice of the request has passed. */
 export type YieldToEventLoop = () => Promise<void>;
 
 /**

@@ -48,7 +48,7 @@ export class RepeatedHeaders {
     }
   }
 
-  /** Returns the headers of a message of revision 2026-07-28 or later. */
+  /** Returns the HTTP headers for a message of revision 2026-07-28 or later. */
   of({ method, params }: Message, revision: string): Record<string, string> {
     const given = members(params);
     const name = given[NAMED[String(method)] ?? ""];

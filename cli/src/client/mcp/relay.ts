@@ -79,7 +79,7 @@ export class StdioRelay {
     await this.#send("DELETE", undefined, signal).catch(() => {});
   }
 
-  /** Relays a notification, or the client's answer to a request of the server. */
+  /** Relays a notification of the client, or the client's answer to a request of the server. */
   #tell(message: Message): void {
     const { requestId } = (message.params ?? {}) as { requestId?: unknown };
     const isCancel = message.method === "notifications/cancelled";
@@ -119,7 +119,7 @@ export class StdioRelay {
     if (message.method === "initialize") this.#before = done;
   }
 
-  /** Sends a request, and writes all messages of its answer. */
+  /** Sends a request to the server, and writes all messages of the response to the client. */
   async #answer(message: Message, signal: AbortSignal): Promise<void> {
     const answer = await this.#send("POST", message, signal);
     if (answer.status === 404 && this.#session !== undefined) {

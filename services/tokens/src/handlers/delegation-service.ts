@@ -104,8 +104,8 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
 }
 
 /**
- * Returns the end of a delegation that a request states. If an attestation states the end, `attested` has its facts;
- * otherwise `attested` is undefined.
+ * Returns the end of the delegation, as the request states it. If an attestation states the end, `attested` has its
+ * facts; otherwise `attested` is undefined.
  */
 function outcomeOf(
   tokens: TokensContext,

@@ -4,7 +4,7 @@ import { isAuditor, type TokensContext } from "../context.ts";
 import type { AuditEntry } from "../rules/audit-record.ts";
 import type { StoredDelegation } from "../store/delegation-rows.ts";
 
-/** A subject of an explanation, with its recorded chain and its proofs. */
+/** The subject of an explanation: its recorded chain, its proofs, and the facts about it. */
 export interface Subject {
   readonly kind: AuthorityStatement["kind"];
   readonly id: string;

@@ -103,7 +103,9 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/** Requires that the caller may act for one of the principals, or that the setting `spenders` names the caller. */
+/**
+ * Requires that the caller may act for one of the given principals, or that the setting `spenders` names the caller.
+ */
 function assertSpender(
   tokens: TokensContext,
   identity: Identity,

@@ -63,7 +63,7 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/** Returns the response of VerifyProof. */
+/** Converts the result of a proof's verification to the response of VerifyProof. */
 function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
   return create(VerifyProofResponseSchema, { result: toVerdict(result) });
 }

@@ -21,8 +21,8 @@ import {
 import { type Platform, startPlatform } from "../testing/platform.ts";
 
 /**
- * A service on which each principal may use one millisecond of processor time a second. The service's clock stands
- * still.
+ * A service on which each principal may use one millisecond of processor time a second. The service's clock does not
+ * advance by itself.
  */
 let platform: Platform;
 beforeAll(async () => {

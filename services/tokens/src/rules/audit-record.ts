@@ -25,16 +25,16 @@ export interface Decision {
   readonly kind: DecisionKind;
   /** The principal of the caller; empty if the call itself is the proof of a principal. */
   readonly caller: string;
-  /** The principal whose authority was proven; empty if none was proven. */
+  /** The principal whose authority was proven; empty if no authority was proven. */
   readonly principal: string;
   readonly decision: "allowed" | "denied";
-  /** The reason of a denial. For an allowed decision: one word for what was granted or revoked, or empty. */
+  /** The reason of a denial. For an allowed decision: one word for the kind of the change, or empty. */
   readonly reason: string;
   /** The revocation ids of the token's blocks, the authority block's first. */
   readonly blocks: readonly string[];
   /**
-   * The name of the record that the decision is about, such as `organizations/acme`. Absent if the call names that
-   * record.
+   * The name of the record that the decision is about, such as `organizations/acme`. Absent if the call itself names
+   * the record.
    */
   readonly resource?: string;
 }
@@ -42,7 +42,7 @@ export interface Decision {
 /** The call that caused a decision. An absent or empty member is unknown. */
 export interface AuditedCall {
   readonly organization?: string;
-  /** A kind of credentials; see `CredentialKind` of the service package. */
+  /** The kind of the caller's credentials; see `CredentialKind` of the service package. */
   readonly credential?: string;
   readonly address?: string;
   readonly onBehalfOf?: string;

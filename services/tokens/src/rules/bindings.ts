@@ -42,7 +42,9 @@ export function bindingDenial(
   return undefined;
 }
 
-/** Whether a URL equals another or is below it. Compares whole path segments, after the normalizations of RFC 3986. */
+/**
+ * Whether a URL equals the audience or is below it. Compares whole path segments, after the normalization of RFC 3986.
+ */
 export function isBelow(target: string, audience: string): boolean {
   const [inner, outer] = [normaliseTarget(target), normaliseTarget(audience)];
   if (inner === undefined || outer === undefined) return false;

@@ -13,8 +13,8 @@ export type DelegationState = Delegation["status"];
 /** One delegation of a chain, as its token states it (DelegateOS 8.1). */
 export interface Link {
   /**
-   * Identifies the block together with all blocks above it. A revocation id identifies only the block, which may occur
-   * in several chains.
+   * Identifies the chain: the block together with all blocks above it. A revocation id identifies only the block, and
+   * the same block may be in several chains.
    */
   readonly chainId: string;
   /** The `chainId` of the delegation above; empty for a root. */
@@ -65,7 +65,7 @@ export function chainIdOf(engine: CryptoEngine, parentChainId: string, revocatio
   return encodeBase64Url(engine.blake2b256(utf8.encode(parentChainId + revocationId)));
 }
 
-/** The members of a recorded link that decide whether its delegatee may attest. Times are epoch milliseconds. */
+/** The members of a recorded delegation that decide whether its delegatee may attest. Times are epoch milliseconds. */
 export interface RecordedLink {
   readonly revocationId: string;
   readonly from: string;

@@ -32,7 +32,7 @@ export function toDenialReason({ type, detail, requested, granted, max, actual }
 /** The principal that a valid proof proves, or the denial of the proof. */
 export type ProofResult = { ok: true; principal: string } | { ok: false; denial: Denial };
 
-/** Converts the result to the form of VerifyProof's response. */
+/** Converts the result of a proof's verification to the member `result` of VerifyProof's response. */
 export function toVerdict(result: ProofResult): VerifyProofResponse["result"] {
   return result.ok
     ? { case: "principal", value: result.principal }
@@ -109,7 +109,7 @@ const FIELDS: readonly (readonly [prefix: string, field: string])[] = [
   ["authority.delegationId", "delegation_id"],
 ];
 
-/** Returns the field of MintTokenRequest that determines a member of the authority. */
+/** Returns the field of MintTokenRequest from which a member of the authority block comes. */
 function fieldOf(detail: string): string {
   return FIELDS.find(([prefix]) => detail.startsWith(prefix))?.[1] ?? "";
 }

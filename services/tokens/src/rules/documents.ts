@@ -30,7 +30,7 @@ import {
 import { decode, encode } from "@depute/wire";
 import type { Binding } from "./bindings.ts";
 
-/** One block of a token, with the facts that follow from its chain. */
+/** One block of a token, and the facts that its position in the chain determines. */
 export interface Block {
   readonly revocationId: string;
   /** The id of the block above; empty for the authority block. */
@@ -151,7 +151,7 @@ export function toSerialized(token: SerializedDCT | undefined): Serialized {
   return { token: token?.token ?? "", format: (token?.format ?? "") as Serialized["format"] };
 }
 
-/** Reads the binding of a message. An absent binding restricts nothing. */
+/** Returns the binding that a message contains. Without a message, the binding restricts nothing. */
 export function bindingOf(binding: TokenBinding | undefined): Binding {
   const { audiences = [], tenants = [], singleUse = false } = binding ?? {};
   return { audiences, tenants, singleUse };

@@ -19,7 +19,7 @@ import {
   type BlockValidity as Validity,
 } from "@depute/dct";
 
-/** The members of a recorded delegation that an explanation states. Times are epoch milliseconds. */
+/** The members of a recorded delegation that an explanation contains. Times are epoch milliseconds. */
 interface RecordedDelegation {
   readonly id: string;
   readonly revocationId: string;

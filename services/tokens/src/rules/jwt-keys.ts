@@ -2,7 +2,7 @@
 export const MAX_PROJECTION_MS = 300_000;
 /** Milliseconds for which a key is published before it signs, so that resource servers can read it in time. */
 export const PUBLISHED_AHEAD_MS = 3_600_000;
-/** Milliseconds for which a replaced key stays published: the lifetime of its last projection, and some clock skew. */
+/** Milliseconds for which a replaced key stays published: the lifetime of its last projection, plus some clock skew. */
 export const PUBLISHED_AFTER_MS = MAX_PROJECTION_MS + 300_000;
 
 /** The time from which a signing key signs. Times are epoch milliseconds. */

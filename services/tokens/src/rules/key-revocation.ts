@@ -34,8 +34,8 @@ export function isSignedKeyRevocation(engine: CryptoEngine, { signature, ...body
 }
 
 /**
- * Returns the id of a key revocation in the log. The digest input begins with a tag for key revocations, so the
- * id differs from every block's id.
+ * Returns the id of a key revocation in the log. The id is a digest whose input begins with a tag for key revocations,
+ * so it differs from the id of every block.
  */
 export function statementId(engine: CryptoEngine, { signature: _, ...body }: KeyStatement): string {
   return encodeBase64Url(taggedDigest(engine, "keyrevocation", body));

@@ -59,7 +59,10 @@ export function pageAddress(source: string, since: number): string {
  */
 const UNWANTED: ReadonlySet<number> = new Set([400, 409, 413, 422]);
 
-/** Returns the result of a push: `later` means retry, `refused` means that the peer rejects the entry. */
+/**
+ * Returns the result of a push: `taken`, `later` (the service must try again), or `refused` (the peer rejects the
+ * entry).
+ */
 export function pushOutcome(status: number): "taken" | "later" | "refused" {
   if (status >= 200 && status < 300) return "taken";
   return UNWANTED.has(status) ? "refused" : "later";

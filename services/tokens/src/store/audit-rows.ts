@@ -131,7 +131,7 @@ function headOf(text: string): Uint8Array {
  * Seals the open day if it has ended.
  *
  * @param now epoch milliseconds
- * @returns the state to which a record of today is appended, and whether a day was sealed
+ * @returns the state of the log for the next record, and whether a day was sealed
  */
 export async function sealPastDay(
   tx: WriteTx,

@@ -63,7 +63,7 @@ export async function forgetUsedBlocks(tx: WriteTx, before: number, limit: numbe
   return changes;
 }
 
-/** Returns the ids of all blocks with a binding, spend or reservations. */
+/** Returns the ids of all blocks that have a binding, spend or reservations. */
 export async function readNotedBlocks(tx: ReadTx): Promise<string[]> {
   const rows = await tx.all(
     ID_ROW,

@@ -29,7 +29,7 @@ export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: n
   }
 }
 
-/** Whether a block is recorded; with `signer`, whether it is recorded with this signer. */
+/** Whether a block is recorded. With `signer`, whether it is recorded with this signer. */
 export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string): Promise<boolean> {
   const rows = await tx.all(SIGNER_ROW, "SELECT signer FROM blocks WHERE revocation_id = ?", [revocationId]);
   return rows.some((row) => signer === undefined || row.signer === signer);

@@ -260,7 +260,7 @@ export async function revokeDelegations(tx: WriteTx, revocationId: string, now: 
   );
 }
 
-/** Records that the background work must mark all delegations below a revoked block. */
+/** Records that delegations below a revoked block must be marked as revoked. The background work then marks them. */
 export async function beginCascade(tx: WriteTx, revocationId: string): Promise<void> {
   await tx.run(
     `INSERT INTO cascades (revocation_id, after_position) VALUES (?, 0)

@@ -4,7 +4,7 @@ import type { KeyLife } from "../rules/kept-key.ts";
 const NUMBER_ROW = row({ number: integer });
 const LAST_ROW = row({ last: nullable(integer) });
 
-/** A kept key with its sealed secret. Times are epoch milliseconds. */
+/** A kept key with its sealed private key. Times are epoch milliseconds. */
 export interface StoredKey extends KeyLife {
   readonly position: number;
   readonly owner: string;

@@ -1,6 +1,6 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The progress of one sweep: the revocation of the blocks that a revoked key signed. */
+/** The progress of a sweep. A sweep revokes the blocks that a revoked key signed, in batches. */
 export interface KeySweep {
   readonly sequence: number;
   readonly key: string;

@@ -2,7 +2,7 @@ import { canonicalBytes } from "@depute/core";
 import type { Authority } from "@depute/dct";
 import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-/** The stored responses to requests to mint and to purge, for replays. */
+/** The stored responses to mint and purge requests, for replays. */
 export const requests = new RequestMemory("mint_requests");
 
 /**

@@ -121,7 +121,7 @@ export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> 
   return row?.own ?? 0;
 }
 
-/** @param expireMs the time at which housekeeping deletes the row, in epoch milliseconds; 0 for never */
+/** @param expireMs the time from which housekeeping may delete the row, in epoch milliseconds; 0 means never */
 export async function insertPending(
   tx: WriteTx,
   id: string,

@@ -19,7 +19,7 @@ const SEQUENCE_ROW = row({ sequence: integer });
 const LAST_ROW = row({ sequence: integer, position: integer });
 const NUMBER_ROW = row({ number: integer });
 
-/** A logged revocation of a block. */
+/** The revocation of a block, as the log has it. */
 export interface LoggedRevocation extends LogPlace {
   readonly entry: RevocationEntry;
 }
@@ -33,7 +33,7 @@ export interface LogPlace {
   readonly digest: string;
   /** The digest over all entries of the log up to and including this one. */
   readonly head: string;
-  /** The time of the record, in epoch milliseconds. */
+  /** The time at which the service recorded the entry, in epoch milliseconds. */
   readonly recordTime: number;
 }
 
@@ -176,7 +176,10 @@ async function append(
   return { sequence, digest, head, recordTime: now };
 }
 
-/** Adds the hash chain to some entries that an older version wrote without it. Returns true if more remain. */
+/**
+ * Adds some entries to the hash chain. An older version wrote them without it. Returns true if more such entries
+ * remain.
+ */
 export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number): Promise<boolean> {
   const [first] = await tx.all(
     SEQUENCE_ROW,

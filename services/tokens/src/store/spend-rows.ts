@@ -91,7 +91,7 @@ export async function hold(
        WHERE excluded.forget_ms > spend.forget_ms`,
     [revocationId, forgetTime],
   );
-  // Returns `spent` and `held` separately, because their sum may exceed 2^53-1, where integers are not exact.
+  // Returns `spent` and `held` separately, because their sum may exceed 2^53-1, and larger integers are not exact.
   const row = await tx.get(
     COUNTED_ROW,
     `UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?
@@ -122,7 +122,7 @@ export async function settleReservation(
   return counted;
 }
 
-/** Returns the totals under each of these blocks, in the order of the blocks. */
+/** Returns the totals under each of the given blocks, in the order of the blocks. */
 export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): Promise<Spend[]> {
   const rows = await tx.all(
     SPEND_ROW,

@@ -62,7 +62,7 @@ export function createReplica(shared: {
   seenProofs?: SeenProofs;
   logStore?: Store;
   verifier?: Transport;
-  /** Whether other replicas share the store. */
+  /** Whether this replica shares the store with other replicas. */
   isShared?: boolean;
 }) {
   const { store, bus, clock, isShared = false } = shared;

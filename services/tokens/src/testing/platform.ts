@@ -68,7 +68,7 @@ export async function startPlatform(
     get spend() {
       return host.client(SpendService);
     },
-    /** Starts a second process of the service on the same files. */
+    /** Starts the service again on the same files. */
     start: () => startTestHost({ ...options, clock, dataDir }),
     whileDown,
     restart,

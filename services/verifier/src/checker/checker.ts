@@ -122,7 +122,7 @@ export class Checker {
   }
 }
 
-/** Runs a short check on the event loop, and charges the caller its processor time. */
+/** Runs a short check on the event loop, and charges its processor time to the caller. */
 function onEventLoop<T>(check: () => T): T {
   cpuQuotaOf()?.assertRoom();
   try {

@@ -6,7 +6,7 @@ export type Job =
   | {
       /** Compiles schemas and patterns in order, and stops at the first that does not compile. */
       kind: "compile";
-      /** JSON of an array of CompileItem. */
+      /** JSON of an array of CompileItem values. */
       items: string;
     }
   | {

@@ -7,7 +7,7 @@ import { QuickJobs } from "./quick-jobs.ts";
 export interface PoolOptions {
   /**
    * Number of threads for jobs of unknown run time. Each thread runs one job at a time. The pool has one more thread
-   * for quick jobs. A spare thread serves while the pool replaces a stopped thread.
+   * for quick jobs. While the pool replaces a stopped thread, a spare thread runs jobs in its place.
    */
   readonly size: number;
   /** Maximum run time of one job in milliseconds, without its time in the queue. */
@@ -16,11 +16,13 @@ export interface PoolOptions {
   readonly maxWaiting: number;
   /** Maximum heap of one worker in megabytes. */
   readonly memoryMb: number;
-  /** Path of a module with additional checks (see loadChecks); empty for none. */
+  /** Path of a module with additional checks (see loadChecks); empty without such a module. */
   readonly checks?: string;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Called when a worker thread ends unexpectedly. Not called for a thread that the pool stops at a job's limit. */
+  /**
+   * Called when a worker thread ends unexpectedly. It is not called if the pool stopped the thread at a job's limit.
+   */
   readonly onError: (error: unknown, message: string) => void;
 }
 

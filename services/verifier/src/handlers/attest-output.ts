@@ -125,7 +125,9 @@ function durationOf({ duration }: AttestOutputRequest): number {
   return duration === undefined ? 0 : durationMs(duration);
 }
 
-/** Returns the digest of the request without its request id. The output is represented by its hash. */
+/**
+ * Returns the digest of the request without its request id. The digest covers the output's hash in place of the output.
+ */
 function digestOf({ engine }: Verifier, request: AttestOutputRequest, hash: string): string {
   const { contractId, delegationId, costMicrocents, childAttestations } = request;
   const body = [

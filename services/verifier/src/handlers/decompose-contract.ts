@@ -44,7 +44,7 @@ const MAX_PARTS = 10_000;
 
 const MODES = { sequential: DecompositionMode.SEQUENTIAL, parallel: DecompositionMode.PARALLEL } as const;
 
-/** Splits a contract into sub-contracts (DelegateOS 14.3). Stores either all sub-contracts or none. */
+/** Splits a contract into sub-contracts (DelegateOS 14.3). Stores all sub-contracts, or none of them. */
 export async function decomposeContract(
   verifier: Verifier,
   request: DecomposeContractRequest,

@@ -14,7 +14,7 @@ const ORGANIZATIONS = { "acme-1": "acme", "acme-2": "acme", "acme-3": "acme", gl
 /** Milliseconds of processor time that a principal may use in each second. An organization may use twice as many. */
 const CPU_MS = 50;
 
-/** A verifier service whose clock stands still, so that the quotas do not recover. */
+/** A verifier service whose clock does not advance by itself, so that the quotas do not recover. */
 let host: TestHost;
 beforeAll(async () => {
   host = await startTestHost({

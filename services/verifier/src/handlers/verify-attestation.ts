@@ -47,7 +47,7 @@ export async function verifyAttestation(
   });
 }
 
-/** The results of the steps of DelegateOS 7.3 for an attestation. */
+/** The results of examining an attestation by the steps of DelegateOS 7.3. */
 export interface Examination {
   findings: Finding[];
   /** Result of verifying the output; undefined if no output was found, failed while a review is pending. */
@@ -59,7 +59,7 @@ export interface Examination {
 /**
  * Runs every step of DelegateOS 7.3.
  *
- * @param sentOutput JSON of the output, if the attestation contains only its hash
+ * @param sentOutput JSON of the output that the caller sent; needed if the attestation contains only the output's hash
  * @throws DeputeError CONTRACT_NOT_FOUND, INVALID_REQUEST, and the errors of verifyByContract
  */
 export async function examineAttestation(
@@ -76,7 +76,7 @@ export async function examineAttestation(
   const by = { identity, signal: context.signal };
   const outputResult = await outputOf(verifier, attestation, sentOutput, checkCallerOf(by));
   const { canonical: text, hash } = outputResult;
-  // DelegateOS requires the check of the output schema only for the method schema_match.
+  // DelegateOS requires that the output fits the contract's output schema only for the method schema_match.
   const schema = contract.verification.method === "schema_match" ? outputSchemaRuleOf(contract) : undefined;
   const payingToken = payingTokenOf(undefined, context);
   const fits =

@@ -115,7 +115,7 @@ function assertReadsAll(identity: Identity): void {
 type Publish = (kept: WitnessedRow, now: number) => WitnessedRow | undefined;
 
 /**
- * Verifies the signature of the head in a request, and returns the function that records it.
+ * Verifies the signature of the head in a request, and returns the function that records the head.
  *
  * @throws DeputeError SIGNATURE_INVALID
  */

@@ -10,7 +10,7 @@ import type { JudgeOutcome } from "./judge.ts";
  * run.
  */
 export const CLAIM_MS = 3_000;
-/** Milliseconds between two extensions of a claim. */
+/** Milliseconds between two extensions of a claim by its process. */
 const EXTEND_MS = 1_000;
 /** Milliseconds between two checks whether another process has finished a judge run. */
 const LOOK_MS = 200;
@@ -37,7 +37,7 @@ export class JudgeClaims {
   /**
    * Runs a judge, or waits for the result of another replica.
    *
-   * @param signal ends the wait
+   * @param signal aborts when the caller ends the call, which ends the wait
    * @param run sends the questions, and stores the result
    */
   async once(

@@ -9,7 +9,10 @@ export interface JudgeEndpoint {
   url: URL;
   /** The API key; empty if the endpoint needs none. */
   key: string;
-  /** Prices in microcents per million tokens, for input and for output; 1 USD is 100,000,000 microcents. */
+  /**
+   * Prices in microcents for one million tokens: of the input (inputPrice), and of the output (outputPrice). 1 USD is
+   * 100,000,000 microcents.
+   */
   inputPrice: number;
   outputPrice: number;
 }

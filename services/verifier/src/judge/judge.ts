@@ -39,7 +39,7 @@ export interface JudgeOutcome {
 export interface JudgeRun {
   /** Maximum cost in microcents. */
   readonly ceiling: number;
-  /** Maximum run time in milliseconds. */
+  /** Maximum time from the call of `ask` to its outcome, in milliseconds. */
   readonly limitMs: number;
   /** Sends the questions. If the queue is full, throws DeputeError LIMIT_EXCEEDED before the first question. */
   readonly ask: (signal: AbortSignal) => Promise<JudgeOutcome>;

@@ -15,7 +15,7 @@ export interface Finding {
 export interface Evidence {
   /** The fault of the signature; undefined if the signature is valid. */
   signatureFault: string | undefined;
-  /** The reason why no output matches the attestation; undefined if an output matches. */
+  /** The reason why there is no output that matches the attestation; undefined if there is one. */
   outputFault: string | undefined;
   /**
    * Result of checking the output against the contract's output schema. Undefined if the method is not schema_match, or
@@ -82,7 +82,7 @@ export interface OutputClaim {
   sent: Output | undefined;
 }
 
-/** Returns the reason why no output matches the attestation; undefined if an output matches. */
+/** Returns the reason why there is no output that matches the attestation; undefined if there is one. */
 export function outputFault({ heldOutput, hash, sent: sentOutput }: OutputClaim): string | undefined {
   if (heldOutput === undefined && hash === undefined)
     return "the attestation holds neither an output nor its hash";

@@ -1,7 +1,7 @@
 /** The result of a check (DelegateOS 6.2). */
 export interface CheckResult {
   passed: boolean;
-  /** A number from 0 to 1. */
+  /** The score of the output, from 0 to 1. */
   score?: number;
   /** An explanation of the result for a person. */
   details?: string;

@@ -9,7 +9,7 @@ export type DecompositionMode = "sequential" | "parallel";
 /** One sub-contract of a plan. */
 export interface Part {
   contract: TaskContract;
-  /** Ids of the sub-contracts that must be complete before this one begins. */
+  /** Ids of the sub-contracts that must be complete before this sub-contract begins. */
   dependsOn: readonly string[];
 }
 

@@ -26,7 +26,7 @@ export const ARTIFACT_URN = "urn:depute:artifact:";
 
 export type ArtifactVerdict = "matches" | "differs" | "missing" | "not_checked";
 
-/** A piece of evidence from the receipt or the result. */
+/** A piece of evidence: an artifact of the receipt or of the result. */
 export interface EvidencePiece {
   artifactType: ArtifactType;
   uri: string;
@@ -38,7 +38,7 @@ export interface Terms {
   seller: AgentRef;
   buyer: AgentRef;
   requiredArtifacts: readonly ArtifactType[];
-  /** The minimum score of a pass. */
+  /** The minimum score for the decision PASS. */
   minimumScore: number;
   /**
    * The third parties that the buyer's request accepts. If the list is empty, the buyer accepts any verifier with a
@@ -50,8 +50,9 @@ export interface Terms {
 /**
  * Returns the verdict on a piece of evidence by its digest.
  *
- * @param isStored true if the store has bytes with the digest
- * @param fetched digest of the content at the URI; empty if the fetch failed, undefined without a fetch
+ * @param isStored returns true if the store has bytes with the digest
+ * @param fetched returns the digest of the content at a URI; empty if the fetch failed, undefined if the URI was not
+ * fetched
  * @throws DeputeError INVALID_REQUEST if Depute does not support the form of the digest
  */
 export function verifyArtifact(

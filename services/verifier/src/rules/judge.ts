@@ -1,7 +1,7 @@
 import { CheckNotRun, type CheckResult, shorten } from "./check-result.ts";
 import type { TaskContract, VerificationSpec } from "./documents.ts";
 
-/** The default settings of DelegateOS 6.5. */
+/** The defaults for the settings of an llm_judge (DelegateOS 6.5). */
 export const DEFAULT_JUDGE_MODEL = "claude-sonnet-4-20250514";
 export const DEFAULT_JUDGE_TEMPERATURE = 0;
 export const DEFAULT_EVALUATIONS = 3;
@@ -9,7 +9,7 @@ export const DEFAULT_EVALUATIONS = 3;
 /** If the highest and the lowest score differ by more than this, the result reports the difference (DelegateOS 6.5). */
 export const SPREAD_WARNING = 0.3;
 
-/** The settings of an llm_judge, with defaults for absent members. */
+/** The settings of an llm_judge. Defaults are filled in. */
 export interface JudgeSpec {
   model: string;
   temperature: number;

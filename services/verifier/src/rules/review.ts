@@ -103,7 +103,7 @@ function isReviewer(review: Review, { principal, roles = [] }: Reader, now: numb
   );
 }
 
-/** Whether a principal may read the review at a time. */
+/** Whether a principal may read the review at a time: as its creator, or because it may decide the review. */
 export function mayRead(review: Review, reader: Reader, now: number): boolean {
   return reader.principal === review.creator || isReviewer(review, reader, now);
 }
@@ -126,7 +126,7 @@ export interface Decision {
   reason: string;
   /** The roles of the reviewer; absent if the reviewer has none. */
   roles?: readonly string[] | undefined;
-  /** The principal that makes the call. */
+  /** The principal that makes the call. It may act for the reviewer. */
   caller: string;
 }
 

@@ -39,7 +39,7 @@ export interface AuthorityContext {
   wasRevoked(revocationId: string, time: number): boolean;
   /** Returns the revocations that were recorded at or before a time in epoch milliseconds. */
   revokedBy(time: number): RevocationView;
-  /** Returns the contract's ancestors, beginning with its parent. */
+  /** Returns the ids of the contract's ancestors, beginning with its parent. */
   lineageOf(contractId: string): readonly string[];
 }
 

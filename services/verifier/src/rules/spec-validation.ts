@@ -13,13 +13,13 @@ export const WEIGHT_TOLERANCE = 0.001;
 
 /** A schema or pattern that must compile before the service accepts its contract. */
 export interface Compilable {
-  /** The field of the schema or pattern in the request. */
+  /** The name of the request's field that contains the schema or pattern. */
   field: string;
   schema?: unknown;
   pattern?: { pattern: string; flags: string };
 }
 
-/** The names that contracts may use. */
+/** The names of checks and models that contracts may use. */
 export interface ContractNames {
   /** The checks that contracts may name. */
   checks: CheckFunctionRegistry;
@@ -72,8 +72,8 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
       if (spec.reviewTimeoutMs !== undefined && !(spec.reviewTimeoutMs >= 1)) {
         throw invalid(`${field}.review_timeout_ms`, "must be at least 1 millisecond");
       }
-      // Of the reviews, only a review with a prompt for a judge needs a model. Without that prompt, an output whose
-      // review times out has not passed.
+      // A review needs a model only if it has a prompt for a judge. Without that prompt, an output whose review times
+      // out has not passed.
       if (spec.judgePrompt !== undefined) visitJudge(spec, field, walk);
       return;
     default:

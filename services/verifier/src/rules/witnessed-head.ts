@@ -21,7 +21,8 @@ export interface Continuation {
 /**
  * Decides whether a signed head replaces the kept head of the same log.
  *
- * @param continuation the proof; absent for a log that has no such proofs. Only the sizes of its heads are compared.
+ * @param continuation the proof; absent for a log that has no such proofs: then only the sizes of its heads are
+ * compared
  * @returns `newer` for a head that replaces the kept one, `same` for a head of the same state
  * @throws DeputeError LOG_HEAD_OLDER, LOG_HEAD_CONTRADICTS, LOG_HEAD_MOVED
  */

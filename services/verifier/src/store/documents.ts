@@ -9,7 +9,7 @@ export interface SignedDocument {
   digest: string;
   /** Canonical JSON including the signature. */
   document: string;
-  /** Time of storage in epoch milliseconds. */
+  /** The time at which the service stored the document, in epoch milliseconds. */
   storeTime: number;
 }
 
@@ -34,12 +34,12 @@ export interface Page {
 }
 
 /**
- * Maximum number of characters of documents on a page, so that its encoding takes a few milliseconds. gRPC clients
- * accept 4 MiB by default.
+ * Maximum number of characters that the documents on one page have together, so that the page's encoding takes a few
+ * milliseconds. gRPC clients accept 4 MiB by default.
  */
 export const MAX_PAGE_CHARS = 1024 * 1024;
 
-/** Maximum number of JSON values and members on a page, so that its encoding takes a few milliseconds. */
+/** Maximum number of JSON values and members on one page, so that the page's encoding takes a few milliseconds. */
 export const MAX_PAGE_VALUES = 16_384;
 
 const KEY_ROW = row({ id: text, time: integer, size: integer });

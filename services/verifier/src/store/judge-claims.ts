@@ -51,7 +51,7 @@ export async function extendClaim(
   return changes > 0;
 }
 
-/** Deletes a claim, unless another process has taken it over. */
+/** Deletes a claim, unless another process has taken over the judge run. */
 export async function deleteClaim(tx: WriteTx, { key, holder }: JudgeClaim): Promise<void> {
   await tx.run(`DELETE FROM judge_claims ${WHERE} AND holder = ?`, [...paramsOf(key), holder]);
 }

@@ -36,7 +36,7 @@ export async function readLogState(tx: ReadTx): Promise<LogState> {
   return row ?? EMPTY_STATE;
 }
 
-/** Reads the state for an append, and locks it until the end of the transaction. */
+/** Reads the state of the log for an append, and locks it until the end of the transaction. */
 export async function lockLogState(tx: WriteTx): Promise<LogState> {
   const lock = tx.dialect === "postgres" ? " FOR UPDATE" : "";
   const row = await tx.get(LOG_STATE_ROW, `SELECT size, frontier FROM log_state WHERE id = 1${lock}`);

@@ -152,7 +152,7 @@ export async function dueReviews(tx: ReadTx, now: number, limit: number): Promis
   return rows.map(fromRow);
 }
 
-/** Records that the review escalated or timed out. */
+/** Records the state of a review that has escalated or timed out. */
 export async function recordTimeChange(tx: WriteTx, review: Review, now: number): Promise<void> {
   await tx.run("UPDATE reviews SET due_ms = ? WHERE id = ?", [nextChange(review, now) ?? null, review.id]);
   await appendChange(tx, review.id);

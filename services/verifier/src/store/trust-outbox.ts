@@ -30,7 +30,7 @@ export async function dropOutcome(tx: WriteTx, place: number): Promise<void> {
 /** A verification result that the service must report to the registry. */
 export interface ResultOutcome {
   verificationId: string;
-  /** The agent that did the work. */
+  /** The id of the agent that did the work. */
   agentId: string;
   counterpartAgentId: string;
   /** The id of the third party's agent that verified; empty if the buyer verified. */

@@ -14,7 +14,7 @@ export interface ContractParts {
   requiredCapabilities?: string[];
 }
 
-/** Returns a contract without a signature. Its creation time is before the start of the tests' clocks. */
+/** Returns a contract without a signature. Its creation time is before the time at which the tests' clocks start. */
 export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "signature"> {
   return {
     id: parts.id ?? newId("ct"),

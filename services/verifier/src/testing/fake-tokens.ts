@@ -144,7 +144,7 @@ export function fakeTokens() {
   return {
     module,
     root: root.principal.id,
-    /** The reservations and their charges. */
+    /** The reservations so far, each with its charge. */
     reservations,
     /**
      * Sets the budget of all tokens, and deletes the reservations. With `loses`, every call that commits a reservation
