@@ -30,7 +30,7 @@ export interface Decision {
   readonly decision: "allowed" | "denied";
   /** The reason of a denial. For an allowed decision: one word for the kind of the change, or empty. */
   readonly reason: string;
-  /** The revocation ids of the token's blocks, the authority block's first. */
+  /** The revocation ids of the token's blocks, that of the authority block first. */
   readonly blocks: readonly string[];
   /**
    * The name of the record that the decision is about, such as `organizations/acme`. Absent if the call itself names

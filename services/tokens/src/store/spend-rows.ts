@@ -11,7 +11,7 @@ export interface StoredReservation extends ReservationRecord {
   readonly requestId: string;
   /** The digest of the whole request. */
   readonly digest: string;
-  /** The revocation ids of the token's blocks, the authority block's first. */
+  /** The revocation ids of the token's blocks, that of the authority block first. */
   readonly blocks: readonly string[];
   readonly createTime: number;
   readonly forgetTime: number;
