@@ -266,7 +266,11 @@ export class KeyStore {
 
 function requireOwnKey(key: StoredKey | undefined, id: string, owner: string): StoredKey {
   if (key !== undefined && key.owner === owner) return key;
-  throw new DeputeError(ErrorReason.KEY_NOT_FOUND, "the key does not exist", { metadata: { key: id } });
+  throw new DeputeError(
+    ErrorReason.KEY_NOT_FOUND,
+    "the key does not exist, or it belongs to another principal; check the id",
+    { metadata: { key: id } },
+  );
 }
 
 /** Returns the context to which a kept key's sealed secret is bound. Another context cannot open the secret. */

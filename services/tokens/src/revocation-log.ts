@@ -116,9 +116,13 @@ export class RevocationLog {
       const covering = await findCovering(tx, entry);
       if (covering !== undefined) return covering;
       if (!(await hasBlock(tx, entry.revocationId, entry.revokedBy))) {
-        throw new DeputeError(ErrorReason.TOKEN_NOT_FOUND, "the platform has not signed this block", {
-          metadata: { revocation_id: entry.revocationId },
-        });
+        throw new DeputeError(
+          ErrorReason.TOKEN_NOT_FOUND,
+          "the platform has not signed this block; send an entry that a rightful revoker has signed",
+          {
+            metadata: { revocation_id: entry.revocationId },
+          },
+        );
       }
       return this.#append(tx, entry, caller);
     });

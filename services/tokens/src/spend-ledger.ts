@@ -265,7 +265,11 @@ function same(
 }
 
 function notFound(id: string): DeputeError {
-  return new DeputeError(ErrorReason.RESERVATION_NOT_FOUND, "the reservation does not exist", {
-    metadata: { reservation: id },
-  });
+  return new DeputeError(
+    ErrorReason.RESERVATION_NOT_FOUND,
+    "the reservation does not exist, or the caller may not see it; check the id",
+    {
+      metadata: { reservation: id },
+    },
+  );
 }

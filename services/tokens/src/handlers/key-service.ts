@@ -104,7 +104,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
         audit.add({ kind: "mint", caller: owner, principal, decision: "denied", reason, blocks: [] });
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
-          "the key is not a trusted root of this platform",
+          "the key is not a trusted root of this platform; an operator adds it to DEPUTE_TRUSTED_ROOTS",
         );
       });
       return { minted };

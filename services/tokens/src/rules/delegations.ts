@@ -112,7 +112,7 @@ export function isNewEnd(delegationId: string, before: End, next: End): boolean 
   const isSame = before.state === next.state;
   if (isSame && (next.attestationId === "" || next.attestationId === before.attestationId)) return false;
   if (isSame && before.attestationId === "") return true;
-  throw new DeputeError(ErrorReason.DELEGATION_STATE_CONFLICT, `the delegation is ${before.state}`, {
+  throw new DeputeError(ErrorReason.DELEGATION_STATE_CONFLICT, `the delegation is already ${before.state}`, {
     metadata: { delegation: delegationId, from: before.state, to: next.state },
   });
 }

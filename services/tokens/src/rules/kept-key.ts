@@ -42,7 +42,7 @@ export function keyStanding({ state, endTime }: KeyLife, now: number): KeyStandi
 export function assertUsable(key: KeyLife, use: KeyUse, now: number): void {
   const state = keyStanding(key, now);
   if (USES[state].includes(use)) return;
-  throw new DeputeError(ErrorReason.KEY_NOT_USABLE, `the key is ${state}`, {
+  throw new DeputeError(ErrorReason.KEY_NOT_USABLE, `the key is ${state}; use an active key`, {
     metadata: { key: key.id, state },
   });
 }

@@ -242,7 +242,10 @@ function wordOf<Word extends string>(words: Record<Word, number>, value: number)
 function reviewerOf({ reviewer: namedReviewer }: { reviewer: string }, identity: Identity): string {
   const reviewer = namedReviewer || identity.principal;
   if (mayActFor(identity, reviewer)) return reviewer;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not act for this reviewer");
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "the caller may not act for this reviewer; use the reviewer's credentials",
+  );
 }
 
 function referenceOf(message: ContentReferenceMessage | undefined): ContentReference | undefined {
