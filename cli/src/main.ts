@@ -41,7 +41,7 @@ function resource([first = "", verb]: readonly string[]): number {
   if (commands.length === 0) {
     const near = nearest(first, firstWords());
     const advice = near === undefined ? "see depute --help" : `did you mean ${near}? See depute --help`;
-    throw new CommandError(`there is no command ${JSON.stringify(first)}; ${advice}`);
+    throw new CommandError(`${JSON.stringify(first)} is not a command; ${advice}`);
   }
   if (verb === "--help" || verb === "-h") return print(resourceHelp(first));
   if (verb === undefined) {

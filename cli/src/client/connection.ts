@@ -150,7 +150,7 @@ function contextOf(name: string | undefined, env: NodeJS.ProcessEnv): Partial<Co
   const context = Object.hasOwn(contexts, chosen) ? contexts[chosen] : undefined;
   if (context !== undefined) return context;
   throw new CommandError(
-    `there is no context ${JSON.stringify(chosen)}; see depute context list`,
+    `the context ${JSON.stringify(chosen)} does not exist; see depute context list`,
     EXIT.notFound,
   );
 }
@@ -190,7 +190,9 @@ async function credentialsOf(target: Context): Promise<Interceptor[]> {
   }
   if (key === undefined) {
     if (tokenFile === undefined) return [];
-    throw new CommandError("a token needs a proof of its holder; give --key-file with the holder's key");
+    throw new CommandError(
+      "a token needs a proof of its holder; set --key-file to the file of the holder's key",
+    );
   }
   const [{ holderInterceptor }, { portableEngine }] = await Promise.all([
     import("@depute/client"),

@@ -74,7 +74,7 @@ function contextNamed(name: string): string {
   const { contexts } = readConfig();
   if (Object.hasOwn(contexts, name)) return name;
   throw new CommandError(
-    `there is no context ${JSON.stringify(name)}; see depute context list, or make it with depute context create`,
+    `the context ${JSON.stringify(name)} does not exist; see depute context list, or create it with depute context create`,
     EXIT.notFound,
   );
 }

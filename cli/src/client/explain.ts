@@ -178,7 +178,7 @@ function decisionLine({ sequence, source, time, isAllowed, reason }: JsonObject)
 function blockLine(block: JsonObject, index: number): string {
   const { delegator, delegatee, delegationId, expireTime, narrowed = [] } = block;
   const state = enumName(String(block.validityNow), "BLOCK_VALIDITY_");
-  const less = (narrowed as string[]).length === 0 ? "" : `; narrows ${(narrowed as string[]).join(", ")}`;
+  const less = (narrowed as string[]).length === 0 ? "" : `; attenuates ${(narrowed as string[]).join(", ")}`;
   return `Authority, block ${index}: ${delegator} to ${delegatee}; ${state}, until ${expireTime}${less} (${delegationId}).`;
 }
 

@@ -111,7 +111,7 @@ export function jsonOf(text: string, label: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue;
   } catch {
-    throw new CommandError(`${label} is not JSON; give JSON, @FILE, or - for standard input`);
+    throw new CommandError(`${label} is not JSON; write JSON, @FILE, or - for standard input`);
   }
 }
 

@@ -17,7 +17,7 @@ export interface ClientTls {
 export function tlsOf({ caFile, clientCertFile, clientKeyFile }: Context): ClientTls | undefined {
   if ((clientCertFile === undefined) !== (clientKeyFile === undefined))
     throw new CommandError(
-      "a client certificate needs its key: give --client-cert-file and --client-key-file",
+      "a client certificate needs its key: set --client-cert-file and --client-key-file",
     );
   if (caFile === undefined && clientCertFile === undefined) return undefined;
   return {
@@ -57,7 +57,7 @@ export function tlsAdvice(error: unknown): string | undefined {
     if (UNTRUSTED.has(code))
       return "check --server, and name the authority of its certificate with --ca-file";
     if (/^ERR_SSL_.*ALERT.*CERTIFICATE|^ERR_SSL_.*ALERT_UNKNOWN_CA$/.test(code))
-      return "the platform asks for a certificate: give --client-cert-file and --client-key-file";
+      return "the platform requires a client certificate: set --client-cert-file and --client-key-file";
     if (code === "EPROTO" || code.startsWith("ERR_SSL_"))
       return "check whether --server is an http or an https address";
   }

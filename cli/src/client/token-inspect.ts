@@ -62,7 +62,9 @@ export function chainLines({ authority, attenuations }: SignedJSONToken, ids: re
   const others = attenuations.map((block, index) => [
     `block ${index + 1}, signed by ${block.attenuator}`,
     `for        ${block.delegatee}`,
-    ...(block.allowedCapabilities === undefined ? [] : [`narrows to ${listed(block.allowedCapabilities)}`]),
+    ...(block.allowedCapabilities === undefined
+      ? []
+      : [`attenuates to ${listed(block.allowedCapabilities)}`]),
     ...(block.maxBudgetMicrocents === undefined ? [] : [`budget     ${amount(block.maxBudgetMicrocents)}`]),
     ...(block.expiresAt === undefined ? [] : [`expires    ${block.expiresAt}`]),
     ...(block.maxChainDepth === undefined ? [] : [`may be attenuated ${block.maxChainDepth} times`]),

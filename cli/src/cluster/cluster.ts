@@ -120,7 +120,7 @@ export class Cluster {
     const { redisUrl } = this.#options.settings;
     if (redisUrl !== "") return redisUrl;
     if (!findRedis())
-      throw new SettingsError("there is no redis-server on the PATH: install one, or set DEPUTE_REDIS_URL");
+      throw new SettingsError("the PATH has no redis-server: install one, or set DEPUTE_REDIS_URL");
     const redis = await prepareLocalRedis();
     await this.#supervise(this.#backends, "redis", () => redis.start());
     return redis.url;

@@ -72,6 +72,6 @@ export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): 
     .sort()
     .map((name) => {
       const near = nearest(name, [...known]);
-      return `${name} is ignored, because there is no such setting${near === undefined ? "" : `; did you mean ${near}?`}`;
+      return `${name} is ignored, because it is not a setting${near === undefined ? "" : `; did you mean ${near}?`}`;
     });
 }

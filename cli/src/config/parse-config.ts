@@ -81,7 +81,7 @@ function readPair(
       given,
       Object.keys(table).filter((name) => name !== OWN_NAME),
     );
-    throw new Error(`there is no such setting${near === undefined ? "" : `; did you mean ${near}?`}`);
+    throw new Error(`is not a setting${near === undefined ? "" : `; did you mean ${near}?`}`);
   }
   const { name, setting, isFile } = found;
   const value = jsonOf(node);

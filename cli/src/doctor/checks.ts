@@ -103,7 +103,7 @@ export const CHECKS: readonly Check[] = [
       const url = String(settings.publicUrl);
       if (url === "") return fail("the public address is unknown; set DEPUTE_PUBLIC_URL");
       if (url.startsWith("https:")) return ok(`clients use ${url}`);
-      return fail(`${url} has no TLS; give clients an https address, and state it in DEPUTE_PUBLIC_URL`);
+      return fail(`${url} has no TLS; offer clients an https address, and set it in DEPUTE_PUBLIC_URL`);
     },
   },
   {

@@ -30,7 +30,7 @@ export const DRAFT_FLAGS: Flags = {
   description: text("draft.description", "a text for people"),
   "external-id": text("draft.externalId", "the caller's own id of the task"),
   "correlation-id": text("draft.correlationId", "id that several tasks share"),
-  contract: text("draft.contractId", "contract that the result has to satisfy"),
+  contract: text("draft.contractId", "contract that the result must satisfy"),
   parent: text("draft.parentTaskId", "task that the new task belongs to"),
   "worker-token": { type: "file", help: "file with a token for the worker" },
   priority: { type: "int", field: "draft.priority", help: "0 to 9; higher comes first" },

@@ -67,7 +67,9 @@ async function credentialsFor(
     return async () => ({ authorization: `Bearer ${readCredential(secretFile)}` });
   if (keypair === undefined) {
     if (tokenFile === undefined) return async () => ({});
-    throw new CommandError("a token needs a proof of its holder; give --key-file with the holder's key");
+    throw new CommandError(
+      "a token needs a proof of its holder; set --key-file to the file of the holder's key",
+    );
   }
   const { createProof, portableEngine } = await import("@depute/dct");
   return async (htm, message) => {
