@@ -8,7 +8,7 @@ import { headAt } from "./store/revocation-rows.ts";
 interface RevocationWitnessOptions {
   readonly deps: Pick<ServiceDeps, "witnessFor" | "clock" | "timers" | "log">;
   readonly engine: CryptoEngine;
-  /** The platform's root, which must have signed the head. */
+  /** The principal of the platform's root, which must have signed the head. */
   readonly signer: string;
   readonly store: Store;
   /** Signs the current state of the log. */
@@ -16,7 +16,7 @@ interface RevocationWitnessOptions {
 }
 
 /**
- * Returns the witness of the revocation log; undefined if the settings name no place.
+ * Returns the witness of the revocation log; undefined if the settings name no place for the log's head.
  *
  * @throws SettingsError as `witnessFor`
  */

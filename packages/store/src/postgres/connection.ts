@@ -15,9 +15,9 @@ const ONLY_READS = /^\s*(select|with|values)\b/i;
 const WRITES = /\b(insert|update|delete)\b/i;
 
 export interface PostgresConnectionOptions {
-  /** Opens a writable connection in pipeline mode. */
+  /** Opens a connection that may write, in pipeline mode. */
   readonly connect: () => Promise<StoreClient>;
-  /** The first open connection. */
+  /** An open connection to use first. */
   readonly first: StoreClient;
   /** Called when the connection breaks, in any state. */
   readonly onBreak: () => void;
@@ -60,7 +60,7 @@ export class PostgresConnection implements WriteConnection {
   async begin(): Promise<void> {
     if (this.#client === undefined) this.#adopt(await this.#options.connect());
     this.#hasWritten = false;
-    // The statements are pipelined, so that they cost one round trip.
+    // The statements are sent together, so that they cost one round trip.
     const beginning = this.#control("BEGIN");
     const waiting = this.#options.turns?.begin((sql) => this.#control(sql));
     waiting?.catch(() => {});
@@ -173,8 +173,9 @@ export class PostgresConnection implements WriteConnection {
   }
 
   /**
-   * Whether a transaction of an earlier, broken connection committed. The present connection now holds the schema's
-   * lock, or the turn in a shared schema, so that transaction has ended. Therefore Postgres has a definite answer.
+   * Whether a transaction of an earlier, broken connection committed. The current connection holds the schema's lock,
+   * or the turn in a shared schema. Both were free only after that transaction had ended. Therefore Postgres has a
+   * definite answer.
    */
   async #hasCommitted(id: string): Promise<boolean> {
     const { rows } = await this.#control(`SELECT txid_status(${BigInt(id)}) AS status`);
@@ -188,7 +189,7 @@ export class PostgresConnection implements WriteConnection {
     client.on("end", () => this.#drop(client));
   }
 
-  /** Discards a broken connection and its transaction. The next transaction opens a new connection. */
+  /** Discards a broken connection and its transaction. The next transaction opens another connection. */
   #drop(client: StoreClient): void {
     if (this.#client !== client) return;
     this.#client = undefined;

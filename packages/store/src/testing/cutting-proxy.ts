@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** The way in which a connection ends: by a reset, by an orderly end, or by silence, as from a pulled cable. */
+/** The way in which a connection ends: by a reset, by an orderly end, or by silence, as after a cable is unplugged. */
 export type Cut = "reset" | "end" | "silence";
 
 /** A loopback port that forwards to a server until the test cuts the connections. */
@@ -29,7 +29,7 @@ export class CuttingProxy {
       pairs.add(pair);
       const pass = (from: Socket, to: Socket, isRequest: boolean) => {
         from.on("data", (chunk: Buffer) => {
-          // Data that a silent connection lost never arrives later, so the connection stays silent.
+          // TCP never loses data in the middle of a stream, so a connection that lost data stays silent.
           if (wires.isSilent || mute.has(from)) return void mute.add(from).add(to);
           const cut = takeCut(isRequest ? wires.onRequest : wires.onResponse, chunk);
           if (cut === undefined) to.write(chunk);
@@ -51,7 +51,7 @@ export class CuttingProxy {
     return new CuttingProxy(server, address.port, pairs, wires);
   }
 
-  /** Cuts every connection, and refuses new ones until `restore`. */
+  /** Cuts every connection. Until `restore`, new connections are refused, or silent after `silence`. */
   cut(how: Cut): void {
     if (how === "silence") {
       this.#wires.isSilent = true;
@@ -114,7 +114,7 @@ interface Wires {
   readonly onResponse: PendingCut[];
 }
 
-/** Sockets whose peer no longer receives their data. */
+/** Sockets whose data the proxy no longer forwards. */
 const mute = new WeakSet<Socket>();
 
 /** Removes and returns the first pending cut whose text the chunk contains. */

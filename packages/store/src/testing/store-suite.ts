@@ -8,7 +8,7 @@ import type { StoreSettings } from "../options.ts";
 import { CELLS, integer, row, text } from "../row.ts";
 import type { SqlValue, Store, WriteTx } from "../store.ts";
 
-/** Opens an empty store; each call opens another one. */
+/** Opens an empty store; each call opens another store. */
 export type OpenForTests = (settings: StoreSettings) => Promise<Store>;
 
 export interface StoreSuiteOptions {

@@ -153,7 +153,10 @@ describe("a denial", () => {
     ],
   };
 
-  /** Creates a block that alice signs outside the service. */
+  /**
+   * Attenuates a token with a block that no rule has checked, and returns the denial. Alice signs the block outside the
+   * service.
+   */
   async function widened(limits: object, token?: { token: string }): Promise<DenialReason> {
     const { token: text } = token ?? (await fresh());
     return presentToken(forgeLink(text, alice, alice, limits));
