@@ -384,7 +384,7 @@ describe("the file", () => {
     [
       "an issuer over http",
       () => trusting({ issuer: "http://login.example" }),
-      /\/issuers\/0\/issuer is no address/,
+      /\/issuers\/0\/issuer is not an address/,
     ],
     ["keys over http", () => trusting({ jwksUri: "http://login.example/keys" }), /\/issuers\/0\/jwksUri/],
     ["a symmetric algorithm", () => trusting({ algorithms: ["HS256"] }), /\/issuers\/0\/algorithms\/0/],

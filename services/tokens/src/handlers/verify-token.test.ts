@@ -291,7 +291,7 @@ describe("VerifyToken", () => {
   it("accepts a token without a proof if configured, with a log line, and returns no grants", async () => {
     const lax = await startPlatform(["--holder-proof", "optional"]);
     try {
-      expect(lax.logged.join()).toContain("advisory");
+      expect(lax.logged.join()).toContain("a holder can remove attenuations");
       const { token } = await mint(lax);
       const ask = (requested: typeof READ) =>
         lax.tokens.verifyToken({ token: requirePresent(token), requested });
