@@ -14,7 +14,7 @@ const WRITE_AFTER_MS = 1000;
 interface CheckpointFileOptions {
   file: string;
   engine: CryptoEngine;
-  /** The platform's root, which must have signed the file. */
+  /** The root of the key file, which must have signed the file. A rotation of the root does not change it. */
   signer: string;
   timers: Timers;
   log: Logger;

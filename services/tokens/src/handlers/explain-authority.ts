@@ -35,7 +35,7 @@ export async function explainAuthority(
   context: HandlerContext,
 ): Promise<MessageInitShape<typeof ExplainAuthorityResponseSchema>> {
   const identity = await tokens.identify(context);
-  const { engine, clock, root, store } = tokens;
+  const { engine, clock, roots, store } = tokens;
   const subject = await findSubject(tokens, request, identity, ownOptions(context, clock));
   const { receipt, toolCall, records } = subject;
   const now = clock.now();
@@ -65,7 +65,7 @@ export async function explainAuthority(
     ...(toolCall !== undefined && { toolCall }),
   };
   const bundle = canonicalJson(
-    signAuthorityBundle(engine, { statement, revocations, ...subject.proofs }, root),
+    signAuthorityBundle(engine, { statement, revocations, ...subject.proofs }, roots.current()),
   );
   if (bundle.length > MAX_AUTHORITY_BUNDLE) {
     throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the bundle of the explanation is too large", {

@@ -27,7 +27,8 @@ export interface RecordedDelegation {
 export interface AuthorityContext {
   /** The verifier's principal. */
   verifier: string;
-  trustedRoots: ReadonlySet<string>;
+  /** Returns the roots that were trusted at a time, in epoch milliseconds. */
+  rootsAt(time: number): ReadonlySet<string>;
   /** Tokens by the delegation of their last block. */
   tokens: ReadonlyMap<string, SerializedDCT>;
   /**
@@ -65,7 +66,8 @@ export function signerAuthority(
   const token = authority.tokens.get(delegationId);
   if (token === undefined) return authorityByRecord(attestation, time, recordTime, authority);
   const result = verifyToken(engine, token, {
-    trustedRoots: authority.trustedRoots,
+    // The record's time counts, because a thief of a retired root can backdate createdAt.
+    trustedRoots: authority.rootsAt(recordTime),
     revocations: authority.revokedBy(recordTime),
     now: time,
     spentMicrocents: 0,
