@@ -12,7 +12,11 @@ import {
 } from "./root-key.ts";
 
 const NOW = 1_000_000;
-const key = (principal: string, retireTime: number): RootKeyLife => ({ principal, createTime: 1, retireTime });
+const key = (principal: string, retireTime: number): RootKeyLife => ({
+  principal,
+  createTime: 1,
+  retireTime,
+});
 
 describe("the state of a root key", () => {
   it.each([
@@ -64,7 +68,10 @@ describe("a rotation sets the ends of the earlier keys", () => {
   ])("refuses %s", (_, keys, overlapMs, limit) => {
     const rotate = () => rotationEnds([...keys, key("a", 0)], NOW, overlapMs);
     expect(rotate).toThrow(
-      expect.objectContaining({ reason: ErrorReason.LIMIT_EXCEEDED, metadata: expect.objectContaining({ limit }) }),
+      expect.objectContaining({
+        reason: ErrorReason.LIMIT_EXCEEDED,
+        metadata: expect.objectContaining({ limit }),
+      }),
     );
   });
 
@@ -98,7 +105,8 @@ describe("a retirement", () => {
   it("is stated in the denial", () => {
     expect(rootRetired(0)).toEqual({
       type: "root_retired",
-      detail: "authority.issuer: the root key retired at 1970-01-01T00:00:00.000Z; get a token of the present root",
+      detail:
+        "authority.issuer: the root key retired at 1970-01-01T00:00:00.000Z; get a token of the present root",
     });
   });
 });
