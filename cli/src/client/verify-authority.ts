@@ -4,11 +4,16 @@ import { oneLine } from "../print/safe-text.ts";
 import type { Invocation } from "../table/command.ts";
 import { readText } from "./files.ts";
 import { write } from "./output.ts";
+import { readSuccessions } from "./root-successions.ts";
 
 /** `depute verify-authority FILE`: checks a bundle of ExplainAuthority offline. @returns 0 for a valid bundle, else 1 */
 export async function verifyAuthority({ values }: Invocation): Promise<number> {
   const { portableEngine, verifyAuthorityBundle } = await import("@depute/dct");
-  const trusted = { roots: keysOf(values.root), logs: keysOf(values.log) };
+  const { followRootSuccessions } = await import("@depute/dct/transparency");
+  const { succession } = values;
+  const statements = succession === undefined ? [] : readSuccessions(readText(String(succession)));
+  const roots = followRootSuccessions(portableEngine, keysOf(values.root), statements);
+  const trusted = { roots, logs: keysOf(values.log) };
   const verdict = verifyAuthorityBundle(portableEngine, readText(String(values.FILE)), trusted);
   write([...verdict.checks.map(checkLine), ...statementLines(verdict)].map(oneLine).join("\n"));
   return verdict.ok ? EXIT.ok : EXIT.failed;
