@@ -30,6 +30,8 @@ export interface TokensContext {
   readonly timers: Timers;
   /** The platform's root keys. */
   readonly roots: RootKeys;
+  /** Resolves when the checkpoint file durably covers a change of a root key. */
+  savedRoot(change: number): Promise<void>;
   /** Milliseconds for which an earlier root key stays accepted after a rotation, unless the request says otherwise. */
   readonly rootOverlapMs: number;
   readonly minters: ReadonlySet<string>;

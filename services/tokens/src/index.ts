@@ -12,7 +12,6 @@ import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_p
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
 import { servicesOf } from "@depute/core/services";
-import type { Keypair } from "@depute/dct";
 import { signCheckpoint } from "@depute/dct/transparency";
 import {
   defineService,
@@ -59,6 +58,7 @@ import { revocationWitness } from "./revocation-witness.ts";
 import { recordRoleDenial } from "./role-denials.ts";
 import { assertRoots, openRootKey } from "./root-key.ts";
 import { RootKeys } from "./root-keys.ts";
+import { signFileCheckpoint } from "./rules/checkpoint.ts";
 import { MAX_OVERLAP_MS } from "./rules/root-key.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
@@ -147,12 +147,16 @@ async function start(
   parts.add(() => reader.close());
   const lease = work.lease("background");
   const ownReader = isShared ? reader : undefined;
-  const signAs = (key: Keypair) => signCheckpoint(engine, state, formatTime(clock.now()), key);
-  const sign = () => signAs(roots.current());
+  const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), roots.current());
+  const signFile = () => {
+    const { sequence, head } = state;
+    const stated = { sequence, head, signedAt: formatTime(clock.now()), rootChange: roots.change };
+    return signFileCheckpoint(engine, stated, root);
+  };
   const file = join(dataDir, "revocations.checkpoint");
   const look = () => reader.look();
   const signer = root.principal.id;
-  const seenLog = new CheckpointFile({ file, engine, signer, timers, log, sign: () => signAs(root), look });
+  const seenLog = new CheckpointFile({ file, engine, signer, timers, log, sign: signFile, look });
   const witness = revocationWitness({
     ...{ deps, engine, isSigner: (principal: string) => roots.isOwn(principal), store },
     sign,
@@ -286,6 +290,7 @@ async function start(
     clock,
     timers,
     roots,
+    savedRoot: (change: number) => seenLog.savedRoot(change),
     rootOverlapMs: settings.rootKeyOverlap || Math.min(settings.tokenMaxLifetime, MAX_OVERLAP_MS),
     minters: new Set(settings.minters),
     spenders: new Set(settings.spenders),

@@ -49,7 +49,7 @@ interface ReaderOptions {
    * Default false.
    */
   isShared?: boolean;
-  /** Called when this process has read entries that it did not append. */
+  /** Called when this process has read entries that it did not append, or root keys that it did not change. */
   onAdvance?: () => void;
 }
 
@@ -96,7 +96,7 @@ export class RevocationReader implements CurrentRevocations {
       const { places, keys, pending, lastPending, headThen, rootKeys } = await store.read((tx) =>
         this.#read(tx, knownHead.sequence),
       );
-      this.#options.roots.apply(rootKeys);
+      if (this.#options.roots.apply(rootKeys)) this.#options.onAdvance?.();
       if (!isContinued(knownHead, headThen))
         this.#markConflict(`place ${knownHead.sequence} is not what it was`);
       let last = knownHead;

@@ -116,11 +116,12 @@ export class RootKeys implements AcceptedRoots {
     return (await lastRootChange(tx)) === this.change ? undefined : readKnown(tx);
   }
 
-  /** Applies keys that a transaction has read. Ignores older ones. */
-  apply(known: Known | undefined): void {
-    if (known === undefined || known.change < this.change) return;
+  /** Applies keys that a transaction has read. Ignores older ones. Returns whether they were new. */
+  apply(known: Known | undefined): boolean {
+    if (known === undefined || known.change <= this.change) return false;
     this.#known = known;
     this.#accepted = undefined;
+    return true;
   }
 
   /** Returns the key that signs. */

@@ -219,6 +219,17 @@ describe("after a compromise", () => {
     }
   });
 
+  it("an older copy of the store does not start", async () => {
+    const database = join(platform.dataDir, "tokens.sqlite");
+    const copy = await platform.whileDown(() => readFileSync(database));
+    await rotate({ retireNow: true });
+    const restored = platform.whileDown(() => {
+      for (const end of ["-wal", "-shm"]) rmSync(database + end, { force: true });
+      writeFileSync(database, copy);
+    });
+    await expect(restored).rejects.toThrow("a retired root would count again");
+  });
+
   it("is in the audit log", async () => {
     const { principal } = await platform.tokens.getIssuer({});
     const { key } = await rotate(hours(1));

@@ -55,12 +55,15 @@ export function rootKeyService(tokens: TokensContext): Required<ServiceImpl<type
       const digest = encodeBase64Url(engine.blake2b256(toBinary(RotateRootKeyRequestSchema, request)));
       const overlapMs = retireNow ? 0 : overlap === undefined ? rootOverlapMs : spanMs(overlap);
       const { key, replaced } = await roots.rotate({ caller, requestId, digest, overlapMs }, audit);
+      await tokens.savedRoot(roots.change);
       return { key: toKey(key), replaced: toKey(replaced) };
     },
 
     async retireRootKey({ principal }, context) {
       const caller = await operator(tokens, context);
-      return { key: toKey(await roots.retire(principal, caller, audit)) };
+      const key = await roots.retire(principal, caller, audit);
+      await tokens.savedRoot(roots.change);
+      return { key: toKey(key) };
     },
   };
 }

@@ -70,7 +70,7 @@ export function createReplica(shared: {
   const state = new RevocationState(MAX_STALENESS_MS);
   const reader = new RevocationReader({
     ...{ engine, store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
-    roots: { change: 0, readChanged: async () => undefined, apply: () => {} },
+    roots: { change: 0, readChanged: async () => undefined, apply: () => false },
     isShared,
   });
   const ownReader = isShared ? reader : undefined;
