@@ -171,7 +171,11 @@ export class RootKeys implements AcceptedRoots {
     const own = this.keys.map(({ principal }) => principal).toReversed();
     // A retired root stays denied, even if a setting names it.
     const roots = new Set([...own, ...this.#options.configured]);
-    for (const root of roots) if (states.get(root) === "retired") roots.delete(root);
+    for (const root of roots) {
+      if (states.get(root) !== "retired") continue;
+      roots.delete(root);
+      this.#keypairs.delete(root);
+    }
     this.#accepted = { roots, until: nextRetirement(this.keys, now) };
     return roots;
   }

@@ -163,7 +163,11 @@ async function readRevocations(
     principal,
     retireTime: retireTime === undefined ? 0 : fromTimestamp(retireTime),
   }));
-  return { roots: new Set(trustedRoots), retired, revocations: Map.groupBy(rows, ({ revocationId }) => revocationId) };
+  return {
+    roots: new Set(trustedRoots),
+    retired,
+    revocations: Map.groupBy(rows, ({ revocationId }) => revocationId),
+  };
 }
 
 function viewAt(revocations: RevocationData["revocations"], time: number): RevocationView {

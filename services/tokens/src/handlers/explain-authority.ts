@@ -76,7 +76,7 @@ export async function explainAuthority(
 }
 
 async function explainedLinks(
-  { revocationState }: TokensContext,
+  { revocationState, roots }: TokensContext,
   tx: ReadTx,
   chain: readonly StoredDelegation[],
 ): Promise<{ links: ExplainedLink[]; revocations: RevocationEntry[] }> {
@@ -93,7 +93,8 @@ async function explainedLinks(
   for (const [level, delegation] of chain.entries()) {
     const { revocationId, chainId, from, to } = delegation;
     const rightful = [...chain.slice(0, level + 1).map((one) => one.from), to];
-    const isRevokedNow = revocationState.isRevoked(revocationId, rightful);
+    const retireTime = level === 0 ? roots.retired(from) : undefined;
+    const isRevokedNow = retireTime !== undefined || revocationState.isRevoked(revocationId, rightful);
     const times = logged
       .filter(({ entry }) => entry.revocationId === revocationId)
       .map(({ recordTime }) => recordTime);
@@ -101,6 +102,7 @@ async function explainedLinks(
       times.push(...(await findKeyRevocations(tx, from)).map(({ recordTime }) => recordTime));
     }
     const revokeTime = times.length === 0 ? undefined : Math.min(...times);
+    if (retireTime !== undefined) times.push(retireTime);
     links.push({ delegation, document: documents.get(chainId) ?? "", revokeTime, isRevokedNow });
   }
   return { links, revocations: logged.map(({ entry }) => entry) };

@@ -36,7 +36,10 @@ export interface ExplainedLink {
   readonly delegation: RecordedDelegation;
   /** The block as canonical JSON; empty if the row has no content. */
   readonly document: string;
-  /** The time at which the first revocation of the block, or of its signer's key, was recorded; undefined for none. */
+  /**
+   * The time at which the first revocation of the block, or of its signer's key, was recorded, or its root retired;
+   * undefined for none.
+   */
   readonly revokeTime: number | undefined;
   /** Whether the service denies the block now. A pending revocation counts too. */
   readonly isRevokedNow: boolean;
