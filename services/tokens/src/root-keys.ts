@@ -60,6 +60,7 @@ export class RootKeys implements AcceptedRoots {
   readonly #options: RootKeysOptions;
   readonly #keypairs = new Map<string, Keypair>();
   #known: Known = { change: 0, keys: [] };
+  #byPrincipal: ReadonlyMap<string, RootKeyRow> = new Map();
   #accepted: { roots: ReadonlySet<string>; until: number } | undefined;
 
   constructor(options: RootKeysOptions) {
@@ -120,6 +121,7 @@ export class RootKeys implements AcceptedRoots {
   apply(known: Known | undefined): boolean {
     if (known === undefined || known.change <= this.change) return false;
     this.#known = known;
+    this.#byPrincipal = new Map(known.keys.map((key) => [key.principal, key]));
     this.#accepted = undefined;
     return true;
   }
@@ -149,7 +151,7 @@ export class RootKeys implements AcceptedRoots {
    * @throws DeputeError KEY_NOT_USABLE for a retired key
    */
   signerOf(principal: string): Keypair | undefined {
-    const key = this.keys.find((one) => one.principal === principal);
+    const key = this.#byPrincipal.get(principal);
     if (key === undefined) return undefined;
     if (this.retired(principal) === undefined) return this.#require(key);
     throw new DeputeError(
@@ -161,7 +163,7 @@ export class RootKeys implements AcceptedRoots {
 
   /** Whether a principal is or was the platform's root. */
   isOwn(principal: string): boolean {
-    return this.keys.some((key) => key.principal === principal);
+    return this.#byPrincipal.has(principal);
   }
 
   trusted(): ReadonlySet<string> {
@@ -185,7 +187,7 @@ export class RootKeys implements AcceptedRoots {
   }
 
   retired(principal: string): number | undefined {
-    const key = this.keys.find((one) => one.principal === principal);
+    const key = this.#byPrincipal.get(principal);
     if (key === undefined || rootStanding(key, this.#options.clock.now()) !== "retired") return undefined;
     return key.retireTime;
   }
