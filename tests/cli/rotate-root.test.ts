@@ -123,10 +123,10 @@ test(
     // An outside client that pinned the first root follows the statement to the new one.
     const published = await roots();
     const succession = published[1]?.succession ?? {};
-    expect(succession).toMatchObject({ from: first?.principal, to: rotated.principal });
+    expect(succession).toMatchObject({ earlier: first?.principal, successor: rotated.principal });
     expect(isSuccession(succession)).toBe(true);
-    expect(isSuccession({ ...succession, from: rotated.principal })).toBe(false);
-    expect(isOfRoot(fresh, [String(succession.to)])).toBe(true);
+    expect(isSuccession({ ...succession, earlier: rotated.principal })).toBe(false);
+    expect(isOfRoot(fresh, [String(succession.successor)])).toBe(true);
     expect(isOfRoot(old, [first?.principal ?? ""])).toBe(true);
     expect(await run(["keys", "roots"])).toMatch(/^PRINCIPAL .*\n\S+ +retired .*\n\S+ +signing /);
   },

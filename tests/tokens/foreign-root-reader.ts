@@ -48,12 +48,17 @@ export function isOfRoot(token: string, roots: readonly string[]): boolean {
 
 /** Whether both keys signed a statement of succession, as ListRootKeys returns it in JSON. */
 export function isSuccession(statement: Json): boolean {
-  const { from, to, createTime, fromSignature, toSignature } = statement as Record<string, string>;
+  const { earlier, successor, createTime, earlierSignature, successorSignature } = statement as Record<
+    string,
+    string
+  >;
   const createdAt = new Date(createTime ?? "").toISOString();
   const tag = Buffer.from("delegateos-rootsuccession-v1\0");
-  const digest = blake2b256(Buffer.concat([tag, Buffer.from(canonical({ from, to, createdAt }))]));
+  const digest = blake2b256(
+    Buffer.concat([tag, Buffer.from(canonical({ from: earlier, to: successor, createdAt }))]),
+  );
   return (
-    holds(Buffer.from(fromSignature ?? "", "base64"), digest, from ?? "") &&
-    holds(Buffer.from(toSignature ?? "", "base64"), digest, to ?? "")
+    holds(Buffer.from(earlierSignature ?? "", "base64"), digest, earlier ?? "") &&
+    holds(Buffer.from(successorSignature ?? "", "base64"), digest, successor ?? "")
   );
 }

@@ -4,11 +4,11 @@ import { CommandError } from "../exit-codes.ts";
 
 /** A statement in ProtoJSON, as `depute keys roots -o json` prints it. */
 interface SuccessionJson {
-  readonly from?: unknown;
-  readonly to?: unknown;
+  readonly earlier?: unknown;
+  readonly successor?: unknown;
   readonly createTime?: unknown;
-  readonly fromSignature?: unknown;
-  readonly toSignature?: unknown;
+  readonly earlierSignature?: unknown;
+  readonly successorSignature?: unknown;
 }
 
 /**
@@ -19,8 +19,7 @@ interface SuccessionJson {
 export function readSuccessions(text: string): RootSuccession[] {
   let keys: unknown;
   try {
-    const document = JSON.parse(text) as { keys?: unknown };
-    keys = Array.isArray(document) ? document : document.keys;
+    keys = (JSON.parse(text) as { keys?: unknown } | null)?.keys;
   } catch {
     // The message below says what is needed.
   }
@@ -32,12 +31,16 @@ export function readSuccessions(text: string): RootSuccession[] {
   );
 }
 
-function statementOf({ from, to, createTime, ...signatures }: SuccessionJson): RootSuccession {
+function statementOf({ earlier, successor, createTime, ...signatures }: SuccessionJson): RootSuccession {
   const time = parseTime(String(createTime));
   return {
-    ...{ from: String(from), to: String(to), createdAt: time === undefined ? "" : formatTime(time) },
-    fromSignature: signatureOf(signatures.fromSignature),
-    toSignature: signatureOf(signatures.toSignature),
+    ...{
+      from: String(earlier),
+      to: String(successor),
+      createdAt: time === undefined ? "" : formatTime(time),
+    },
+    fromSignature: signatureOf(signatures.earlierSignature),
+    toSignature: signatureOf(signatures.successorSignature),
   };
 }
 

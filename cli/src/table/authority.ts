@@ -19,7 +19,7 @@ const ROOT_KEY_COLUMNS: readonly Column[] = [
   ["SIGNS-SINCE", "createTime", "time"],
   ["RETIRES", "retireTime", "time"],
 ];
-const ROOT_KEY_WIDE: readonly Column[] = [["FOLLOWS", "succession.from"]];
+const ROOT_KEY_WIDE: readonly Column[] = [["FOLLOWS", "succession.earlier"]];
 const rootKey = { item: "key", columns: ROOT_KEY_COLUMNS, wide: ROOT_KEY_WIDE };
 
 const KEY = arg("KEY", "keyId", "id of the key");

@@ -88,11 +88,11 @@ it("of a retired root was valid until then, and a reader follows its successor",
     },
     { revocationId: leaf.revocationId, validityNow: BlockValidity.VALID },
   ]);
-  const { from = "", to = "", createTime, fromSignature, toSignature } = key?.succession ?? {};
+  const { earlier, successor, createTime, ...signatures } = requirePresent(key?.succession);
   const statement = {
-    ...{ from, to, createdAt: formatTime(fromTimestamp(requirePresent(createTime))) },
-    fromSignature: Buffer.from(requirePresent(fromSignature)).toString("base64url"),
-    toSignature: Buffer.from(requirePresent(toSignature)).toString("base64url"),
+    ...{ from: earlier, to: successor, createdAt: formatTime(fromTimestamp(requirePresent(createTime))) },
+    fromSignature: Buffer.from(signatures.earlierSignature).toString("base64url"),
+    toSignature: Buffer.from(signatures.successorSignature).toString("base64url"),
   };
   const verdictOf = (roots: ReadonlySet<string>) =>
     verifyAuthorityBundle(engine, bundle, { roots, logs: new Set() }).ok;

@@ -122,13 +122,16 @@ describe("a rotation", () => {
     const { keys } = await platform.rootKeys.listRootKeys({});
     expect(keys[0]?.succession).toBeUndefined();
     for (const [before, key] of [keys.slice(0, 2), keys.slice(1)] as [RootKey, RootKey][]) {
-      const { from, to, createTime, fromSignature, toSignature } = requirePresent(key.succession);
-      expect([from, to]).toEqual([before.principal, key.principal]);
+      const { earlier, successor, createTime, ...signatures } = requirePresent(key.succession);
+      expect([earlier, successor]).toEqual([before.principal, key.principal]);
       const encoded = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
       const createdAt = formatTime(fromTimestamp(requirePresent(createTime)));
       const statement = {
-        ...{ from, to, createdAt },
-        ...{ fromSignature: encoded(fromSignature), toSignature: encoded(toSignature) },
+        ...{ from: earlier, to: successor, createdAt },
+        ...{
+          fromSignature: encoded(signatures.earlierSignature),
+          toSignature: encoded(signatures.successorSignature),
+        },
       };
       expect(isSignedRootSuccession(engine, statement)).toBe(true);
     }

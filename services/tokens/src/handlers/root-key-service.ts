@@ -89,10 +89,10 @@ function message(key: RootKeyRow, now: number): RootKey {
     ...(retireTime > 0 && { retireTime: toTimestamp(retireTime) }),
     ...(succession !== undefined && {
       succession: {
-        ...{ from: succession.from, to: succession.to },
+        ...{ earlier: succession.from, successor: succession.to },
         createTime: toTimestamp(parseTime(succession.createdAt) ?? 0),
-        fromSignature: decodeBase64Url(succession.fromSignature) ?? new Uint8Array(),
-        toSignature: decodeBase64Url(succession.toSignature) ?? new Uint8Array(),
+        earlierSignature: decodeBase64Url(succession.fromSignature) ?? new Uint8Array(),
+        successorSignature: decodeBase64Url(succession.toSignature) ?? new Uint8Array(),
       },
     }),
   });
