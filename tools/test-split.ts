@@ -22,6 +22,7 @@ export const SLOW: readonly string[] = [
   "tests/gateway/depute-witness.test.ts",
   "tests/{registry,tasks,tokens,verifier}/replicas.test.ts",
   "tests/tasks/open-task-replicas.test.ts",
+  "tests/tokens/root-replicas.test.ts",
   "tests/tasks/contexts.test.ts",
   "tests/registry/proposals/**",
   "tests/cli/**",

@@ -47,6 +47,11 @@ export class Deployment {
     return deployment;
   }
 
+  /** The platform's address. */
+  get url(): string {
+    return this.#url;
+  }
+
   /** The folder in which commands run. */
   get folder(): string {
     return this.#user.folder;

@@ -31,12 +31,12 @@ async function ask(at: TestPlatform, path: string, body: string): Promise<{ stat
 
 /**
  * The calls that mint, attenuate or spend, that create or delegate tasks, that register an agent, that
- * change an agent's limits, or that delete records. These calls refuse unknown fields.
+ * change an agent's limits, that rotate the root key, or that delete records. These calls refuse unknown fields.
  */
 const STRICT = [
   ...["TokenService/MintToken", "TokenService/RecordToken", "TokenService/PrepareAttenuation"],
   ...["TokenService/AttenuateToken", "TokenService/ExchangeToken", "TokenService/ProjectToken"],
-  ...["KeyService/CreateKey", "KeyService/MintWithKey"],
+  ...["KeyService/CreateKey", "KeyService/MintWithKey", "RootKeyService/RotateRootKey"],
   ...["KeyService/AttenuateWithKey", "SpendService/ReserveSpend", "SpendService/CommitSpend"],
   ...["SpendService/ReleaseSpend", "AgentService/RegisterAgent", "AgentService/PublishCapabilities"],
   ...["AgentService/SetAgentStatus", "AgentService/ReplacePrincipal", "OfferService/PublishOffer"],

@@ -221,6 +221,7 @@ const READINGS: Readonly<Record<string, readonly Reading[]>> = {
   ],
   "tokens.v1.KeyService/GetKey": [{ of: "key", request: (keyId) => ({ keyId }) }],
   "tokens.v1.KeyService/ListKeys": [{ list: {} }],
+  "tokens.v1.RootKeyService/ListRootKeys": [{ open: "the platform's public keys" }],
   "verifier.v1.ContractService/PrepareContract": [{ open: "the request has the whole contract" }],
   "verifier.v1.ContractService/GetContract": [{ open: KNOWS_ID }],
   "verifier.v1.ContractService/VerifyContract": [{ open: KNOWS_ID }],

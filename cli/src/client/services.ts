@@ -29,6 +29,8 @@ const LOADERS: Readonly<Record<ServiceName, () => Promise<DescService>>> = {
   reviews: async () => (await import("@depute/contracts/depute/verifier/v1/review_service_pb")).ReviewService,
   revocations: async () =>
     (await import("@depute/contracts/depute/tokens/v1/revocation_service_pb")).RevocationService,
+  rootKeys: async () =>
+    (await import("@depute/contracts/depute/tokens/v1/root_key_service_pb")).RootKeyService,
   sessions: async () => (await import("@depute/contracts/depute/tasks/v1/session_service_pb")).SessionService,
   tasks: async () => (await import("@depute/contracts/depute/tasks/v1/task_service_pb")).TaskService,
   tokens: async () => (await import("@depute/contracts/depute/tokens/v1/token_service_pb")).TokenService,

@@ -4,6 +4,7 @@ import { oneLine } from "../print/safe-text.ts";
 import type { Invocation } from "../table/command.ts";
 import { readText } from "./files.ts";
 import { write } from "./output.ts";
+import { readSuccessions } from "./root-successions.ts";
 
 /**
  * `depute verify-authority FILE`: checks a bundle of ExplainAuthority offline. @returns 0 if the bundle is valid,
@@ -11,7 +12,11 @@ import { write } from "./output.ts";
  */
 export async function verifyAuthority({ values }: Invocation): Promise<number> {
   const { portableEngine, verifyAuthorityBundle } = await import("@depute/dct");
-  const trusted = { roots: keysOf(values.root), logs: keysOf(values.log) };
+  const { followRootSuccessions } = await import("@depute/dct/transparency");
+  const { succession } = values;
+  const statements = succession === undefined ? [] : readSuccessions(readText(String(succession)));
+  const roots = followRootSuccessions(portableEngine, keysOf(values.root), statements);
+  const trusted = { roots, logs: keysOf(values.log) };
   const verdict = verifyAuthorityBundle(portableEngine, readText(String(values.FILE)), trusted);
   write([...verdict.checks.map(checkLine), ...statementLines(verdict)].map(oneLine).join("\n"));
   return verdict.ok ? EXIT.ok : EXIT.failed;

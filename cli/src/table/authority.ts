@@ -13,6 +13,15 @@ const KEY_WIDE: readonly Column[] = [
   ["SUCCESSOR", "successorId"],
 ];
 const key = { item: "key", columns: KEY_COLUMNS, wide: KEY_WIDE };
+const ROOT_KEY_COLUMNS: readonly Column[] = [
+  ["PRINCIPAL", "principal"],
+  ["STATE", "state", "enum:ROOT_KEY_STATE_"],
+  ["SIGNS-SINCE", "createTime", "time"],
+  ["RETIRES", "retireTime", "time"],
+];
+const ROOT_KEY_WIDE: readonly Column[] = [["FOLLOWS", "succession.earlier"]];
+const rootKey = { item: "key", columns: ROOT_KEY_COLUMNS, wide: ROOT_KEY_WIDE };
+
 const KEY = arg("KEY", "keyId", "id of the key");
 
 const DELEGATION_COLUMNS: readonly Column[] = [
@@ -282,6 +291,55 @@ export const AUTHORITY: readonly Command[] = [
     example: "depute keys revoke $KEY",
     notRun: "needs a sealing secret in the platform's settings",
     call: { service: "keys", method: "revokeKeptKey", shown: key },
+  },
+  {
+    path: "keys roots",
+    summary: "Lists the platform's root keys, with their states and times",
+    details:
+      "The key that signs, the earlier keys whose tokens the platform still accepts, and the retired ones. `-o json` has the statements of succession, for `depute verify-authority --succession`.",
+    remote: true,
+    example: "depute keys roots",
+    call: {
+      service: "rootKeys",
+      method: "listRootKeys",
+      list: true,
+      shown: { item: "keys", columns: ROOT_KEY_COLUMNS, wide: ROOT_KEY_WIDE },
+    },
+  },
+  {
+    path: "keys rotate-root",
+    summary: "Creates a root key that signs tokens from now on, while the platform runs",
+    details:
+      "The platform accepts tokens of the earlier keys until the overlap ends. Clients that pin the root need the new key by then. Only operators may call it.",
+    remote: true,
+    flags: {
+      overlap: {
+        type: "duration",
+        field: "overlap",
+        help: "time for which tokens of earlier keys stay valid, at most 90d; DEPUTE_ROOT_KEY_OVERLAP when absent",
+      },
+      "retire-now": {
+        type: "bool",
+        field: "retireNow",
+        help: "deny all tokens of earlier keys at once, after a compromise",
+      },
+      "request-id": text(
+        "requestId",
+        "makes a repeated command return the first rotation; a new id when absent",
+      ),
+    },
+    example: "depute keys rotate-root --overlap 1h",
+    call: { service: "rootKeys", method: "rotateRootKey", shown: rootKey },
+  },
+  {
+    path: "keys retire-root",
+    summary: "Ends the overlap of an earlier root key at once, after a compromise",
+    details: "The platform denies every token of the key. It cannot be undone. Only operators may call it.",
+    remote: true,
+    args: [arg("PRINCIPAL", "principal", "the root key, as in `depute keys roots`")],
+    example: "depute keys retire-root $EARLIER_ROOT",
+    notRun: "needs a root key in its overlap",
+    call: { service: "rootKeys", method: "retireRootKey", shown: rootKey },
   },
   {
     path: "keys new",

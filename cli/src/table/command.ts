@@ -122,6 +122,7 @@ export type ServiceName =
   | "proposals"
   | "reviews"
   | "revocations"
+  | "rootKeys"
   | "sessions"
   | "tasks"
   | "tokens"

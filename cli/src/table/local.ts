@@ -156,6 +156,10 @@ export const LOCAL: readonly Command[] = [
         required: true,
         help: "a trusted root, `principal` of GetIssuer; repeatable",
       },
+      succession: {
+        type: "file",
+        help: "output of `depute keys roots -o json`: trust the roots that follow a trusted root too",
+      },
       log: {
         type: "string",
         repeated: true,

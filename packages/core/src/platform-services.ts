@@ -22,6 +22,7 @@ import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation
 import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { RootKeyService } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
@@ -71,6 +72,8 @@ export const PLATFORM_SERVICES = {
     spend: SpendService,
     delegations: DelegationService,
     keys: KeyService,
+    /** The platform's root keys. */
+    rootKeys: RootKeyService,
     /** Holder sessions. One proof opens a session, and each later call carries an authentication code. */
     proofSessions: HolderSessionService,
   },

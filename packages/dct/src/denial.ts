@@ -21,6 +21,7 @@ export const DENIAL_TYPES = [
   "revocation_state_stale",
   "revocation_state_conflict",
   "not_authorized_to_revoke",
+  "root_retired",
 ] as const;
 
 export type DenialType = (typeof DENIAL_TYPES)[number];

@@ -127,6 +127,9 @@ function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: V
   if (ctx.revocations.isStale?.(ctx.now)) deny("revocation_state_stale");
 }
 
+/** The detail of the denial of a token whose root is not trusted. */
+export const UNTRUSTED_ROOT = "authority.issuer: not a trusted root";
+
 /**
  * Step 3. Each block is verified under the key inside the block. The `signer` beside a signature is not signed:
  * a verifier that trusted `signer` would accept a forged root.
@@ -143,7 +146,7 @@ function assertSigned(
 ): void {
   const { authority, attenuations, signatures } = token;
   if (signatures.length !== attenuations.length + 1) deny("invalid_signature", "signatures: not one a block");
-  if (!trustedRoots.has(authority.issuer)) deny("invalid_signature", "authority.issuer: not a trusted root");
+  if (!trustedRoots.has(authority.issuer)) deny("invalid_signature", UNTRUSTED_ROOT);
   // The number of leading blocks whose signatures are cached as valid. `signer` and `covers` are not signed, so they
   // are compared for every block.
   const verifiedCount = verified?.find(engine, ids, signatures) ?? 0;

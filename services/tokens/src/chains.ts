@@ -9,6 +9,7 @@ import {
   type SignedJSONToken,
   type SubContractRule,
   type TokenInput,
+  UNTRUSTED_ROOT,
   type VerificationContext,
   type VerifiedBlock,
   VerifiedPrefixes,
@@ -17,8 +18,10 @@ import {
 } from "@depute/dct";
 import { countCpu, fromConnectError, ownHeaders } from "@depute/service";
 import type { RevocationState } from "./revocation-state.ts";
+import type { AcceptedRoots } from "./root-keys.ts";
 import { type Block, blocksOf, readTokenDocument } from "./rules/documents.ts";
 import { chainHolds } from "./rules/order.ts";
+import { rootRetired } from "./rules/root-key.ts";
 
 /**
  * Timeout of a call to the verifier, in milliseconds. The timeout is short, because a caller waits for the
@@ -154,7 +157,7 @@ export class ChainContracts {
 interface ChainsOptions {
   engine: CryptoEngine;
   clock: Clock;
-  trustedRoots: ReadonlySet<string>;
+  roots: AcceptedRoots;
   state: RevocationState;
   lineages: ContractLineages;
   /** Maximum accepted lifetime of a token, from issuedAt to expiresAt, in milliseconds. */
@@ -206,8 +209,16 @@ export class Chains {
     { now, isBehind = false }: { now: number; isBehind?: boolean },
   ): Promise<{ result: VerifyResult; verification: Verification }> {
     const contracts = this.#options.lineages.ofChain();
-    const verification = { input, context: { ...this.#context(now, contracts, isBehind), ...presentation } };
-    return { result: await this.#decide(verification, contracts), verification };
+    const decide = async () => {
+      const verification = {
+        input,
+        context: { ...this.#context(now, contracts, isBehind), ...presentation },
+      };
+      return { result: await this.#decide(verification, contracts), verification };
+    };
+    const decision = await decide();
+    // Another replica may have made the root key.
+    return isOfUnknownRoot(decision.result) && (await this.#caughtUp()) ? decide() : decision;
   }
 
   /** Repeats a verification with a changed context. */
@@ -270,7 +281,9 @@ export class Chains {
     token: SignedJSONToken,
     blocks: readonly Pick<Block, "revocationId">[],
   ): DenialReason | undefined {
-    const { clock, state } = this.#options;
+    const { clock, state, roots } = this.#options;
+    const retireTime = roots.retired(token.authority.issuer);
+    if (retireTime !== undefined) return rootRetired(retireTime);
     const isRevoked = blocks.some(({ revocationId }, level) => {
       return state.isRevoked(revocationId, rightfulRevokers(token, level));
     });
@@ -279,10 +292,22 @@ export class Chains {
     return state.isStale(clock.now()) ? { type: "revocation_state_stale" } : undefined;
   }
 
+  /** Reads what other replicas recorded. Returns false without replicas, and if the store does not respond. */
+  async #caughtUp(): Promise<boolean> {
+    const catching = this.#options.catchUp?.();
+    if (catching === undefined) return false;
+    return catching.then(
+      () => true,
+      () => false,
+    );
+  }
+
   #decideUnrevoked(input: TokenInput, now: number): Promise<VerifyResult> {
     const contracts = this.#options.lineages.ofChain();
     const revocations = { isRevoked: () => false };
-    const context = { ...this.#context(now, contracts), ...BEARER, revocations };
+    // Retired roots count: the result is no authority, and ends what began under the chain.
+    const trustedRoots = this.#options.roots.everTrusted();
+    const context = { ...this.#context(now, contracts), ...BEARER, revocations, trustedRoots };
     return this.#decide({ input, context }, contracts);
   }
 
@@ -308,7 +333,8 @@ export class Chains {
     { isPart: subContract }: ChainContracts,
     isBehind = false,
   ): Omit<VerificationContext, "holder" | "spentMicrocents"> {
-    const { trustedRoots, state, maxLifetimeMs, clockSkewMs } = this.#options;
+    const { roots, state, maxLifetimeMs, clockSkewMs } = this.#options;
+    const trustedRoots = roots.trusted();
     const isRevoked = (id: string, rightful: readonly string[]) => state.isRevoked(id, rightful);
     const revocations = { isRevoked, isStale: () => isBehind };
     return { trustedRoots, now, revocations, maxLifetimeMs, clockSkewMs, subContract };
@@ -316,6 +342,14 @@ export class Chains {
 
   #verify(input: TokenInput, context: VerificationContext): VerifyResult {
     const { engine } = this.#options;
-    return countCpu(() => verifyToken(engine, input, context, { verified: this.#verified }));
+    const result = countCpu(() => verifyToken(engine, input, context, { verified: this.#verified }));
+    if (!isOfUnknownRoot(result)) return result;
+    const retireTime = this.#options.roots.retired(readTokenDocument(input)?.authority.issuer ?? "");
+    return retireTime === undefined ? result : { ok: false, denial: rootRetired(retireTime) };
   }
+}
+
+/** Whether a token was denied because its root is none of the trusted ones. */
+function isOfUnknownRoot(result: VerifyResult): boolean {
+  return !result.ok && result.denial.detail === UNTRUSTED_ROOT;
 }

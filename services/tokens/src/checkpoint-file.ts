@@ -3,38 +3,41 @@ import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import { type Checkpoint, isSignedCheckpoint } from "@depute/dct/transparency";
+import { isSignedCheckpoint } from "@depute/dct/transparency";
 import { type Logger, SettingsError } from "@depute/service";
 import type { Store } from "@depute/store";
-import { isContinued, parseCheckpoint } from "./rules/checkpoint.ts";
+import { type FileCheckpoint, isContinued, parseCheckpoint } from "./rules/checkpoint.ts";
 import { headAt } from "./store/revocation-rows.ts";
+import { lastRootChange } from "./store/root-key-rows.ts";
 
 const WRITE_AFTER_MS = 1000;
 
 interface CheckpointFileOptions {
   file: string;
   engine: CryptoEngine;
-  /** The principal of the platform's root, which must have signed the file. */
+  /** The root of the key file, which must have signed the file. A rotation of the root does not change it. */
   signer: string;
   timers: Timers;
   log: Logger;
-  /** Signs the current state of the log. */
-  sign: () => Checkpoint;
+  /** Signs the current state of the log and of the root keys. */
+  sign: () => FileCheckpoint;
   /** Reads the new entries of the revocation log into this process's state. */
   look: () => Promise<void>;
 }
 
 /**
- * The file with the last known state of the revocation log, outside the store. An old copy of the store lacks
- * acknowledged revocations, and the copy itself does not show the loss. The file shows that an operator restored such a
- * copy.
+ * The file with the last known state of the revocation log and of the root keys, outside the store. The file shows when
+ * an operator restored the store from an old copy. Such a store lacks acknowledged revocations, or accepts a retired root
+ * again, and nothing in it shows the loss.
  */
 export class CheckpointFile {
   readonly #options: CheckpointFileOptions;
   #cancel: (() => void) | undefined;
   /** The sequence of the last log entry that the file durably covers. */
   #saved = 0;
-  /** The running write, and the write after it. All calls during a write share the write after it. */
+  /** The last change of a root key that the file durably covers. */
+  #savedRootChange = 0;
+  /** The running write, and the next write. All calls during a write wait for the same next write. */
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 
@@ -51,7 +54,16 @@ export class CheckpointFile {
     const { file, log } = this.#options;
     const fileCheckpoint = this.#read();
     if (fileCheckpoint === undefined) return;
-    const headThen = await store.read((tx) => headAt(tx, fileCheckpoint.sequence));
+    const { headThen, rootChange } = await store.read(async (tx) => ({
+      headThen: await headAt(tx, fileCheckpoint.sequence),
+      rootChange: await lastRootChange(tx),
+    }));
+    if (rootChange < (fileCheckpoint.rootChange ?? 0)) {
+      throw new SettingsError(
+        `the root keys are older than ${file} says: a rotation or retirement is missing, so a retired root would count ` +
+          "again. Put the newer store back; or, knowing that, remove the file and rotate the root again",
+      );
+    }
     if (isContinued(fileCheckpoint, headThen)) return;
     log.error({ seen: fileCheckpoint.sequence }, "the revocation log differs from the checkpoint");
     throw new SettingsError(
@@ -91,6 +103,23 @@ export class CheckpointFile {
     }
   }
 
+  /**
+   * Resolves when the file durably covers a change of a root key.
+   *
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the change is in force anyway
+   */
+  async savedRoot(change: number): Promise<void> {
+    if (this.#savedRootChange >= change) return;
+    await this.#write().catch((cause: unknown) => {
+      this.#failed(cause);
+      throw new DeputeError(
+        ErrorReason.DEPENDENCY_UNAVAILABLE,
+        "the root keys are changed, but the checkpoint beside the store cannot be written; repeat the call",
+        { metadata: { service: "tokens" }, cause },
+      );
+    });
+  }
+
   async close(): Promise<void> {
     this.#cancel?.();
     const wasNoted = this.#cancel !== undefined;
@@ -123,7 +152,8 @@ export class CheckpointFile {
   async #replace(): Promise<void> {
     const { file, sign } = this.#options;
     const checkpoint = sign();
-    if (checkpoint.sequence < this.#saved) return;
+    const { rootChange = 0 } = checkpoint;
+    if (checkpoint.sequence < this.#saved || rootChange < this.#savedRootChange) return;
     const written = await open(`${file}.new`, "w", 0o600);
     try {
       await written.writeFile(JSON.stringify(checkpoint));
@@ -139,13 +169,14 @@ export class CheckpointFile {
       await folder.close();
     }
     this.#saved = checkpoint.sequence;
+    this.#savedRootChange = rootChange;
   }
 
   #failed(err: unknown): void {
     this.#options.log.error({ err }, "the checkpoint of the revocation log cannot be written");
   }
 
-  #read(): Checkpoint | undefined {
+  #read(): FileCheckpoint | undefined {
     const { file, engine, signer, log } = this.#options;
     let text: string;
     try {

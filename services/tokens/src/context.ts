@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
-import type { CryptoEngine, Keypair } from "@depute/dct";
+import type { CryptoEngine } from "@depute/dct";
 import type { Checkpoint } from "@depute/dct/transparency";
 import { hasRole, type Identity, type ProvenSubject, type SubjectToken } from "@depute/service";
 import type { Store } from "@depute/store";
@@ -16,6 +16,7 @@ import type { KeyRevoker } from "./key-revoker.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
+import type { RootKeys } from "./root-keys.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 import type { UsedAssertions } from "./used-assertions.ts";
@@ -27,9 +28,12 @@ export interface TokensContext {
   readonly bus: Bus;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** The platform's root key. */
-  readonly root: Keypair;
-  readonly trustedRoots: ReadonlySet<string>;
+  /** The platform's root keys. */
+  readonly roots: RootKeys;
+  /** Resolves when the checkpoint file durably covers a change of a root key. */
+  savedRoot(change: number): Promise<void>;
+  /** Milliseconds for which an earlier root key stays accepted after a rotation, unless the request says otherwise. */
+  readonly rootOverlapMs: number;
   readonly minters: ReadonlySet<string>;
   /** Principals that may reserve spend under the tokens of other principals, and read that spend. */
   readonly spenders: ReadonlySet<string>;

@@ -22,8 +22,8 @@ interface HolderSessionsOptions {
   chains: Chains;
   proofs: HolderProofs;
   tokenVerifier: TokenVerifier;
-  /** The platform's root key, which signs the terms of sessions. */
-  verifier: Keypair;
+  /** Returns the platform's root key, which signs the terms of sessions. */
+  verifier: () => Keypair;
 }
 
 /** The opened holder session, or the reason why the service did not open it. */
@@ -59,7 +59,7 @@ export class HolderSessions {
       ...(checked?.ok && { principal: checked.scope.holder }),
     };
     const opened = openSession(engine, jwt === "" ? undefined : jwt, expected, {
-      verifier,
+      verifier: verifier(),
       ...(lifetimeMs !== undefined && { lifetimeMs }),
       ...(checked?.ok && { notAfter: checked.scope.expiresAt }),
     });

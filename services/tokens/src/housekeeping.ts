@@ -12,6 +12,7 @@ import { forgetDelegations } from "./store/delegation-rows.ts";
 import { forgetHolderSessions } from "./store/holder-session-rows.ts";
 import { expirePending, findPending } from "./store/pending-rows.ts";
 import { pruneRevocations } from "./store/revocation-rows.ts";
+import { eraseRetired } from "./store/root-key-rows.ts";
 
 const EVERY_MS = 60_000;
 /**
@@ -78,6 +79,7 @@ export class Housekeeping {
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),
       (tx) => forgetHolderSessions(tx, now, BATCH),
+      (tx) => eraseRetired(tx, now),
     ];
     if (auditRetentionMs > 0) {
       jobs.push(

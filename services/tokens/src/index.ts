@@ -1,11 +1,13 @@
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
+import { ALL_KEYS } from "@depute/bus";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { AuditService } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { RootKeyService } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
@@ -37,6 +39,7 @@ import { delegationService } from "./handlers/delegation-service.ts";
 import { holderSessionService } from "./handlers/holder-session-service.ts";
 import { keyService } from "./handlers/key-service.ts";
 import { revocationService } from "./handlers/revocation-service.ts";
+import { rootKeyService } from "./handlers/root-key-service.ts";
 import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
 import { HolderProofs } from "./holder-proofs.ts";
@@ -53,7 +56,10 @@ import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
 import { RevocationState } from "./revocation-state.ts";
 import { revocationWitness } from "./revocation-witness.ts";
 import { recordRoleDenial } from "./role-denials.ts";
-import { openRootKey, trustedRoots } from "./root-key.ts";
+import { assertRoots, openRootKey } from "./root-key.ts";
+import { RootKeys } from "./root-keys.ts";
+import { signFileCheckpoint } from "./rules/checkpoint.ts";
+import { MAX_OVERLAP_MS } from "./rules/root-key.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
 import { SharedNotes } from "./shared-notes.ts";
@@ -96,7 +102,7 @@ async function start(
   const engine = await openEngine(settings.tokenEngine);
   const root = await openRootKey(engine, { keys: deps.keys, configured: settings.rootKeyFile, log });
   parts.add(() => root.privateKey.fill(0));
-  const roots = trustedRoots(engine, root.principal.id, settings.trustedRoots);
+  assertRoots(engine, settings.trustedRoots);
   const isProofRequired = settings.holderProof === "required";
   if (!isProofRequired) {
     log.warn(
@@ -112,12 +118,20 @@ async function start(
     onError: (error, what) => log.error({ err: error }, what),
   });
   parts.add(() => store.close());
+  const secrets = new SealedSecrets(master);
+  const roots = new RootKeys({
+    ...{ engine, store, clock, secrets, file: root, configured: settings.trustedRoots },
+    // Other replicas read the root keys together with the revocations.
+    onChange: () => bus.publish(REVOCATIONS_TOPIC, ALL_KEYS),
+  });
+  await roots.start();
+  parts.add(() => roots.close());
   const isShared = deps.isReplicated;
   const state = new RevocationState(settings.revocationMaxStaleness);
   const meter = tokenMetrics(deps.domainMetrics, { state, clock });
   const pollMs = settings.revocationPoll;
   const reader = new RevocationReader({
-    ...{ engine, store, bus, clock, timers, log, state, pollMs, isShared },
+    ...{ engine, store, bus, clock, timers, log, state, roots, pollMs, isShared },
     onAdvance: () => {
       seenLog.note();
       witness?.note();
@@ -133,12 +147,18 @@ async function start(
   parts.add(() => reader.close());
   const lease = work.lease("background");
   const ownReader = isShared ? reader : undefined;
-  const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), root);
+  const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), roots.current());
+  const signFile = () => {
+    const { sequence, head } = state;
+    const stated = { sequence, head, signedAt: formatTime(clock.now()), rootChange: roots.change };
+    return signFileCheckpoint(engine, stated, root);
+  };
   const file = join(dataDir, "revocations.checkpoint");
   const look = () => reader.look();
-  const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign, look });
+  const signer = root.principal.id;
+  const seenLog = new CheckpointFile({ file, engine, signer, timers, log, sign: signFile, look });
   const witness = revocationWitness({
-    ...{ deps, engine, signer: root.principal.id, store },
+    ...{ deps, engine, isSigner: (principal: string) => roots.isOwn(principal), store },
     sign,
   });
   await notes.start();
@@ -159,7 +179,7 @@ async function start(
   });
   parts.add(() => audit.close());
   const knownKeys = new KnownKeys({
-    ...{ configured: new Set([...roots, ...settings.minters]), log },
+    ...{ configured: new Set([...roots.everTrusted(), ...settings.minters]), log },
     hasCredential: (principal) => deps.hasCredential(principal),
     agents: createClient(AgentService, deps.connect("registry")),
   });
@@ -176,7 +196,7 @@ async function start(
   const revocations = new RevocationLog({
     ...{
       engine,
-      root: root.principal.id,
+      isRoot: (principal) => roots.isOwn(principal),
       store,
       bus,
       clock,
@@ -190,12 +210,11 @@ async function start(
     maxDaily: settings.maxDailyRevocations,
   });
   const keyRevoker = new KeyRevoker({
-    ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
+    ...{ engine, store, bus, clock, timers, log, roots, state, audit, revocations, delegations },
     ...{ knownKeys, pool, saved, lease },
   });
   parts.add(() => keyRevoker.close());
   keyRevoker.start();
-  const secrets = new SealedSecrets(master);
   const jwtKeys = new JwtKeys({ store, clock, secrets, maxAgeMs: settings.jwtKeyMaxAge });
   const keys = new KeyStore({
     ...{ engine, store, clock, timers, log, audit, lease, maxAgeMs: settings.keyMaxAge },
@@ -237,7 +256,7 @@ async function start(
     ...{
       engine,
       clock,
-      trustedRoots: roots,
+      roots,
       state,
       lineages: new ContractLineages(deps.connect("verifier")),
     },
@@ -260,17 +279,19 @@ async function start(
     chains,
     proofs,
     tokenVerifier,
-    verifier: root,
+    verifier: () => roots.current(),
   });
-  log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
+  const { id: principal } = roots.current().principal;
+  log.info({ root: principal, roots: roots.trusted().size, engine: engine.name }, "the platform's root key");
   const context = {
     engine,
     store,
     bus,
     clock,
     timers,
-    root,
-    trustedRoots: roots,
+    roots,
+    savedRoot: (change: number) => seenLog.savedRoot(change),
+    rootOverlapMs: settings.rootKeyOverlap || Math.min(settings.tokenMaxLifetime, MAX_OVERLAP_MS),
     minters: new Set(settings.minters),
     spenders: new Set(settings.spenders),
     auditors: new Set(settings.auditors),
@@ -307,6 +328,7 @@ async function start(
       router.service(SpendService, spendService(context));
       router.service(DelegationService, delegationService(context));
       router.service(KeyService, keyService(context));
+      router.service(RootKeyService, rootKeyService(context));
       router.service(HolderSessionService, holderSessionService(context));
       router.service(AuditService, auditService(context));
     },

@@ -1,6 +1,6 @@
 import type { Bus } from "@depute/bus";
 import type { Clock, Timers } from "@depute/core";
-import { type CryptoEngine, createRevocation, type Keypair } from "@depute/dct";
+import { type CryptoEngine, createRevocation } from "@depute/dct";
 import type { Logger, WorkLease } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
@@ -11,6 +11,7 @@ import type { PendingPool } from "./pending-pool.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import { REVOCATIONS_TOPIC } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
+import type { RootKeys } from "./root-keys.ts";
 import { type KeyStatement, keptBefore, statementId } from "./rules/key-revocation.ts";
 import { blocksSignedBefore, blocksSignedSince, mayRevokeRecorded } from "./store/block-rows.ts";
 import { beginSweep, firstSweep, moveSweep } from "./store/key-rows.ts";
@@ -27,8 +28,8 @@ interface KeyRevokerOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
-  /** The platform's root key. */
-  root: Keypair;
+  /** The platform's root keys. */
+  roots: Pick<RootKeys, "isOwn" | "signers">;
   state: RevocationState;
   audit: AuditLog;
   revocations: RevocationLog;
@@ -78,9 +79,9 @@ export class KeyRevoker {
    * @throws DeputeError LIMIT_EXCEEDED when the pool is full
    */
   async record(statement: KeyStatement, caller: string): Promise<LogPlace | undefined> {
-    const { store, root, knownKeys, saved } = this.#options;
+    const { store, roots, knownKeys, saved } = this.#options;
     const mayLog = async (tx: ReadTx) =>
-      statement.revokedBy === root.principal.id || (await knownKeys.isRecorded(tx, statement.key));
+      roots.isOwn(statement.revokedBy) || (await knownKeys.isRecorded(tx, statement.key));
     let place = await store.write(async (tx) =>
       (await mayLog(tx)) ? this.#append(tx, statement, caller) : undefined,
     );
@@ -155,9 +156,12 @@ export class KeyRevoker {
   }
 
   async #revoke(tx: WriteTx, id: string): Promise<void> {
-    const { engine, clock, root, revocations, delegations } = this.#options;
-    if (await mayRevokeRecorded(tx, id, root.principal.id)) {
+    const { engine, clock, roots, revocations, delegations } = this.#options;
+    for (const root of roots.signers()) {
+      if (!(await mayRevokeRecorded(tx, id, root.principal.id))) continue;
       await revocations.recordWithin(tx, createRevocation(engine, id, "chain", root, clock.now()), "");
-    } else await delegations.revoke(tx, { revocationId: id, scope: "chain" });
+      return;
+    }
+    await delegations.revoke(tx, { revocationId: id, scope: "chain" });
   }
 }

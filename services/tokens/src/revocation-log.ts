@@ -25,8 +25,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface LogOptions {
   engine: CryptoEngine;
-  /** The principal of the platform's root, which has no quota. */
-  root: string;
+  /** Whether a principal is or was the platform's root, which has no quota. */
+  isRoot: (principal: string) => boolean;
   store: Store;
   bus: Bus;
   clock: Clock;
@@ -176,8 +176,8 @@ export class RevocationLog {
    * @throws DeputeError LIMIT_EXCEEDED
    */
   async #assertQuota(tx: WriteTx, { revokedBy }: RevocationEntry): Promise<void> {
-    const { root, clock, maxDaily } = this.#options;
-    if (revokedBy === root) return;
+    const { isRoot, clock, maxDaily } = this.#options;
+    if (isRoot(revokedBy)) return;
     if ((await countSince(tx, revokedBy, clock.now() - DAY_MS, maxDaily)) < maxDaily) return;
     throw new DeputeError(
       ErrorReason.LIMIT_EXCEEDED,

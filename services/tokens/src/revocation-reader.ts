@@ -4,6 +4,7 @@ import type { CryptoEngine } from "@depute/dct";
 import { follow, type Logger } from "@depute/service";
 import type { ReadTx, Store } from "@depute/store";
 import type { RevocationState, RevokedKey } from "./revocation-state.ts";
+import type { RootKeys } from "./root-keys.ts";
 import { contentDigest, isContinued, nextHead } from "./rules/checkpoint.ts";
 import { keptBefore } from "./rules/key-revocation.ts";
 import { blocksSignedBefore } from "./store/block-rows.ts";
@@ -21,9 +22,7 @@ const BATCH = 1000;
 export interface CurrentRevocations {
   /** The step before the transaction. Returns the current time in epoch milliseconds. */
   begin(): number;
-  /**
-   * The step within the transaction. Returns whether this process has read all revocations that the transaction sees.
-   */
+  /** Whether this process has read all revocations, and all changes of root keys, that the transaction sees. */
   isCurrent(tx: ReadTx): Promise<boolean>;
   /**
    * The step after the transaction: reads the missing revocations, unless `isCurrent` was true.
@@ -46,6 +45,8 @@ interface ReaderOptions {
   timers: Timers;
   log: Logger;
   state: RevocationState;
+  /** The root keys, which the reader keeps up to date too. */
+  roots: Pick<RootKeys, "change" | "readChanged" | "apply">;
   /** Milliseconds between reads of the log if no wake-up arrives. */
   pollMs: number;
   /**
@@ -53,11 +54,14 @@ interface ReaderOptions {
    * store. The default is false.
    */
   isShared?: boolean;
-  /** Called when this process has read entries that it did not append. */
+  /** Called when this process has read entries that it did not append, or root keys that it did not change. */
   onAdvance?: () => void;
 }
 
-/** Keeps a RevocationState up to date with the log in the store, which several processes may write. */
+/**
+ * Keeps a RevocationState up to date with the log in the store, which several processes may write. Keeps the root keys up
+ * to date too.
+ */
 export class RevocationReader implements CurrentRevocations {
   readonly #options: ReaderOptions;
   readonly #stop = new AbortController();
@@ -93,9 +97,10 @@ export class RevocationReader implements CurrentRevocations {
     const began = clock.now();
     for (let isMore = true; isMore; ) {
       const knownHead = { sequence: state.sequence, head: state.head };
-      const { places, keys, pending, lastPending, headThen } = await store.read((tx) =>
+      const { places, keys, pending, lastPending, headThen, rootKeys } = await store.read((tx) =>
         this.#read(tx, knownHead.sequence),
       );
+      if (this.#options.roots.apply(rootKeys)) this.#options.onAdvance?.();
       if (!isContinued(knownHead, headThen))
         this.#markConflict(`entry ${knownHead.sequence} of the revocation log has changed`);
       let last = knownHead;
@@ -139,7 +144,9 @@ export class RevocationReader implements CurrentRevocations {
       });
     }
     const pending = await readPending(tx, this.#position, this.#options.clock.now(), BATCH);
-    return { places, keys, pending, lastPending: await lastPosition(tx), headThen: await headAt(tx, after) };
+    const rootKeys = await this.#options.roots.readChanged(tx);
+    const [lastPending, headThen] = [await lastPosition(tx), await headAt(tx, after)];
+    return { places, keys, pending, lastPending, headThen, rootKeys };
   }
 
   begin(): number {
@@ -147,8 +154,9 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   async isCurrent(tx: ReadTx): Promise<boolean> {
-    const { sequence, position } = await lastOfAll(tx);
-    return sequence === this.#options.state.sequence && position <= this.#position;
+    const { state, roots } = this.#options;
+    const { sequence, position, rootChange } = await lastOfAll(tx);
+    return sequence === state.sequence && position <= this.#position && rootChange <= roots.change;
   }
 
   async settle(began: number, isCurrent: boolean): Promise<void> {

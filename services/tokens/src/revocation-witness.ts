@@ -8,8 +8,8 @@ import { headAt } from "./store/revocation-rows.ts";
 interface RevocationWitnessOptions {
   readonly deps: Pick<ServiceDeps, "witnessFor" | "clock" | "timers" | "log">;
   readonly engine: CryptoEngine;
-  /** The principal of the platform's root, which must have signed the head. */
-  readonly signer: string;
+  /** Whether a principal is or was the platform's root, which must have signed the head. */
+  readonly isSigner: (principal: string) => boolean;
   readonly store: Store;
   /** Signs the current state of the log. */
   readonly sign: () => Checkpoint;
@@ -21,7 +21,7 @@ interface RevocationWitnessOptions {
  * @throws SettingsError as `witnessFor`
  */
 export function revocationWitness(options: RevocationWitnessOptions): Witness | undefined {
-  const { deps, engine, signer, store, sign } = options;
+  const { deps, engine, isSigner, store, sign } = options;
   const { clock, timers, log } = deps;
   const place = deps.witnessFor("revocations", {
     holderProof: (seed, claims) =>
@@ -30,7 +30,8 @@ export function revocationWitness(options: RevocationWitnessOptions): Witness | 
   if (place === undefined) return undefined;
   const judge = async (published: string): Promise<Verdict> => {
     const checkpoint = parseCheckpoint(published);
-    if (checkpoint === undefined || !isSignedCheckpoint(engine, checkpoint, signer)) return "foreign";
+    if (checkpoint === undefined || !isSigner(checkpoint.signer)) return "foreign";
+    if (!isSignedCheckpoint(engine, checkpoint, checkpoint.signer)) return "foreign";
     const headThen = await store.read((tx) => headAt(tx, checkpoint.sequence));
     return isContinued(checkpoint, headThen) ? "continued" : "older";
   };

@@ -28,20 +28,14 @@ export async function openRootKey(
 }
 
 /**
- * Returns the principals whose root tokens the service accepts.
+ * Checks the configured principals whose root tokens the service accepts.
  *
  * @throws SettingsError if a key is not a point of prime order
  */
-export function trustedRoots(
-  engine: CryptoEngine,
-  ownPrincipal: string,
-  configured: readonly string[],
-): ReadonlySet<string> {
+export function assertRoots(engine: CryptoEngine, configured: readonly string[]): void {
   const wrong = configured.findIndex((root) => !isAdmissible(engine, root));
-  if (wrong >= 0) {
-    throw new SettingsError(
-      `DEPUTE_TRUSTED_ROOTS: number ${wrong + 1} is not an Ed25519 public key in base64url`,
-    );
-  }
-  return new Set([ownPrincipal, ...configured]);
+  if (wrong < 0) return;
+  throw new SettingsError(
+    `DEPUTE_TRUSTED_ROOTS: number ${wrong + 1} is not an Ed25519 public key in base64url`,
+  );
 }

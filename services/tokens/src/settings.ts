@@ -1,5 +1,6 @@
 import { defineSettings, type Settings, SettingsError } from "@depute/service";
 import { PUBLISHED_AHEAD_MS } from "./rules/jwt-keys.ts";
+import { MAX_OVERLAP_MS } from "./rules/root-key.ts";
 
 const KEYS = "Tokens: keys";
 const PROOFS = "Tokens: holder proofs";
@@ -19,7 +20,7 @@ export const tokensSettings = defineSettings({
   rootKeyFile: {
     type: "string",
     default: "",
-    help: "the platform's root key, 32 bytes in base64url; empty: root.key in the data folder, created at the first start",
+    help: "the platform's first root key, 32 bytes in base64url; empty: root.key in the data folder, created at the first start",
     group: KEYS,
   },
   keyMaxAge: {
@@ -32,6 +33,12 @@ export const tokensSettings = defineSettings({
     type: "duration",
     default: "720h",
     help: "age at which the service replaces the key that signs projected tokens (JWT); 2h or more",
+    group: KEYS,
+  },
+  rootKeyOverlap: {
+    type: "duration",
+    default: "0s",
+    help: "how long tokens of a rotated root key stay valid, at most 2160h; 0s: the greatest lifetime of a token",
     group: KEYS,
   },
   trustedRoots: {
@@ -171,6 +178,8 @@ export function assertSettings(settings: TokensSettings): void {
       "DEPUTE_TOKEN_MIN_LIFETIME must be at most DEPUTE_TOKEN_MAX_LIFETIME, which must not be 0",
     );
   }
+  if (settings.rootKeyOverlap > MAX_OVERLAP_MS)
+    throw new SettingsError("DEPUTE_ROOT_KEY_OVERLAP is at most 2160h");
   if (settings.jwtKeyMaxAge < 2 * PUBLISHED_AHEAD_MS)
     throw new SettingsError(
       "DEPUTE_JWT_KEY_MAX_AGE must be at least 2h, because a key is published 1h before it signs",

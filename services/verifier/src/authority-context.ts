@@ -69,7 +69,7 @@ export async function loadAuthority(
     blocks.size === 0 ? NO_REVOCATIONS : await readRevocations(verifier, blocks, context);
   return {
     verifier: keypair.principal.id,
-    trustedRoots: knownRevocations.roots,
+    rootsAt: (time) => rootsAt(knownRevocations, time),
     tokens,
     delegations,
     wasRevoked: (revocationId, time) =>
@@ -117,11 +117,19 @@ function recordOf({
 
 interface RevocationData {
   roots: ReadonlySet<string>;
-  /** The recorded revocations, by the revocation id of the block. */
+  /** The platform's retired roots, with the times from which they are not trusted, in epoch milliseconds. */
+  retired: readonly { principal: string; retireTime: number }[];
+  /** Records of revocations, grouped by the revocation id of the block. */
   revocations: ReadonlyMap<string, readonly RevocationRow[]>;
 }
 
-const NO_REVOCATIONS: RevocationData = { roots: new Set(), revocations: new Map() };
+const NO_REVOCATIONS: RevocationData = { roots: new Set(), retired: [], revocations: new Map() };
+
+/** Returns the roots that were trusted at a time. */
+function rootsAt({ roots, retired }: RevocationData, time: number): ReadonlySet<string> {
+  const then = retired.filter(({ retireTime }) => time < retireTime);
+  return then.length === 0 ? roots : new Set([...roots, ...then.map(({ principal }) => principal)]);
+}
 
 async function readRevocations(
   { store, tokens, revocations, clock }: Verifier,
@@ -129,7 +137,7 @@ async function readRevocations(
   context: HandlerContext,
 ): Promise<RevocationData> {
   const options = ownOptions(context, clock);
-  const { trustedRoots } = await tokens.getIssuer({}, options);
+  const { trustedRoots, retiredRoots } = await tokens.getIssuer({}, options);
   const { rows, cursor } = await store.read(async (tx) => {
     const rows: RevocationRow[] = [];
     for (const id of blocks) rows.push(...(await revocationsOf(tx, id)));
@@ -154,7 +162,15 @@ async function readRevocations(
     const time = recordTime === undefined ? 0 : fromTimestamp(recordTime);
     rows.push({ revocationId: entry.revocationId, revokedBy: entry.revokedBy, time });
   }
-  return { roots: new Set(trustedRoots), revocations: Map.groupBy(rows, ({ revocationId }) => revocationId) };
+  const retired = retiredRoots.map(({ principal, retireTime }) => ({
+    principal,
+    retireTime: retireTime === undefined ? 0 : fromTimestamp(retireTime),
+  }));
+  return {
+    roots: new Set(trustedRoots),
+    retired,
+    revocations: Map.groupBy(rows, ({ revocationId }) => revocationId),
+  };
 }
 
 function viewAt(revocations: RevocationData["revocations"], time: number): RevocationView {

@@ -3,7 +3,7 @@ import { useQuery, useTransport } from "@connectrpc/connect-query";
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
 import type { DelegationRecord } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { RootKeyService, RootKeyState } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { type ReactNode, useMemo } from "react";
 import { Ask } from "../../parts/dialog.tsx";
 import { readCredentials } from "../../rpc/credentials.ts";
@@ -23,8 +23,9 @@ interface RevokeProps {
 export function Revoke({ block, children, onDone, onClose }: RevokeProps) {
   const transport = useTransport();
   const client = useMemo(() => createClient(RevocationService, transport), [transport]);
-  const issuer = useQuery(TokenService.method.getIssuer, {});
-  const isOfPlatform = issuer.data?.principal === block.delegator;
+  const roots = useQuery(RootKeyService.method.listRootKeys, { pageSize: 1000 });
+  const root = roots.data?.keys.find(({ principal }) => principal === block.delegator);
+  const isOfPlatform = root !== undefined && root.state !== RootKeyState.RETIRED;
   const credentials = readCredentials();
   const canSign = isOfPlatform || credentials.kind === "key";
   const revoke = async () => {
@@ -47,7 +48,7 @@ export function Revoke({ block, children, onDone, onClose }: RevokeProps) {
     >
       <p>A revocation counts for every decision after it, and nothing takes it back. It ends:</p>
       {children}
-      {issuer.isSuccess && !canSign && (
+      {roots.isSuccess && !canSign && (
         <p className="refused">
           The platform did not sign this block. Sign in with the key of its signer or its holder to revoke it.
         </p>

@@ -5,5 +5,6 @@ export * from "./checkpoint.ts";
 export * from "./log-entry.ts";
 export * from "./log-head.ts";
 export * from "./merkle.ts";
+export * from "./root-succession.ts";
 export * from "./session-head.ts";
 export * from "./tagged.ts";

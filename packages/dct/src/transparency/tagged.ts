@@ -7,7 +7,7 @@ import type { Keypair } from "../types.ts";
  * Kinds of statement that DelegateOS does not define. Each kind has a tag, so a signature of one kind is invalid for
  * another kind.
  */
-export type TaggedKind = "checkpoint" | "keyrevocation" | "logentry" | "loghead";
+export type TaggedKind = "checkpoint" | "keyrevocation" | "logentry" | "loghead" | "rootsuccession";
 
 const utf8 = new TextEncoder();
 

@@ -60,6 +60,7 @@ _SERVICES = {
     "spend": "depute.tokens.v1.SpendService",
     "delegations": "depute.tokens.v1.DelegationService",
     "kept_keys": "depute.tokens.v1.KeyService",
+    "root_keys": "depute.tokens.v1.RootKeyService",
     "proof_sessions": "depute.tokens.v1.HolderSessionService",
     "contracts": "depute.verifier.v1.ContractService",
     "verification": "depute.verifier.v1.VerificationService",

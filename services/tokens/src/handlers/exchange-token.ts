@@ -23,7 +23,7 @@ export async function exchangeToken(
   request: ExchangeTokenRequest,
   context: HandlerContext,
 ): Promise<MessageInitShape<typeof ExchangeTokenResponseSchema>> {
-  const { engine, minters, maxLifetimeMs, root } = tokens;
+  const { engine, minters, maxLifetimeMs, roots } = tokens;
   const delegatee = await provenKey(tokens, request.proof, context);
   const { issuer, subject, holder, assertion } = await tokens.subjectOf({
     token: request.subjectToken,
@@ -38,7 +38,7 @@ export async function exchangeToken(
   // The assertion is used up only after the check of the scope. A request with a refused scope can therefore be
   // repeated with the same assertion.
   if (assertion !== undefined) await tokens.usedAssertions.use(assertion);
-  const minted = await mintAs(tokens, mint, { principal, organization, local: false }, root, {
+  const minted = await mintAs(tokens, mint, { principal, organization, local: false }, roots, {
     subjectIssuer: issuer,
     subjectId: subject,
     subjectPrincipal: principal,

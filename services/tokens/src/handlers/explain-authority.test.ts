@@ -1,6 +1,7 @@
 import { BlockValidity } from "@depute/contracts/depute/tokens/v1/authority_explanation_pb";
-import { canonicalJson, toTimestamp } from "@depute/core";
-import { type AuthorityBundle, signAuthorityBundle, verifyAuthorityBundle } from "@depute/dct";
+import { canonicalJson, fromTimestamp, toTimestamp } from "@depute/core";
+import { type AuthorityBundle, formatTime, signAuthorityBundle, verifyAuthorityBundle } from "@depute/dct";
+import { followRootSuccessions } from "@depute/dct/transparency";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   alice,
@@ -69,6 +70,34 @@ it("names each block's parties, its privilege, and its narrowing", async () => {
       ...{ narrowed: ["capabilities", "budget"], contentKnown: true },
     },
   ]);
+});
+
+it("of a retired root was valid until then, and a reader follows its successor", async () => {
+  const { root, leaf } = await chain();
+  const { principal: pinned } = await platform.tokens.getIssuer({});
+  const time = toTimestamp(platform.clock.now());
+  platform.clock.advance(1000);
+  const { key } = await platform.rootKeys.rotateRootKey({ requestId: "1", retireNow: true });
+  const { explanation, bundle } = await explain({ ...ofDelegation(leaf.delegationId), time });
+  expect(explanation).toMatchObject({ validThen: true, validNow: false });
+  expect(explanation?.blocks).toMatchObject([
+    {
+      revocationId: root.revocationId,
+      validityThen: BlockValidity.VALID,
+      validityNow: BlockValidity.REVOKED,
+    },
+    { revocationId: leaf.revocationId, validityNow: BlockValidity.VALID },
+  ]);
+  const { earlier, successor, createTime, ...signatures } = requirePresent(key?.succession);
+  const statement = {
+    ...{ from: earlier, to: successor, createdAt: formatTime(fromTimestamp(requirePresent(createTime))) },
+    fromSignature: Buffer.from(signatures.earlierSignature).toString("base64url"),
+    toSignature: Buffer.from(signatures.successorSignature).toString("base64url"),
+  };
+  const verdictOf = (roots: ReadonlySet<string>) =>
+    verifyAuthorityBundle(engine, bundle, { roots, logs: new Set() }).ok;
+  expect(verdictOf(new Set([pinned]))).toBe(false);
+  expect(verdictOf(followRootSuccessions(engine, [pinned], [statement]))).toBe(true);
 });
 
 it("distinguishes the validity at a time from the present one", async () => {

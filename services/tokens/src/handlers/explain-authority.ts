@@ -35,7 +35,7 @@ export async function explainAuthority(
   context: HandlerContext,
 ): Promise<MessageInitShape<typeof ExplainAuthorityResponseSchema>> {
   const identity = await tokens.identify(context);
-  const { engine, clock, root, store } = tokens;
+  const { engine, clock, roots, store } = tokens;
   const subject = await findSubject(tokens, request, identity, ownOptions(context, clock));
   const { receipt, toolCall, records } = subject;
   const now = clock.now();
@@ -65,7 +65,7 @@ export async function explainAuthority(
     ...(toolCall !== undefined && { toolCall }),
   };
   const bundle = canonicalJson(
-    signAuthorityBundle(engine, { statement, revocations, ...subject.proofs }, root),
+    signAuthorityBundle(engine, { statement, revocations, ...subject.proofs }, roots.current()),
   );
   if (bundle.length > MAX_AUTHORITY_BUNDLE) {
     throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the bundle of the explanation is too large", {
@@ -76,7 +76,7 @@ export async function explainAuthority(
 }
 
 async function explainedLinks(
-  { revocationState }: TokensContext,
+  { revocationState, roots }: TokensContext,
   tx: ReadTx,
   chain: readonly StoredDelegation[],
 ): Promise<{ links: ExplainedLink[]; revocations: RevocationEntry[] }> {
@@ -93,7 +93,8 @@ async function explainedLinks(
   for (const [level, delegation] of chain.entries()) {
     const { revocationId, chainId, from, to } = delegation;
     const rightful = [...chain.slice(0, level + 1).map((one) => one.from), to];
-    const isRevokedNow = revocationState.isRevoked(revocationId, rightful);
+    const retireTime = level === 0 ? roots.retired(from) : undefined;
+    const isRevokedNow = retireTime !== undefined || revocationState.isRevoked(revocationId, rightful);
     const times = logged
       .filter(({ entry }) => entry.revocationId === revocationId)
       .map(({ recordTime }) => recordTime);
@@ -101,6 +102,7 @@ async function explainedLinks(
       times.push(...(await findKeyRevocations(tx, from)).map(({ recordTime }) => recordTime));
     }
     const revokeTime = times.length === 0 ? undefined : Math.min(...times);
+    if (retireTime !== undefined) times.push(retireTime);
     links.push({ delegation, document: documents.get(chainId) ?? "", revokeTime, isRevokedNow });
   }
   return { links, revocations: logged.map(({ entry }) => entry) };

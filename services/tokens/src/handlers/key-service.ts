@@ -33,7 +33,7 @@ import { keyStanding } from "../rules/kept-key.ts";
 import { signKeyRevocation } from "../rules/key-revocation.ts";
 import { listKeys, type StoredKey } from "../store/kept-keys.ts";
 import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
-import { mintAs } from "./mint-token.ts";
+import { mintAs, signedBy } from "./mint-token.ts";
 import { toRevocation } from "./revocation-service.ts";
 
 const STATES = {
@@ -45,7 +45,7 @@ const STATES = {
 
 /** Handles the calls of KeyService. */
 export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof KeyService>> {
-  const { engine, store, clock, keys, revocations, keyRevoker, trustedRoots, audit } = tokens;
+  const { engine, store, clock, keys, revocations, keyRevoker, roots, audit } = tokens;
   const toKey = (key: StoredKey) => message(key, clock.now());
   const digestOf = (bytes: Uint8Array) => engine.blake2b256(bytes);
   return {
@@ -98,7 +98,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
       if (mint === undefined) throw invalid("mint", "is required");
       const minted = await keys.use(keyId, owner, "mint", (keypair) => {
         const { id: principal } = keypair.principal;
-        if (trustedRoots.has(principal)) return mintAs(tokens, mint, identity, keypair);
+        if (roots.trusted().has(principal)) return mintAs(tokens, mint, identity, signedBy(keypair));
         const reason = "no_trusted_root";
         audit.assertRoom();
         audit.add({ kind: "mint", caller: owner, principal, decision: "denied", reason, blocks: [] });

@@ -17,7 +17,7 @@ import {
   TokenError,
 } from "@depute/dct";
 import type { Identity } from "@depute/service";
-import type { RequestKey } from "@depute/store";
+import type { ReadTx, RequestKey } from "@depute/store";
 import { assertMinter, type TokensContext } from "../context.ts";
 import { linksOf } from "../rules/delegations.ts";
 import { refusedMint } from "../rules/denials.ts";
@@ -36,11 +36,31 @@ export async function mintToken(
   identity: Identity,
 ): Promise<MessageInitShape<typeof MintTokenResponseSchema>> {
   assertMinter(context, identity, "mint");
-  return mintAs(context, request, identity, context.root);
+  return mintAs(context, request, identity, context.roots);
+}
+
+/** The keys that may sign a new token. */
+export interface Issuers {
+  /** Returns the key that signs new tokens, as a transaction sees it. */
+  currentIn(tx: ReadTx): Promise<Keypair> | Keypair;
+  /**
+   * Returns the key of a principal, to repeat its signature; undefined for a principal of others.
+   *
+   * @throws DeputeError KEY_NOT_USABLE
+   */
+  signerOf(principal: string): Keypair | undefined;
+}
+
+/** Returns one key as the only issuer. */
+export function signedBy(keypair: Keypair): Issuers {
+  return {
+    currentIn: () => keypair,
+    signerOf: (principal) => (principal === keypair.principal.id ? keypair : undefined),
+  };
 }
 
 /**
- * Mints a token like mintToken, but signs with the key of `issuer` and does not check the caller's permission.
+ * Mints a token like mintToken, but signs with a key of `issuers` and does not check the caller's permission.
  *
  * @param subject the subject of the exchanged token (RFC 8693); undefined if the call is not a token exchange
  */
@@ -48,7 +68,7 @@ export async function mintAs(
   context: TokensContext,
   request: MintTokenRequest,
   { principal: caller, organization }: Identity,
-  issuer: Keypair,
+  issuers: Issuers,
   subject?: Subject,
 ): Promise<MessageInitShape<typeof MintTokenResponseSchema>> {
   const { engine, store, clock, audit } = context;
@@ -60,15 +80,16 @@ export async function mintAs(
   const key: RequestKey = { caller, requestId: request.requestId, digest };
   const { response, blocks } = await store.write(async (tx) => {
     const minted = await findMint(tx, key);
-    if (minted !== undefined) return signToken(context, minted, key, issuer);
+    if (minted !== undefined) return signAgain(context, minted, key, issuers);
     const now = clock.now();
+    const issuer = await issuers.currentIn(tx);
     const authority = checked(() =>
       buildAuthority(issuer.principal.id, mintParams(request, now), {
         now,
         maxLifetimeMs: context.maxLifetimeMs,
       }),
     );
-    const answer = signToken(context, authority, key, issuer);
+    const answer = signToken(context, authority, issuer);
     await insertMint(tx, key, authority, now);
     await context.delegations.record(tx, linksOf(engine, answer.minted), { organization, subject });
     await context.notes.bind(tx, answer.blocks[0]?.revocationId ?? "", bindingOf(request.binding));
@@ -85,11 +106,15 @@ export async function mintAs(
   return { ...response, revocationId: blocks[0]?.revocationId ?? "" };
 }
 
-/** Signs an authority block with the issuer's key and returns the token. Equal blocks give equal tokens. */
-function signToken({ engine }: TokensContext, authority: Authority, key: RequestKey, issuer: Keypair) {
-  if (authority.issuer !== issuer.principal.id) {
-    throw requestIdReused(key.requestId, "issuer");
-  }
+/** Signs a replayed authority block with the key that signed it before, which a rotation may have replaced. */
+function signAgain(context: TokensContext, authority: Authority, key: RequestKey, issuers: Issuers) {
+  const issuer = issuers.signerOf(authority.issuer);
+  if (issuer === undefined) throw requestIdReused(key.requestId, "issuer");
+  return signToken(context, authority, issuer);
+}
+
+/** Signs an authority block as its issuer and returns the token. Equal blocks give equal tokens. */
+function signToken({ engine }: TokensContext, authority: Authority, issuer: Keypair) {
   const signature = engine.sign(authoritySigningInput(engine, authority), issuer.privateKey);
   const token = checked(() => attachAuthoritySignature(engine, authority, signature));
   const serialised = checked(() => serialiseToken(token));

@@ -20,7 +20,13 @@ import {
   parseTime,
   toTimestamp,
 } from "@depute/core";
-import { createRevocation, parsePrincipal, type RevocationEntry, verifyObject } from "@depute/dct";
+import {
+  createRevocation,
+  type Keypair,
+  parsePrincipal,
+  type RevocationEntry,
+  verifyObject,
+} from "@depute/dct";
 import { follow } from "@depute/service";
 import { assertMinter, type TokensContext } from "../context.ts";
 import { REVOCATIONS_TOPIC } from "../revocation-reader.ts";
@@ -33,13 +39,14 @@ import {
   keptBefore,
   signKeyRevocation,
 } from "../rules/key-revocation.ts";
+import { signersOf } from "../store/block-rows.ts";
 import { type LogPlace, lastPlace, readLog } from "../store/revocation-rows.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 
 /** Handles the calls of RevocationService. */
 export function revocationService(tokens: TokensContext): Required<ServiceImpl<typeof RevocationService>> {
-  const { engine, store, bus, clock, timers, root, revocations } = tokens;
+  const { engine, store, bus, clock, timers, roots, revocations } = tokens;
   return {
     async revokeToken(request, context) {
       const { principal: caller } = await tokens.identify(context);
@@ -59,6 +66,7 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
     async revokeMintedToken({ revocationId, scope }, context) {
       const identity = await tokens.identify(context);
       assertMinter(tokens, identity, "revoke", [revocationId]);
+      const root = await rootOfBlock(tokens, revocationId);
       const entry = createRevocation(engine, revocationId, scopeWord(scope), root, clock.now());
       return { revocation: toRevocation(await revocations.recordOwn(entry, identity.principal)) };
     },
@@ -79,7 +87,7 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
         now: clock.now(),
       };
       if (parsePrincipal(key) === undefined) throw invalid("key", "is not an Ed25519 public key");
-      const statement = signKeyRevocation(engine, details, root);
+      const statement = signKeyRevocation(engine, details, roots.current());
       const place = await tokens.keyRevoker.record(statement, identity.principal);
       return place === undefined ? {} : { revocation: toRevocation(place) };
     },
@@ -162,6 +170,17 @@ async function chainOf({ chains }: TokensContext, { token }: RevokeTokenRequest)
   const chain = await chains.proven(toSerialized(token));
   if (!chain.ok) throw refusedToken(chain.denial);
   return chain.blocks;
+}
+
+/**
+ * Returns the root key that signed a recorded block, and otherwise the key that signs now.
+ *
+ * @throws DeputeError KEY_NOT_USABLE if that root is retired
+ */
+async function rootOfBlock({ store, roots }: TokensContext, revocationId: string): Promise<Keypair> {
+  const signers = await store.read((tx) => signersOf(tx, revocationId));
+  const signer = signers.find((principal) => roots.isOwn(principal));
+  return (signer === undefined ? undefined : roots.signerOf(signer)) ?? roots.current();
 }
 
 function deny(

@@ -5,6 +5,7 @@ import {
   type VerifyProofResponse,
   VerifyProofResponseSchema,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { toTimestamp } from "@depute/core";
 import type { TokensContext } from "../context.ts";
 import { type ProofResult, toVerdict } from "../rules/denials.ts";
 import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
@@ -21,7 +22,13 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
   return {
     async getIssuer(_, context) {
       await tokens.identify(context);
-      return { principal: tokens.root.principal.id, trustedRoots: [...tokens.trustedRoots] };
+      const { roots } = tokens;
+      const retiredRoots = roots.keys.flatMap(({ principal }) => {
+        const retireTime = roots.retired(principal);
+        return retireTime === undefined ? [] : [{ principal, retireTime: toTimestamp(retireTime) }];
+      });
+      const { id: principal } = roots.current().principal;
+      return { principal, trustedRoots: [...roots.trusted()], retiredRoots };
     },
     async mintToken(request, context) {
       return mintToken(tokens, request, await tokens.identify(context));

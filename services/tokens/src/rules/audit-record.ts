@@ -14,6 +14,8 @@ export const DECISION_KINDS = [
   "finish",
   "create_key",
   "rotate_key",
+  "rotate_root",
+  "retire_root",
   "project",
   "call",
   "call_tool",

@@ -1,10 +1,27 @@
 import { encodeBase64Url } from "@depute/core";
-import type { CryptoEngine, RevocationEntry } from "@depute/dct";
-import { type Checkpoint, taggedDigest } from "@depute/dct/transparency";
+import type { CryptoEngine, Keypair, RevocationEntry } from "@depute/dct";
+import { type Checkpoint, signTagged, taggedDigest } from "@depute/dct/transparency";
 import type { KeyStatement } from "./key-revocation.ts";
 
 /** The head of an empty log. */
 export const NO_HEAD = "";
+
+/** A checkpoint in the file beside the store. */
+export interface FileCheckpoint extends Checkpoint {
+  /** The number of the last change of a root key. Absent in the file of an earlier version. */
+  readonly rootChange?: number;
+}
+
+/** Signs the checkpoint of the file. The signature covers the number of the last change of a root key. */
+export function signFileCheckpoint(
+  engine: CryptoEngine,
+  stated: Pick<Checkpoint, "sequence" | "head" | "signedAt"> & { readonly rootChange: number },
+  root: Keypair,
+): FileCheckpoint {
+  const { sequence, head, signedAt, rootChange } = stated;
+  const body = { sequence, head, signedAt, rootChange, signer: root.principal.id };
+  return { ...body, signature: signTagged(engine, "checkpoint", body, root) };
+}
 
 /** The content of one entry of the log. */
 export type LogContent = { readonly entry: RevocationEntry } | { readonly key: KeyStatement };
@@ -32,14 +49,11 @@ export function isContinued(
   return knownHead.sequence === 0 || headThen === knownHead.head;
 }
 
-/**
- * Parses the text of a checkpoint; undefined if the text is not a JSON object. Does not check the signature or the
- * members.
- */
-export function parseCheckpoint(text: string): Checkpoint | undefined {
+/** Parses the text of a checkpoint without a check of its signature; undefined for another text. */
+export function parseCheckpoint(text: string): FileCheckpoint | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Checkpoint) : undefined;
+    return typeof value === "object" && value !== null ? (value as FileCheckpoint) : undefined;
   } catch {
     return undefined;
   }

@@ -87,7 +87,7 @@ export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   },
   {
     kind: "state of the tokens service",
-    tables: ["peer_cursors", "jwt_keys"],
+    tables: ["peer_cursors", "jwt_keys", "root_keys", "root_key_secrets"],
     owned: "",
     deletes: "none",
     remains: "",

@@ -31,8 +31,14 @@ export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: n
 
 /** Whether a block is recorded. With `signer`, whether it is recorded with this signer. */
 export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string): Promise<boolean> {
+  const signers = await signersOf(tx, revocationId);
+  return signer === undefined ? signers.length > 0 : signers.includes(signer);
+}
+
+/** Returns the signers of a recorded block. */
+export async function signersOf(tx: ReadTx, revocationId: string): Promise<string[]> {
   const rows = await tx.all(SIGNER_ROW, "SELECT signer FROM blocks WHERE revocation_id = ?", [revocationId]);
-  return rows.some((row) => signer === undefined || row.signer === signer);
+  return rows.map(({ signer }) => signer);
 }
 
 /**

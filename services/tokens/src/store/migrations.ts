@@ -373,4 +373,26 @@ ${requestTableSql("mint_requests")};
       CREATE INDEX delegations_by_organization ON delegations (organization, position) WHERE organization <> '';
       CREATE INDEX delegations_by_parent ON delegations (parent_chain_id) WHERE parent_chain_id <> ''`,
   },
+  {
+    id: 20,
+    name: "root keys",
+    sql: `
+      CREATE TABLE root_keys (
+        number BIGINT NOT NULL PRIMARY KEY, -- 1 for the first, without gaps
+        principal TEXT NOT NULL UNIQUE,
+        create_ms BIGINT NOT NULL,       -- from when it signs
+        retire_ms BIGINT NOT NULL,       -- from when its tokens are denied; 0 while it signs
+        succession TEXT NOT NULL,        -- the statement of the key before, JSON; empty for a key of the key file
+        caller TEXT NOT NULL,            -- of the rotation that made it, with request id and digest
+        request_id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        change BIGINT NOT NULL           -- number of the last change of this row; ascends over all rows
+      );
+      CREATE INDEX root_keys_by_change ON root_keys (change);
+
+      CREATE TABLE root_key_secrets (    -- erased when the key retires; none for a key of the key file
+        principal TEXT NOT NULL PRIMARY KEY,
+        sealed TEXT NOT NULL             -- the private key, encrypted with the master key
+      )`,
+  },
 ];

@@ -16,7 +16,7 @@ import type { KeyStatement } from "../rules/key-revocation.ts";
 const SEQUENCE_HEAD_ROW = row({ sequence: integer, head: text });
 const HEAD_ROW = row({ head: text });
 const SEQUENCE_ROW = row({ sequence: integer });
-const LAST_ROW = row({ sequence: integer, position: integer });
+const LAST_OF_ALL_ROW = row({ sequence: integer, position: integer, rootChange: integer });
 const NUMBER_ROW = row({ number: integer });
 
 /** The revocation of a block, as the log has it. */
@@ -73,18 +73,19 @@ export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" |
 }
 
 /**
- * Returns the highest sequence of the log, and the position of the newest pending revocation. Each is 0 if there is
- * none.
+ * Returns the highest sequence of the log, the position of the newest pending revocation, and the number of the last
+ * change of a root key; 0 without any.
  */
 export async function lastOfAll(
   tx: ReadTx,
-): Promise<{ readonly sequence: number; readonly position: number }> {
+): Promise<{ readonly sequence: number; readonly position: number; readonly rootChange: number }> {
   const last = await tx.get(
-    LAST_ROW,
+    LAST_OF_ALL_ROW,
     `SELECT (SELECT COALESCE(MAX(sequence), 0) FROM revocations) AS sequence,
-       (SELECT COALESCE(MAX(position), 0) FROM pending_revocations) AS position`,
+       (SELECT COALESCE(MAX(position), 0) FROM pending_revocations) AS position,
+       (SELECT COALESCE(MAX(change), 0) FROM root_keys) AS "rootChange"`,
   );
-  return last ?? { sequence: 0, position: 0 };
+  return last ?? { sequence: 0, position: 0, rootChange: 0 };
 }
 
 /** Returns the log's head at a sequence; undefined if the log is shorter. */

@@ -70,6 +70,7 @@ export function createReplica(shared: {
   const state = new RevocationState(MAX_STALENESS_MS);
   const reader = new RevocationReader({
     ...{ engine, store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
+    roots: { change: 0, readChanged: async () => undefined, apply: () => false },
     isShared,
   });
   const ownReader = isShared ? reader : undefined;
@@ -86,7 +87,7 @@ export function createReplica(shared: {
   const pool = new PendingPool({ clock, max: 1000, longestLifeMs: MAX_LIFETIME_MS + CLOCK_SKEW_MS });
   const knownKeys = { isRecorded: isKnownPrincipal, isNamed: async () => false };
   const revocations = new RevocationLog({
-    ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxDaily: 1000 },
+    ...{ engine, isRoot: () => false, store, bus, clock, state, audit, delegations, maxDaily: 1000 },
     ...{ knownKeys, pool, saved: async () => {} },
   });
   const proofOptions = { store, clock, timers, log: silent, max: 100_000 };
@@ -96,7 +97,8 @@ export function createReplica(shared: {
   const spend = new SpendLedger({ store, clock, audit, notes, reader: ownReader });
   const trustedRoots = new Set([id(otherRoot)]);
   const chains = new Chains({
-    ...{ engine, clock, trustedRoots, state, maxLifetimeMs: MAX_LIFETIME_MS, clockSkewMs: CLOCK_SKEW_MS },
+    ...{ engine, clock, state, maxLifetimeMs: MAX_LIFETIME_MS, clockSkewMs: CLOCK_SKEW_MS },
+    roots: { trusted: () => trustedRoots, everTrusted: () => trustedRoots, retired: () => undefined },
     lineages: new ContractLineages(shared.verifier ?? noServices),
     catchUp: () => reader.catchUp(),
   });

@@ -3,6 +3,7 @@ import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation
 import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { RootKeyService } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { startTestHost } from "@depute/service/testing";
@@ -58,6 +59,9 @@ export async function startPlatform(
     },
     get keys() {
       return host.client(KeyService);
+    },
+    get rootKeys() {
+      return host.client(RootKeyService);
     },
     get sessions() {
       return host.client(HolderSessionService);

@@ -95,6 +95,18 @@ test("verifies a tree of work and its parts", async () => {
   ]);
 });
 
+test.each([
+  ["after the record is valid", 1, []],
+  ["before the record has no authority", 0, ["AUTHORITY", "FAILED"]],
+])("a root that retired %s", async (_, later, finding) => {
+  const contract = await platform.agree();
+  const { attestation, token } = await work(contract.id, cost(100));
+  tokens.retire(platform.clock.now() + later);
+  const found = await faults(attestation.id, [token]);
+  tokens.retire(undefined);
+  expect(found).toEqual(finding.length === 0 ? [] : [[attestation.id, ...finding]]);
+});
+
 test("three costs are within their budgets, but their sum exceeds the root's", async () => {
   const contract = await platform.agree();
   const leaf = await work(contract.id, cost(400));

@@ -27,8 +27,9 @@ export interface RecordedDelegation {
 export interface AuthorityContext {
   /** The principal of the verifier service. */
   verifier: string;
-  trustedRoots: ReadonlySet<string>;
-  /** The request's tokens, by the delegation id of each token's last block. */
+  /** Returns the roots that were trusted at a time, in epoch milliseconds. */
+  rootsAt(time: number): ReadonlySet<string>;
+  /** Tokens by the delegation of their last block. */
   tokens: ReadonlyMap<string, SerializedDCT>;
   /**
    * Recorded delegations with their ancestors, root first, by delegation id. They decide if the request has no token
@@ -65,7 +66,8 @@ export function signerAuthority(
   const token = authority.tokens.get(delegationId);
   if (token === undefined) return authorityByRecord(attestation, time, recordTime, authority);
   const result = verifyToken(engine, token, {
-    trustedRoots: authority.trustedRoots,
+    // The record's time counts, because a thief of a retired root can backdate createdAt.
+    trustedRoots: authority.rootsAt(recordTime),
     revocations: authority.revokedBy(recordTime),
     now: time,
     spentMicrocents: 0,

@@ -48,6 +48,7 @@ export function fakeTokens() {
   const reservations: Reserved[] = [];
   let budget = Number.MAX_SAFE_INTEGER;
   let losesCommits = false;
+  let retireTime: number | undefined;
   let wake: () => void = () => {};
   let clock: Clock = { now: () => 0, monotonic: () => 0 };
 
@@ -60,7 +61,11 @@ export function fakeTokens() {
       return {
         routes(router) {
           router.service(TokenService, {
-            getIssuer: () => ({ principal: root.principal.id, trustedRoots: [root.principal.id] }),
+            getIssuer: () => {
+              const principal = root.principal.id;
+              if (retireTime === undefined) return { principal, trustedRoots: [principal] };
+              return { retiredRoots: [{ principal, retireTime: toTimestamp(retireTime) }] };
+            },
             inspectToken({ token, contractId }) {
               const result = verifyToken(
                 engine,
@@ -158,7 +163,11 @@ export function fakeTokens() {
     mint(params: CreateParams): SerializedDCT {
       return serialiseToken(createToken(engine, params, root, { now: clock.now() }));
     },
-    /** Records the delegation that a root token's block grants. */
+    /** Retires the root from a time on, in epoch milliseconds; undefined undoes it. */
+    retire(time: number | undefined) {
+      retireTime = time;
+    },
+    /** Records the delegation of a root token. */
     record(token: SerializedDCT) {
       const parsed = parseToken(token);
       if (!parsed.ok) throw new Error("no token");

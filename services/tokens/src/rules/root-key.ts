@@ -1,0 +1,100 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+import { type DenialReason, formatTime } from "@depute/dct";
+
+/** Maximum number of earlier keys whose overlap may run at one time. */
+export const MAX_OVERLAPPING = 4;
+/** Maximum number of root keys, including retired ones. Retired keys stay, because their signatures stay verifiable. */
+export const MAX_ROOT_KEYS = 1000;
+/** Maximum overlap in milliseconds, as in the contract. */
+export const MAX_OVERLAP_MS = 90 * 24 * 60 * 60 * 1000;
+
+/** The life of a root key. Times are epoch milliseconds. */
+export interface RootKeyLife {
+  readonly principal: string;
+  /** The time from which the key signs. */
+  readonly createTime: number;
+  /** The time from which tokens of the key are denied; 0 while the key signs. */
+  readonly retireTime: number;
+}
+
+export type RootKeyStanding = "signing" | "verifying" | "retired";
+
+/** Returns the state of a root key at a time. A key without an end signs: only a rotation sets the end. */
+export function rootStanding({ retireTime }: RootKeyLife, now: number): RootKeyStanding {
+  if (retireTime === 0) return "signing";
+  return now < retireTime ? "verifying" : "retired";
+}
+
+/** The end of a key's overlap. */
+export interface RootKeyEnd {
+  readonly principal: string;
+  readonly retireTime: number;
+}
+
+/**
+ * Returns the ends of the earlier keys after a rotation. An overlap never grows: an end that an earlier rotation set
+ * stays if it is sooner. Omits keys whose end does not change.
+ *
+ * @param overlapMs 0 retires all earlier keys at once
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
+export function rotationEnds(keys: readonly RootKeyLife[], now: number, overlapMs: number): RootKeyEnd[] {
+  if (keys.length >= MAX_ROOT_KEYS) throw limitExceeded("root_keys", MAX_ROOT_KEYS);
+  const overlapping = keys.filter((key) => rootStanding(key, now) === "verifying");
+  if (overlapMs > 0 && overlapping.length >= MAX_OVERLAPPING)
+    throw limitExceeded("overlapping_root_keys", MAX_OVERLAPPING);
+  const end = now + overlapMs;
+  return keys
+    .filter(({ retireTime }) => retireTime === 0 || retireTime > end)
+    .map(({ principal }) => ({ principal, retireTime: end }));
+}
+
+/**
+ * Returns the end of a key that an operator retires now. Undefined if the key is retired already.
+ *
+ * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE for the key that signs
+ */
+export function retirementEnd(
+  keys: readonly RootKeyLife[],
+  principal: string,
+  now: number,
+): RootKeyEnd | undefined {
+  const key = keys.find((one) => one.principal === principal);
+  if (key === undefined) {
+    throw new DeputeError(ErrorReason.KEY_NOT_FOUND, "the platform has no such root key", {
+      metadata: { key: principal },
+      violations: [{ field: "principal", description: "is not a root key of the platform" }],
+    });
+  }
+  const state = rootStanding(key, now);
+  if (state === "retired") return undefined;
+  if (state === "verifying") return { principal, retireTime: now };
+  throw new DeputeError(
+    ErrorReason.KEY_NOT_USABLE,
+    "the root key signs; rotate the root with retire_now, which retires it at once",
+    {
+      metadata: { key: principal, state },
+      violations: [{ field: "principal", description: "is the root key that signs" }],
+    },
+  );
+}
+
+/** Returns the time at which the next overlap ends; Infinity without any. Until then the states do not change. */
+export function nextRetirement(keys: readonly RootKeyLife[], now: number): number {
+  return Math.min(
+    ...keys.map(({ retireTime }) => (retireTime > now ? retireTime : Number.POSITIVE_INFINITY)),
+  );
+}
+
+/** Returns the denial of a token that a retired root signed. */
+export function rootRetired(retireTime: number): DenialReason {
+  const detail = `authority.issuer: the root key retired at ${formatTime(retireTime)}; get a token of the present root`;
+  return { type: "root_retired", detail };
+}
+
+function limitExceeded(limit: string, max: number): DeputeError {
+  const what = limit === "root_keys" ? "root keys" : "overlapping root keys; retire one first";
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the platform has the most ${what}`, {
+    metadata: { limit, max: String(max) },
+  });
+}
