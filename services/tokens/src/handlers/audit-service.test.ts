@@ -235,13 +235,43 @@ describe("AuditService", () => {
     await platform.restart();
     platform.clock.advance(24 * 3_600_000);
     await mint(platform);
-    const second = (await platform.auditRecords.listAuditSeals({ pageSize: 1000 })).seals[1];
+    const [first, second] = (await platform.auditRecords.listAuditSeals({ pageSize: 1000 })).seals;
+    expect(Buffer.from(first?.rootHash ?? [])).toEqual(rootOf(await exported()));
     expect(second).toMatchObject({ firstSequence: 3n, lastSequence: 3n });
     expect(Buffer.from(second?.head ?? [])).toEqual(heads[3]);
+  });
+
+  it("refuses a proof of a record of a day without a root, of an open day, and of no record", async () => {
+    await chain();
+    await platform.whileDown(async () => {
+      const store = await platform.openOwnStore();
+      await store.write((tx) => tx.run("UPDATE audit_state SET tree_size = 0"));
+      await store.close();
+    });
+    const day = formatTime(platform.clock.now()).slice(0, 10);
+    platform.clock.advance(24 * 3_600_000);
+    await mint(platform);
+    const prove = (sequence: number) =>
+      refusal(platform.auditRecords.getAuditRecordProof({ sequence: BigInt(sequence) }));
+    expect(await prove(2)).toMatchObject({ reason: "AUDIT_PROOF_UNAVAILABLE", metadata: { day } });
+    expect(await prove(3)).toMatchObject({
+      reason: "AUDIT_DAY_NOT_SEALED",
+      metadata: { seal_time: expect.any(String) },
+    });
+    expect(await prove(4)).toMatchObject({ reason: "AUDIT_RECORD_NOT_FOUND", metadata: { sequence: "4" } });
+    const as = withProof(platform, mallory, "AuditService/GetAuditRecordProof");
+    const refused = await refusal(platform.auditRecords.getAuditRecordProof({ sequence: 2n }, as));
+    expect(refused.reason).toBe("CALLER_NOT_ALLOWED");
   });
 });
 
 /** SHA-256 by Node.js, which the service does not use for seals. */
 function sha256(data: Uint8Array): Buffer {
   return createHash("sha256").update(data).digest();
+}
+
+/** Returns the root of the Merkle tree over the first two lines. */
+function rootOf([first = "", second = ""]: readonly string[]): Buffer {
+  const leaves = [first, second].map((line) => sha256(Buffer.concat([Buffer.of(0), Buffer.from(line)])));
+  return sha256(Buffer.concat([Buffer.of(1), ...leaves]));
 }
