@@ -4,6 +4,7 @@ import {
   constants,
   type SecureClientSessionOptions,
 } from "node:http2";
+import { checkServerIdentity } from "node:tls";
 import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
@@ -109,13 +110,20 @@ function transportOver(
   };
 }
 
-/** Returns session options whose secure context is read for each new connection, so that it can change. */
+/**
+ * Returns session options whose secure context is read for each new connection, so that it can change. A certificate
+ * needs alternative names: for one without, Node.js would compare the common name. (RFC 9525 section 2)
+ */
 function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClientSessionOptions | undefined {
   if (secureContext === undefined) return undefined;
   return {
     get secureContext() {
       return secureContext();
     },
+    checkServerIdentity: (host, certificate) =>
+      certificate.subjectaltname === undefined
+        ? new Error(`the certificate of ${host} has no subject alternative name; issue one with this name`)
+        : checkServerIdentity(host, certificate),
   };
 }
 

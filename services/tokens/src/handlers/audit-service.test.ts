@@ -115,6 +115,7 @@ describe("AuditService", () => {
 
   it("ignores a client's claim about its address, wire or beneficiary", async () => {
     const headers = {
+      ...{ "x-forwarded-for": "10.0.0.2", forwarded: "for=10.0.0.3" },
       "depute-client-address": "10.0.0.1",
       "depute-wire": "a2a",
       "depute-on-behalf-of": "bob",
@@ -126,15 +127,20 @@ describe("AuditService", () => {
       expect(record).toMatchObject({ address: "127.0.0.1", wire: "grpc", onBehalfOf: "" });
   });
 
-  it("names the client behind a trusted proxy", async () => {
+  it.each([
+    ["X-Forwarded-For", [], "192.0.2.7"],
+    ["Forwarded", ["--forwarded-header", "forwarded"], "192.0.2.8"],
+  ])("names the client that a trusted proxy states in %s", async (_, flags, client) => {
     await platform.stop();
-    platform = await startPlatform(["--auditors", id(bob)], ["--trusted-proxies", "127.0.0.0/8"]);
+    platform = await startPlatform(["--auditors", id(bob)], ["--trusted-proxies", "127.0.0.0/8", ...flags]);
     const { headers: proven } = withProof(platform, alice, "TokenService/MintToken");
-    const headers = { "x-forwarded-for": "10.9.9.9, 192.0.2.7", forwarded: "for=192.0.2.8" };
+    const addresses = { "x-forwarded-for": "10.9.9.9, 192.0.2.7", forwarded: "for=192.0.2.8" };
+    // The proof names the public URL, which only the setting states.
+    const headers = { ...addresses, "x-forwarded-host": "evil.example", "x-forwarded-proto": "http" };
     await refusal(mint(platform, {}, { headers: { ...headers, ...proven } }));
     await mint(platform, {}, { headers });
     await vi.waitFor(async () => expect((await list()).records).toHaveLength(3));
-    for (const { address } of (await list()).records) expect(address).toBe("192.0.2.7");
+    for (const { address } of (await list()).records) expect(address).toBe(client);
   });
 
   it("selects records by time", async () => {
