@@ -4,7 +4,6 @@ import {
   constants,
   type SecureClientSessionOptions,
 } from "node:http2";
-import { checkServerIdentity } from "node:tls";
 import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
@@ -15,6 +14,7 @@ import type { Random, Timers } from "@depute/core";
 import { clientInterceptors } from "./interceptors/client.ts";
 import { type InternalSecrets, NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
 import { ReplicaSessions, type Sessions } from "./replica-sessions.ts";
+import { faultOfServerName } from "./tls/server-names.ts";
 
 export interface ServiceTransportOptions {
   /** The name of the called service, for errors. */
@@ -110,20 +110,14 @@ function transportOver(
   };
 }
 
-/**
- * Returns session options whose secure context is read for each new connection, so that it can change. A certificate
- * needs alternative names: for one without, Node.js would compare the common name. (RFC 9525 section 2)
- */
+/** Returns session options whose secure context is read for each new connection, so that it can change. */
 function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClientSessionOptions | undefined {
   if (secureContext === undefined) return undefined;
   return {
     get secureContext() {
       return secureContext();
     },
-    checkServerIdentity: (host, certificate) =>
-      certificate.subjectaltname === undefined
-        ? new Error(`the certificate of ${host} has no subject alternative name; issue one with this name`)
-        : checkServerIdentity(host, certificate),
+    checkServerIdentity: faultOfServerName,
   };
 }
 
