@@ -16,7 +16,7 @@ let folder: string;
 let flags: string[];
 let authority: DevelopmentAuthority;
 /** The client certificates, by their purpose in the tests. */
-let clients: Record<"mapped" | "unmapped" | "plain" | "two" | "imitating" | "foreign", Identity>;
+let clients: Record<"mapped" | "unmapped" | "plain" | "bare" | "two" | "imitating" | "foreign", Identity>;
 
 const save = (name: string, text: string): string => {
   writeFileSync(join(folder, name), text);

@@ -1,6 +1,10 @@
 import { createRegistry, type DescMethod, getOption } from "@bufbuild/protobuf";
 import { refuses_unknown_fields } from "@depute/contracts/depute/rpc/v1/method_options_pb";
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "@depute/contracts/google/rpc/error_details_pb";
 
 /**
  * Options for messages in JSON. The registry is needed for refusals within responses, whose details are `Any` messages.

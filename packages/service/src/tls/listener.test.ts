@@ -55,6 +55,8 @@ interface Scene {
   readonly certificates: Certificates;
   /** Replaces the certificate's files. */
   save(identity: Identity): void;
+  /** Replaces the authorities of client certificates. */
+  saveAuthority(certificate: string): void;
 }
 
 async function start(changes: Partial<TlsSettings> = {}, more: Partial<ServerOptions> = {}): Promise<Scene> {
