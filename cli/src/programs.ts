@@ -27,6 +27,8 @@ export const PROGRAMS: Readonly<Record<string, () => Promise<Program>>> = {
   purgeOrganization: async () => (await import("./client/purge-organization.ts")).purgeOrganization,
   exportAudit: async () => (await import("./client/audit.ts")).exportAudit,
   verifyAudit: async () => (await import("./client/audit.ts")).verifyAudit,
+  proveAudit: async () => (await import("./client/audit.ts")).proveAudit,
+  verifyAuditProof: async () => (await import("./client/audit.ts")).verifyAuditProof,
   newKey: async () => (await import("./client/key-new.ts")).newKey,
   createCertificates: async () => (await import("./client/certs-create.ts")).createCertificates,
   listContexts: async () => (await import("./client/context-commands.ts")).listContexts,

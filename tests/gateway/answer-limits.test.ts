@@ -53,6 +53,7 @@ const LISTS: Readonly<Record<string, string>> = {
   "depute.tasks.v1.WorkerService.TakeAssignments": "cut, the next call; what does not fit stays queued",
   "depute.tasks.v1.WorkerService.HeartbeatAssignment": "answers of 1 MiB in all",
   "depute.tasks.v1.WorkerService.BatchCompleteAssignments": "100 states or errors of 6 KB",
+  "depute.tokens.v1.AuditService.GetAuditRecordProof": "40 hashes",
   "depute.tokens.v1.AuditService.ListAuditRecords": "cut, page_token",
   "depute.tokens.v1.AuditService.ListAuditSeals": "1,000 seals of 200 bytes",
   "depute.tokens.v1.DelegationService.GetDelegationChain": "33 blocks of one token of 16,000 characters",

@@ -19,7 +19,7 @@ const ORGANIZATIONS: Readonly<Record<string, string>> = {
   "member-3": "acme",
   other: "globex",
 };
-const CALLERS = ["grpc", "curl", "replay", "a2a", "nekte", ...Object.keys(ORGANIZATIONS)];
+const CALLERS = ["grpc", "curl", "batch", "replay", "a2a", "nekte", ...Object.keys(ORGANIZATIONS)];
 const authorization = (name: string) => `Bearer secret-of-${name}`;
 
 beforeAll(async () => {
@@ -77,6 +77,26 @@ test("curl gets 429 with Retry-After", async () => {
   };
   expect(await post()).toBe("200");
   expect(await post()).toBe("429 1");
+});
+
+test("each refused task of a batch counts in the metric of refusals", async () => {
+  const refusals = async () => {
+    const metrics = await (await fetch(`${platform.url}/metrics`)).text();
+    const line = /^depute_quota_refusals_total\{[^}]*limit="principal_open_tasks"[^}]*\} (\d+)/m;
+    return Number(line.exec(metrics)?.[1] ?? 0);
+  };
+  const before = await refusals();
+  const requests = [1, 2, 3].map(() => ({ requestId: crypto.randomUUID(), draft }));
+  const answer = await fetch(`${platform.url}/depute.tasks.v1.TaskService/BatchCreateTasks`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: authorization("batch") },
+    body: JSON.stringify({ requests }),
+  });
+  const text = await answer.text();
+  expect(answer.status, text).toBe(200);
+  const { outcomes } = JSON.parse(text) as { outcomes: { taskId?: string; error?: object }[] };
+  expect(outcomes.map((outcome) => Object.keys(outcome)[0]).sort()).toEqual(["error", "error", "taskId"]);
+  expect((await refusals()) - before).toBe(2);
 });
 
 test("a replay returns the existing task", async () => {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ConnectError } from "@connectrpc/connect";
+import { reasonName } from "@depute/core";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { fromConnectError } from "@depute/service";
@@ -122,6 +123,15 @@ describe.each([
       return all.records.map(({ organization }) => organization);
     };
     await expect.poll(organizations, { timeout: 10_000 }).toContain("globex");
+    const { records } = await audit.listAuditRecords({ pageSize: 1000 }, await as("root"));
+    const proof = async (organization: string) => {
+      const { sequence = 0n } = records.find((record) => record.organization === organization) ?? {};
+      const refused = await audit.getAuditRecordProof({ sequence }, await as("ada")).catch((error) => error);
+      return reasonName(fromConnectError(refused).reason);
+    };
+    // The day of these records is not over.
+    expect(await proof("acme")).toBe("AUDIT_DAY_NOT_SEALED");
+    expect(await proof("globex")).toBe("AUDIT_RECORD_NOT_FOUND");
   });
 
   test("as auditor of an organization explains its tasks, and finds no others", async () => {

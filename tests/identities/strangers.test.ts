@@ -190,6 +190,7 @@ const READINGS: Readonly<Record<string, readonly Reading[]>> = {
   "tokens.v1.AuditService/WatchAuditRecords": [{ list: {} }],
   "tokens.v1.AuditService/ExportAuditRecords": [{ list: {} }],
   "tokens.v1.AuditService/ListAuditSeals": [{ list: {} }],
+  "tokens.v1.AuditService/GetAuditRecordProof": [{ list: { sequence: "1" } }],
   "tokens.v1.TokenService/GetIssuer": [{ open: "the platform's public key" }],
   "tokens.v1.TokenService/GetSigningKeys": [{ open: "public keys" }],
   "tokens.v1.TokenService/PrepareAttenuation": [{ open: "the request has the whole token" }],

@@ -16,7 +16,7 @@ let folder: string;
 let flags: string[];
 let authority: DevelopmentAuthority;
 /** The client certificates, by their purpose in the tests. */
-let clients: Record<"mapped" | "unmapped" | "plain" | "two" | "imitating" | "foreign", Identity>;
+let clients: Record<"mapped" | "unmapped" | "plain" | "bare" | "two" | "imitating" | "foreign", Identity>;
 
 const save = (name: string, text: string): string => {
   writeFileSync(join(folder, name), text);
@@ -33,6 +33,7 @@ beforeAll(async () => {
     mapped: await authority.issue({ uris: [MAPPED] }),
     unmapped: await authority.issue({ uris: ["spiffe://example.org/other"] }),
     plain: await authority.issue({ hosts: ["worker"] }),
+    bare: await authority.issue({}),
     two: await authority.issue({ uris: [MAPPED, "spiffe://example.org/other"] }),
     imitating: await authority.issue({ uris: [`https://a.example/, URI:${MAPPED}, DNS:b`] }),
     foreign: await stranger.issue({ uris: [MAPPED] }),
@@ -62,6 +63,7 @@ describe.each([
     ["with a mapped SPIFFE id counts", "mapped", ""],
     ["with another SPIFFE id is refused", "unmapped", "not_mapped"],
     ["without a SPIFFE id is refused", "plain", "no_spiffe_id"],
+    ["without any alternative name is refused", "bare", "no_spiffe_id"],
     ["with two ids is refused", "two", "no_spiffe_id"],
     ["with a name that imitates a list is refused", "imitating", "no_spiffe_id"],
     ["of another authority is refused", "foreign", "no_spiffe_id"],

@@ -1,11 +1,13 @@
 import { readFile } from "node:fs/promises";
-import type { JsonObject } from "@bufbuild/protobuf";
+import { fromJsonString, type JsonObject } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { isObject } from "@depute/core";
+import type { GetAuditRecordProofResponse } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import type { AuditSeal } from "@depute/dct/transparency";
 import { CommandError, EXIT } from "../exit-codes.ts";
+import { oneLine } from "../print/safe-text.ts";
 import type { Invocation } from "../table/command.ts";
 import { type Connection, connected } from "./connection.ts";
+import { readText } from "./files.ts";
 import { remark, write } from "./output.ts";
 import { requestFrom } from "./request.ts";
 
@@ -22,14 +24,19 @@ export async function exportAudit(invocation: Invocation): Promise<void> {
 
 /** `depute audit verify`. @returns 1 if a sealed day is altered, or its seal is not in the transparency log */
 export async function verifyAudit(invocation: Invocation): Promise<number> {
-  const { AuditChain } = await import("@depute/dct/transparency");
+  const { AuditChain, sequenceOfLine } = await import("@depute/dct/transparency");
   const { nativeEngine } = await import("@depute/dct/native");
   const file = String(invocation.values.file ?? "");
   return connected(invocation, async (connection) => {
     const seals = await sealsOf(connection);
     const chain = new AuditChain(nativeEngine.sha256, seals);
     const lines = file === "" ? linesOf(connection, {}) : await linesIn(file);
-    for await (const line of lines) chain.add(sequenceOf(line), Buffer.from(line));
+    for await (const line of lines) {
+      const bytes = Buffer.from(line);
+      const sequence = sequenceOfLine(bytes);
+      if (sequence === undefined) throw noRecord(line);
+      chain.add(sequence, bytes);
+    }
     const { days, unsealed } = chain.end();
     let exitCode: number = EXIT.ok;
     for (const day of days) {
@@ -44,6 +51,37 @@ export async function verifyAudit(invocation: Invocation): Promise<number> {
     if (unsealed > 0) remark(`${unsealed} records belong to a day that is not sealed yet.`);
     return exitCode;
   });
+}
+
+/** `depute audit prove`: prints the proof of a record as one document. */
+export async function proveAudit(invocation: Invocation): Promise<void> {
+  const request = requestFrom(invocation);
+  await connected(invocation, async (connection) => {
+    write(JSON.stringify(await connection.call("audit", "getAuditRecordProof", request), undefined, 2));
+  });
+}
+
+/** `depute verify-audit-proof FILE`: checks a proof offline. @returns 0 for a valid proof, else 1 */
+export async function verifyAuditProof({ values }: Invocation): Promise<number> {
+  const { faultOfAuditRecordProof } = await import("@depute/client");
+  const proof = await proofIn(String(values.FILE));
+  const fault = faultOfAuditRecordProof(proof, new Set(values.log as readonly string[]));
+  write(oneLine(fault === undefined ? `valid: ${proof.seal?.day}, ${proof.line}` : `FAILED: ${fault}`));
+  return fault === undefined ? EXIT.ok : EXIT.failed;
+}
+
+async function proofIn(file: string): Promise<GetAuditRecordProofResponse> {
+  const { GetAuditRecordProofResponseSchema } = await import(
+    "@depute/contracts/depute/tokens/v1/audit_service_pb"
+  );
+  try {
+    return fromJsonString(GetAuditRecordProofResponseSchema, readText(file));
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(
+      `${file} is no proof: ${(error as Error).message}; name a file of depute audit prove`,
+    );
+  }
 }
 
 async function* linesOf(connection: Connection, request: JsonObject): AsyncIterable<string> {
@@ -63,20 +101,8 @@ async function linesIn(file: string): Promise<string[]> {
   return text.split("\n").filter((line) => line !== "");
 }
 
-/**
- * Returns the sequence of an audit record.
- *
- * @throws CommandError if the line is not an audit record
- */
-function sequenceOf(line: string): number {
-  try {
-    const record: unknown = JSON.parse(line);
-    const sequence = isObject(record) ? Number(record.sequence) : Number.NaN;
-    if (Number.isSafeInteger(sequence)) return sequence;
-  } catch {
-    // The line is not JSON. The error below quotes its beginning.
-  }
-  throw new CommandError(
+function noRecord(line: string): CommandError {
+  return new CommandError(
     `the line ${line.slice(0, 40)} is not an audit record; use depute audit export without filters`,
   );
 }
@@ -93,6 +119,7 @@ async function sealsOf(connection: Connection): Promise<AuditSeal[]> {
         lastSequence: Number(seal.lastSequence),
         previousHead: bytesOf(seal.previousHead),
         head: bytesOf(seal.head),
+        rootHash: bytesOf(seal.rootHash),
       });
     }
     pageToken = String(page.nextPageToken ?? "");
@@ -115,11 +142,12 @@ interface InLog {
  * head.
  */
 async function inLog(connection: Connection, seal: AuditSeal): Promise<InLog> {
-  const { auditSealBytes, leafHash, logEntryBytes, verifyInclusion, verifyLogHead } = await import(
+  const { auditSealBytes, isRooted, leafHash, logEntryBytes, rootedAuditSealBytes } = await import(
     "@depute/dct/transparency"
   );
+  const { verifyInclusion, verifyLogHead } = await import("@depute/dct/transparency");
   const { nativeEngine: engine } = await import("@depute/dct/native");
-  const digest = engine.sha256(auditSealBytes(seal));
+  const digest = engine.sha256(isRooted(seal) ? rootedAuditSealBytes(seal) : auditSealBytes(seal));
   const proof = await proofOf(connection, digest);
   if (proof === undefined) return { kind: "absent", text: "its seal is not in the transparency log yet" };
   const entry = proof.entry as JsonObject;

@@ -137,6 +137,19 @@ export const AUTHORITY: readonly Command[] = [
     program: "verifyAudit",
   },
   {
+    path: "audit prove",
+    summary: "Proves that a record belongs to the seal of its day, and the seal to the transparency log",
+    details:
+      "Prints the proof as a document. `depute verify-audit-proof` verifies it offline. The record's day must be over.",
+    remote: true,
+    args: [
+      { name: "SEQUENCE", type: "int", field: "sequence", required: true, help: "sequence of the record" },
+    ],
+    example: "depute audit prove 17 > proof.json",
+    notRun: "needs a record of a sealed day",
+    program: "proveAudit",
+  },
+  {
     path: "tokens list",
     summary: "Lists the recorded delegations of tokens",
     remote: true,

@@ -171,6 +171,24 @@ export const LOCAL: readonly Command[] = [
     program: "verifyAuthority",
   },
   {
+    path: "verify-audit-proof",
+    group: "tools",
+    summary: "Verifies a proof of `depute audit prove`, offline",
+    details: "Prints the day and the record. Exit codes: 0 valid, 1 not valid, 2 wrong usage.",
+    args: [{ name: "FILE", type: "file", required: true, help: "the proof" }],
+    flags: {
+      log: {
+        type: "string",
+        repeated: true,
+        required: true,
+        help: "a trusted transparency log, `log` of GetLogHead; repeatable",
+      },
+    },
+    example: "depute verify-audit-proof proof.json --log $LOG",
+    notRun: "needs a proof of an audit record",
+    program: "verifyAuditProof",
+  },
+  {
     path: "certs create",
     group: "tools",
     summary: "Creates certificates for development, and prints the settings that use them",

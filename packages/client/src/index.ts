@@ -1,4 +1,5 @@
 export { type AgentDraft, type CapabilityDraft, registerAgent } from "./agent.ts";
+export { faultOfAuditRecordProof } from "./audit-proof.ts";
 export { clientsOver, connectTo, type DeputeClients, SERVICES } from "./clients.ts";
 export { type Completion, Completions } from "./completions.ts";
 export { type ConnectOptions, connect, type Delegation, Depute, type TlsOptions } from "./connect.ts";

@@ -106,7 +106,7 @@ export const DOMAIN_METRICS = {
   },
   depute_quota_refusals_total: {
     kind: "counter",
-    help: "Calls that a quota refused, by the name of the quota.",
+    help: "Calls and items of batches that a quota refused, by the name of the quota.",
     labels: {
       limit: "the quotas of docs/operations.md, with `principal_` or `organization_` before the name",
     },

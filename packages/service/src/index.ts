@@ -84,6 +84,7 @@ export { identityRefused } from "./identities/refusals.ts";
 export type { AssertionId, ProvenSubject, SubjectToken } from "./identities/token-verifier.ts";
 export { unavailable } from "./interceptors/client.ts";
 export { currentCall } from "./interceptors/current-call.ts";
+export { noteRefusedItem } from "./interceptors/quotas.ts";
 export type { OnRoleDenied } from "./interceptors/roles.ts";
 export { type ServerInterceptorOptions, serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";

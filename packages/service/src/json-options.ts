@@ -1,12 +1,16 @@
 import { createRegistry, type DescMethod, getOption } from "@bufbuild/protobuf";
 import { refuses_unknown_fields } from "@depute/contracts/depute/rpc/v1/method_options_pb";
-import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "@depute/contracts/google/rpc/error_details_pb";
 
 /**
  * Options for messages in JSON. The registry is needed for refusals within responses: their details are `Any` messages.
  */
 export const LENIENT = {
-  registry: createRegistry(ErrorInfoSchema, BadRequestSchema),
+  registry: createRegistry(ErrorInfoSchema, BadRequestSchema, RetryInfoSchema),
   ignoreUnknownFields: true,
 };
 /**

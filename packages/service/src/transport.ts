@@ -14,6 +14,7 @@ import type { Random, Timers } from "@depute/core";
 import { clientInterceptors } from "./interceptors/client.ts";
 import { type InternalSecrets, NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
 import { ReplicaSessions, type Sessions } from "./replica-sessions.ts";
+import { faultOfServerName } from "./tls/server-names.ts";
 
 export interface ServiceTransportOptions {
   /** The name of the called service, for errors. */
@@ -119,6 +120,7 @@ function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClien
     get secureContext() {
       return secureContext();
     },
+    checkServerIdentity: faultOfServerName,
   };
 }
 

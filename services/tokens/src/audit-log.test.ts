@@ -4,7 +4,8 @@ import type { Store } from "@depute/store";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { AuditLog } from "./audit-log.ts";
 import type { Decision } from "./rules/audit-record.ts";
-import { forgetDecisions, idBefore, readDecisions } from "./store/audit-rows.ts";
+import { idBefore, readDecisions } from "./store/audit-rows.ts";
+import { forgetDecisions } from "./store/audit-tree.ts";
 import { engine } from "./testing/holders.ts";
 import { openBus, openMemory, silent } from "./testing/parts.ts";
 import { refusal } from "./testing/refusal.ts";
@@ -107,7 +108,7 @@ it("commits or rolls back with its change", async () => {
 it("uses no place of the log twice, even after all records were deleted", async () => {
   const audit = open();
   for (let n = 0; n < 3; n++) await memory.write((tx) => audit.write(tx, decision(n)));
-  await memory.write((tx) => forgetDecisions(tx, clock.now() + 1, 100));
+  await memory.write((tx) => forgetDecisions(tx, engine.sha256, { before: clock.now() + 1, limit: 100 }));
   expect(await recorded()).toEqual([]);
   await memory.write((tx) => audit.write(tx, decision(3)));
   expect(await recorded()).toEqual(["4:3"]);
@@ -122,7 +123,7 @@ it("finds the place before a time, also in a log with deleted records", async ()
   }
   const before = (ms: number) => memory.read((tx) => idBefore(tx, begin + ms));
   expect(await Promise.all([0, 5, 10, 95, 190, 191, 1000].map(before))).toEqual([0, 1, 1, 10, 19, 20, 20]);
-  await memory.write((tx) => forgetDecisions(tx, begin + 100, 100));
+  await memory.write((tx) => forgetDecisions(tx, engine.sha256, { before: begin + 100, limit: 100 }));
   expect(await before(150)).toBe(15);
   expect(await memory.read(async (tx) => readDecisions(tx, await idBefore(tx, begin), 1))).toMatchObject([
     { id: 11 },

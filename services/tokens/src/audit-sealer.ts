@@ -1,14 +1,17 @@
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import type { Clock, Timers } from "@depute/core";
+import type { CryptoEngine } from "@depute/dct";
+import { isRooted } from "@depute/dct/transparency";
 import { DeadlineLoop, type Logger, Outbox, ownHeaders, type WorkLease } from "@depute/service";
 import type { Store } from "@depute/store";
-import { readUnloggedSeals, type SealRow, sealPastDay, setSealLogged } from "./store/audit-rows.ts";
+import { readUnloggedSeals, type SealRow, sealPastDay, setSealLogged } from "./store/audit-seal-rows.ts";
 
 /** Milliseconds between two checks whether the open day has ended. */
 const EVERY_MS = 60_000;
 
 export interface AuditSealerOptions {
+  readonly engine: Pick<CryptoEngine, "sha256">;
   readonly store: Store;
   readonly verifier: Transport;
   readonly clock: Clock;
@@ -69,20 +72,25 @@ export class AuditSealer {
 
   /** Seals the open day if it has ended. */
   async seal(): Promise<void> {
-    const { store, clock } = this.#options;
+    const { store, clock, engine } = this.#options;
     await store.write(async (tx) => {
-      await sealPastDay(tx, clock.now());
+      await sealPastDay(tx, { sha256: engine.sha256, now: clock.now() });
       tx.afterCommit(() => this.#outbox.wake());
     });
   }
 
-  async #append(
-    { day, firstSequence, lastSequence, previousHead, head }: SealRow,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #append(seal: SealRow, signal: AbortSignal): Promise<void> {
+    const { day, firstSequence, lastSequence, previousHead, head, rootHash = new Uint8Array() } = seal;
     const sequences = { firstSequence: BigInt(firstSequence), lastSequence: BigInt(lastSequence) };
-    const request = { day, ...sequences, previousHead, head };
-    const { index } = await this.#verifier.appendAuditSeal(request, { headers: ownHeaders(""), signal });
-    await this.#options.store.write((tx) => setSealLogged(tx, day, Number(index)));
+    const request = { day, ...sequences, previousHead, head, rootHash };
+    const { index, rootIndex } = await this.#verifier.appendAuditSeal(request, {
+      headers: ownHeaders(""),
+      signal,
+    });
+    const positions = { index: Number(index), rootIndex: rootIndex === undefined ? null : Number(rootIndex) };
+    await this.#options.store.write((tx) => setSealLogged(tx, day, positions));
+    // The outbox then calls again later. During an upgrade, the verifier is of the version before for a while.
+    if (isRooted(seal) && rootIndex === undefined)
+      throw new Error("the verifier service is of a version without roots of audit seals; upgrade it");
   }
 }

@@ -21,6 +21,7 @@ async function start(retention: { auditRetentionMs?: number; delegationRetention
   const root: SignedJSONToken = parsed.token;
   const housekeeping = new Housekeeping({
     ...{
+      engine,
       store,
       clock,
       timers: clock,

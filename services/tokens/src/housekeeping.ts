@@ -1,11 +1,12 @@
 import type { Clock, Timers } from "@depute/core";
-import { CLOCK_SKEW_MS } from "@depute/dct";
+import { CLOCK_SKEW_MS, type CryptoEngine } from "@depute/dct";
 import { DeadlineLoop, type Logger, type WorkLease } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { KeyRevoker } from "./key-revoker.ts";
 import type { RevocationReader } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
-import { forgetBatches, forgetDecisions } from "./store/audit-rows.ts";
+import { forgetBatches } from "./store/audit-rows.ts";
+import { forgetDecisions } from "./store/audit-tree.ts";
 import { forgetUsedBlocks } from "./store/binding-rows.ts";
 import { forgetBlocks } from "./store/block-rows.ts";
 import { forgetDelegations } from "./store/delegation-rows.ts";
@@ -27,6 +28,7 @@ const BATCH = 500;
 const MAX_ROUNDS = 20;
 
 interface HousekeepingOptions {
+  engine: Pick<CryptoEngine, "sha256">;
   store: Store;
   clock: Clock;
   timers: Timers;
@@ -71,7 +73,7 @@ export class Housekeeping {
 
   /** Runs one round of deletions. */
   async tidy(): Promise<void> {
-    const { clock, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
+    const { engine, clock, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
     const now = clock.now();
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
       // Deletes revocations of expired blocks. The service denies an expired block even without its revocation.
@@ -82,9 +84,10 @@ export class Housekeeping {
       (tx) => eraseRetired(tx, now),
     ];
     if (auditRetentionMs > 0) {
+      const before = now - auditRetentionMs;
       jobs.push(
-        (tx) => forgetDecisions(tx, now - auditRetentionMs, BATCH),
-        (tx) => forgetBatches(tx, now - auditRetentionMs, BATCH),
+        (tx) => forgetDecisions(tx, engine.sha256, { before, limit: BATCH }),
+        (tx) => forgetBatches(tx, before, BATCH),
       );
     }
     if (delegationRetentionMs > 0) {

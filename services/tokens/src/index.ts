@@ -171,7 +171,9 @@ async function start(
   await witness?.check();
   parts.add(() => witness?.close());
 
-  const sealer = new AuditSealer({ store, verifier: deps.connect("verifier"), clock, timers, log, lease });
+  const sealer = new AuditSealer({
+    ...{ engine, store, verifier: deps.connect("verifier"), clock, timers, log, lease },
+  });
   const audit = new AuditLog({
     ...{ engine, store, bus, clock, timers, log },
     onDecision: meter.decided,
@@ -238,7 +240,7 @@ async function start(
   parts.add(() => peers.close());
   peers.start();
   const housekeeping = new Housekeeping({
-    ...{ store, clock, timers, log, state, keyRevoker, lease, reader: ownReader },
+    ...{ engine, store, clock, timers, log, state, keyRevoker, lease, reader: ownReader },
     auditRetentionMs: settings.auditRetention,
     delegationRetentionMs: settings.delegationRetention,
   });

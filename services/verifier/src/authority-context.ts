@@ -5,6 +5,7 @@ import { DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
 import { parseToken, type RevocationView, revocationIds, type SerializedDCT, SJT_FORMAT } from "@depute/dct";
 import { fromConnectError, ownOptions } from "@depute/service";
 import type { CollectedNode } from "./attestation-tree.ts";
+import { onEventLoop } from "./on-event-loop.ts";
 import { CURSOR } from "./revocation-follower.ts";
 import {
   type AuthorityContext,
@@ -43,7 +44,7 @@ export async function loadAuthority(
   const tokens = new Map<string, SerializedDCT>();
   const blocks = new Set<string>();
   for (const { token } of messages) {
-    const parsed = parseToken({ token, format: SJT_FORMAT });
+    const parsed = onEventLoop(() => parseToken({ token, format: SJT_FORMAT }));
     if (!parsed.ok) continue;
     const last = parsed.token.attenuations.at(-1) ?? parsed.token.authority;
     tokens.set(last.delegationId, { token, format: SJT_FORMAT });

@@ -10,6 +10,7 @@ import {
   verifyObject,
 } from "@depute/dct";
 import { decode, encode, WireEncodeError } from "@depute/wire";
+import { onEventLoop } from "./on-event-loop.ts";
 import { MAX_HELD_OUTPUT_BYTES } from "./rules/attestation-validation.ts";
 import type { SignedDocument } from "./store/documents.ts";
 import type { YieldToEventLoop } from "./yield-to-event-loop.ts";
@@ -69,7 +70,7 @@ export async function toStored<K extends DocumentKind>(
   now: number,
   yieldToEventLoop: YieldToEventLoop,
 ): Promise<SignedDocument> {
-  const verified = verifyObject(engine, kind, document);
+  const verified = onEventLoop(() => verifyObject(engine, kind, document));
   await yieldToEventLoop();
   if (!verified.ok) {
     const { problem, detail } = verified.refusal;

@@ -3,6 +3,7 @@ import type { CryptoEngine, Keypair } from "@depute/dct";
 import {
   consistencyRanges,
   foldNodes,
+  GrowingTree,
   inclusionRanges,
   type LeafRange,
   type LogEntryKind,
@@ -10,7 +11,6 @@ import {
   leafHash,
   logEntryBytes,
   MAX_LEAVES,
-  nodeHash,
   nodesOf,
   signLogHead,
 } from "@depute/dct/transparency";
@@ -78,18 +78,10 @@ export class TransparencyLog {
     const time = this.#clock.now();
     await insertLogRow(tx, { index, kind, digest, time });
 
-    const frontier = split(state.frontier);
-    let hash = leafHash(sha256, logEntryBytes({ kind, digest, time }));
-    await insertNode(tx, { level: 0, index }, hash);
-    // Merges the new subtree with each complete subtree of the same size, like the carry in a binary addition.
-    for (let level = 0, at = index; at % 2 === 1; level += 1) {
-      const leftHash = frontier.pop();
-      if (leftHash === undefined) throw new Error("the log's frontier does not match its size");
-      hash = nodeHash(sha256, leftHash, hash);
-      at = Math.floor(at / 2);
-      await insertNode(tx, { level: level + 1, index: at }, hash);
-    }
-    await writeLogState(tx, { size: index + 1, frontier: Buffer.concat([...frontier, hash]) });
+    const tree = new GrowingTree(sha256, index, split(state.frontier));
+    const nodes = tree.add(leafHash(sha256, logEntryBytes({ kind, digest, time })));
+    for (const { hash, ...node } of nodes) await insertNode(tx, node, hash);
+    await writeLogState(tx, { size: tree.size, frontier: Buffer.concat(tree.frontier) });
     tx.afterCommit(() => {
       for (const listener of this.#listeners) listener();
     });

@@ -1,5 +1,6 @@
 import { encodeBase64Url } from "@depute/core";
-import { type AuditSeal, nextAuditHead } from "./audit-seal.ts";
+import { type AuditSeal, isRooted, nextAuditHead } from "./audit-seal.ts";
+import { GrowingTree, leafHash } from "./merkle.ts";
 
 /** The verdict on one sealed day of an exported audit log. */
 export type AuditDayVerdict =
@@ -24,8 +25,8 @@ export class AuditChain {
   readonly #verdicts: AuditDayVerdict[] = [];
   /** The index of the seal whose day is read next. */
   #at = 0;
-  /** The head and the sequence after the last line of the current day; undefined before the day's first line. */
-  #reached: { readonly head: Uint8Array; readonly sequence: number } | undefined;
+  /** The head and the sequence after the last line of the current day; undefined before its first line. */
+  #reached: { readonly head: Uint8Array; readonly sequence: number; readonly tree: GrowingTree } | undefined;
   #unsealed = 0;
 
   /** @param seals in ascending order of their days, without gaps */
@@ -54,7 +55,9 @@ export class AuditChain {
         return;
       }
       const head = nextAuditHead(this.#sha256, this.#reached?.head ?? seal.previousHead, line);
-      this.#reached = { head, sequence };
+      const tree = this.#reached?.tree ?? new GrowingTree(this.#sha256);
+      if (isRooted(seal)) tree.add(leafHash(this.#sha256, line));
+      this.#reached = { head, sequence, tree };
       if (sequence === seal.lastSequence) this.#endDay(seal);
       return;
     }
@@ -88,9 +91,10 @@ export class AuditChain {
     if (this.#reached === undefined) return { kind: "incomplete", seal };
     if (this.#reached.sequence < seal.lastSequence)
       return this.#altered(seal, `record ${this.#reached.sequence + 1} is missing`);
-    return areEqual(this.#reached.head, seal.head)
-      ? { kind: "valid", seal }
-      : this.#altered(seal, "a record was changed");
+    if (!areEqual(this.#reached.head, seal.head)) return this.#altered(seal, "a record was changed");
+    return isRooted(seal) && !areEqual(this.#reached.tree.root(), seal.rootHash)
+      ? this.#altered(seal, "the root in its seal is of other records")
+      : { kind: "valid", seal };
   }
 
   #altered(seal: AuditSeal, fault: string): AuditDayVerdict {

@@ -3,6 +3,9 @@ import { canonicalBytes, encodeBase64Url } from "@depute/core";
 /** The format name of an audit seal, the transparency-log document for one day of the audit log. */
 export const AUDIT_SEAL_FORMAT = "depute-audit-seal/1";
 
+/** The format name of an audit seal with the root of the day's tree. */
+export const ROOTED_AUDIT_SEAL_FORMAT = "depute-audit-seal/2";
+
 /** The head of an audit log's hash chain before its first record: 32 zero bytes. */
 export const FIRST_AUDIT_HEAD: Uint8Array = new Uint8Array(32);
 
@@ -17,6 +20,19 @@ export interface AuditSeal {
   readonly previousHead: Uint8Array;
   /** The head of the hash chain after the day's last record, 32 bytes. */
   readonly head: Uint8Array;
+  /**
+   * The root of the Merkle tree over the lines of the day's records, 32 bytes. Absent for a day whose first record is of
+   * a version without trees.
+   */
+  readonly rootHash?: Uint8Array;
+}
+
+/** The seal of a day that has a tree. */
+export type RootedAuditSeal = AuditSeal & { readonly rootHash: Uint8Array };
+
+/** Whether a seal has the root of the day's tree. */
+export function isRooted(seal: AuditSeal): seal is RootedAuditSeal {
+  return seal.rootHash !== undefined && seal.rootHash.length > 0;
 }
 
 /**
@@ -35,16 +51,20 @@ export function nextAuditHead(
   return sha256(input);
 }
 
-/** Returns the canonical JSON of a seal. Its digest is a leaf of the transparency log. */
-export function auditSealBytes({
-  day,
-  firstSequence,
-  lastSequence,
-  previousHead,
-  head,
-}: AuditSeal): Uint8Array {
-  return canonicalBytes({
-    ...{ format: AUDIT_SEAL_FORMAT, day, firstSequence, lastSequence },
+/** Returns the canonical JSON of a seal without its root. Its digest is a leaf of the transparency log. */
+export function auditSealBytes(seal: AuditSeal): Uint8Array {
+  return canonicalBytes({ format: AUDIT_SEAL_FORMAT, ...membersOf(seal) });
+}
+
+/** Returns the canonical JSON of a seal with its root. Its digest is another leaf of the transparency log. */
+export function rootedAuditSealBytes(seal: RootedAuditSeal): Uint8Array {
+  const rootHash = encodeBase64Url(seal.rootHash);
+  return canonicalBytes({ format: ROOTED_AUDIT_SEAL_FORMAT, ...membersOf(seal), rootHash });
+}
+
+function membersOf({ day, firstSequence, lastSequence, previousHead, head }: AuditSeal) {
+  return {
+    ...{ day, firstSequence, lastSequence },
     ...{ previousHead: encodeBase64Url(previousHead), head: encodeBase64Url(head) },
-  });
+  };
 }

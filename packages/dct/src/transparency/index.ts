@@ -1,5 +1,6 @@
 /** The functions that verify a transparency log offline. */
 export * from "./audit-chain.ts";
+export * from "./audit-proof.ts";
 export * from "./audit-seal.ts";
 export * from "./checkpoint.ts";
 export * from "./log-entry.ts";

@@ -34,6 +34,61 @@ export interface TreeNode {
   index: number;
 }
 
+/** A node with its hash. */
+export interface HashedNode extends TreeNode {
+  readonly hash: Uint8Array;
+}
+
+/** A tree that grows by one leaf after the other. It keeps the hashes of its complete subtrees, from left to right. */
+export class GrowingTree {
+  readonly #sha256: Sha256;
+  readonly #frontier: Uint8Array[];
+  #size: number;
+
+  /** @param frontier one hash for each complete subtree of a tree with `size` leaves */
+  constructor(sha256: Sha256, size = 0, frontier: readonly Uint8Array[] = []) {
+    this.#sha256 = sha256;
+    this.#size = size;
+    this.#frontier = [...frontier];
+  }
+
+  /** The number of leaves. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The hashes of the complete subtrees, from left to right. */
+  get frontier(): readonly Uint8Array[] {
+    return this.#frontier;
+  }
+
+  /** Returns the root hash. */
+  root(): Uint8Array {
+    return foldNodes(this.#sha256, this.#frontier);
+  }
+
+  /**
+   * Appends a leaf.
+   *
+   * @param hash the leaf's hash
+   * @returns the nodes that are now complete: the leaf, then the nodes above it
+   */
+  add(hash: Uint8Array): HashedNode[] {
+    const nodes: HashedNode[] = [{ level: 0, index: this.#size, hash }];
+    // As in a binary addition with carry, the new subtree merges with each complete subtree of its size.
+    for (let level = 0, at = this.#size; isOdd(at); level += 1) {
+      const left = this.#frontier.pop();
+      if (left === undefined) throw new Error("the tree's frontier does not match its size");
+      hash = nodeHash(this.#sha256, left, hash);
+      at = half(at);
+      nodes.push({ level: level + 1, index: at, hash });
+    }
+    this.#frontier.push(hash);
+    this.#size += 1;
+    return nodes;
+  }
+}
+
 /** The leaves from `begin` (included) to `end` (excluded). */
 export interface LeafRange {
   begin: number;

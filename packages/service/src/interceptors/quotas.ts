@@ -8,6 +8,7 @@ import { Bill } from "../quotas/bill.ts";
 import { classOf } from "../quotas/call-class.ts";
 import { type Pace, paced } from "../quotas/paced.ts";
 import type { Quotas } from "../quotas/quotas.ts";
+import { currentRequest } from "./current-call.ts";
 import { type Next, type Request, withHooks } from "./outcome.ts";
 
 type Response = Awaited<ReturnType<Next>>;
@@ -37,6 +38,11 @@ export function quotasInterceptor(quotas: Quotas, timers: Timers): Interceptor {
       bill.useCpu(contextValues.get(cpuTallyKey));
     }
   };
+}
+
+/** Counts the refusal of one item of a batch, if a quota refused it. The refusal of a whole call counts without this. */
+export function noteRefusedItem(refusal: unknown): void {
+  currentRequest()?.contextValues.get(quotasKey)?.noteRefusal(refusal);
 }
 
 function isExempt({ kind }: Caller, { contextValues, header }: Request): boolean {

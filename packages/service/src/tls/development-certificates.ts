@@ -73,7 +73,7 @@ export class DevelopmentAuthority {
    */
   async issue(
     { hosts = [], uris = [] }: IdentityNames,
-    { notBefore, notAfter } = this.#certificate,
+    { notBefore, notAfter }: Pick<X509Certificate, "notBefore" | "notAfter"> = this.#certificate,
   ): Promise<Identity> {
     const keys = await createKeys();
     const names: JsonGeneralName[] = [

@@ -29,6 +29,7 @@ const routes: ServerOptions["routes"] = [
 ];
 const closing: (() => unknown)[] = [];
 let authority: DevelopmentAuthority;
+let other: DevelopmentAuthority;
 let stranger: Identity;
 let client: Identity;
 
@@ -36,7 +37,7 @@ beforeAll(async () => {
   const [notBefore, notAfter] = [new Date(Date.now() - 60_000), new Date(Date.now() + 3_600_000)];
   authority = await DevelopmentAuthority.create(notBefore, notAfter);
   client = await authority.issue({ uris: ["spiffe://example.org/client"] });
-  const other = await DevelopmentAuthority.create(notBefore, notAfter);
+  other = await DevelopmentAuthority.create(notBefore, notAfter);
   stranger = await other.issue({ uris: ["spiffe://example.org/client"] });
 });
 afterEach(async () => {
@@ -54,6 +55,8 @@ interface Scene {
   readonly certificates: Certificates;
   /** Replaces the files of the certificate and its key. */
   save(identity: Identity): void;
+  /** Replaces the authorities of client certificates. */
+  saveAuthority(certificate: string): void;
 }
 
 async function start(changes: Partial<TlsSettings> = {}, more: Partial<ServerOptions> = {}): Promise<Scene> {
@@ -64,7 +67,8 @@ async function start(changes: Partial<TlsSettings> = {}, more: Partial<ServerOpt
     writeFileSync(path("server.key"), key);
   };
   save(await authority.issue({ hosts: ["localhost", "127.0.0.1"] }));
-  writeFileSync(path("ca.pem"), authority.certificate);
+  const saveAuthority = (certificate: string) => writeFileSync(path("ca.pem"), certificate);
+  saveAuthority(authority.certificate);
   const settings: TlsSettings = {
     tlsCertFile: path("server.pem"),
     tlsKeyFile: path("server.key"),
@@ -82,7 +86,7 @@ async function start(changes: Partial<TlsSettings> = {}, more: Partial<ServerOpt
     server: { routes, certificates, ...more },
   });
   closing.push(() => server.close(50));
-  return { server, certificates, save };
+  return { server, certificates, save, saveAuthority };
 }
 
 /** Calls GET /version over HTTP/1.1, and returns the response's text. */
@@ -222,6 +226,22 @@ describe("client certificates", () => {
     else await expect(answer).rejects.toThrow(/alert|ECONNRESET|EPIPE|socket hang up/);
     const code = await overGrpcJs(server.port, identity);
     expect(code).toBe(isLetIn ? grpc.status.OK : grpc.status.UNAVAILABLE);
+  });
+
+  it("of a changed file of authorities count for new connections", async () => {
+    const { server, certificates, saveAuthority } = await start({ tlsClientAuth: "required" });
+    expect(await overGrpcJs(server.port, client)).toBe(grpc.status.OK);
+    saveAuthority(other.certificate);
+    certificates.check();
+    expect(await overGrpcJs(server.port, client)).toBe(grpc.status.UNAVAILABLE);
+    expect(await overGrpcJs(server.port, stranger)).toBe(grpc.status.OK);
+  });
+
+  it("that have expired are refused", async () => {
+    const { server } = await start({ tlsClientAuth: "required" });
+    const [notBefore, notAfter] = [new Date(Date.now() - 60_000), new Date(Date.now() - 1000)];
+    const expired = await authority.issue({ hosts: ["client"] }, { notBefore, notAfter });
+    expect(await overGrpcJs(server.port, expired)).toBe(grpc.status.UNAVAILABLE);
   });
 });
 

@@ -115,6 +115,7 @@ describe("AuditService", () => {
 
   it("ignores a client's claim about its address, wire or beneficiary", async () => {
     const headers = {
+      ...{ "x-forwarded-for": "10.0.0.2", forwarded: "for=10.0.0.3" },
       "depute-client-address": "10.0.0.1",
       "depute-wire": "a2a",
       "depute-on-behalf-of": "bob",
@@ -126,15 +127,20 @@ describe("AuditService", () => {
       expect(record).toMatchObject({ address: "127.0.0.1", wire: "grpc", onBehalfOf: "" });
   });
 
-  it("names the client behind a trusted proxy", async () => {
+  it.each([
+    ["X-Forwarded-For", [], "192.0.2.7"],
+    ["Forwarded", ["--forwarded-header", "forwarded"], "192.0.2.8"],
+  ])("names the client that a trusted proxy states in %s", async (_, flags, client) => {
     await platform.stop();
-    platform = await startPlatform(["--auditors", id(bob)], ["--trusted-proxies", "127.0.0.0/8"]);
+    platform = await startPlatform(["--auditors", id(bob)], ["--trusted-proxies", "127.0.0.0/8", ...flags]);
     const { headers: proven } = withProof(platform, alice, "TokenService/MintToken");
-    const headers = { "x-forwarded-for": "10.9.9.9, 192.0.2.7", forwarded: "for=192.0.2.8" };
+    const addresses = { "x-forwarded-for": "10.9.9.9, 192.0.2.7", forwarded: "for=192.0.2.8" };
+    // The proof names the public URL, which only the setting states.
+    const headers = { ...addresses, "x-forwarded-host": "evil.example", "x-forwarded-proto": "http" };
     await refusal(mint(platform, {}, { headers: { ...headers, ...proven } }));
     await mint(platform, {}, { headers });
     await vi.waitFor(async () => expect((await list()).records).toHaveLength(3));
-    for (const { address } of (await list()).records) expect(address).toBe("192.0.2.7");
+    for (const { address } of (await list()).records) expect(address).toBe(client);
   });
 
   it("selects records by time", async () => {
@@ -235,13 +241,43 @@ describe("AuditService", () => {
     await platform.restart();
     platform.clock.advance(24 * 3_600_000);
     await mint(platform);
-    const second = (await platform.auditRecords.listAuditSeals({ pageSize: 1000 })).seals[1];
+    const [first, second] = (await platform.auditRecords.listAuditSeals({ pageSize: 1000 })).seals;
+    expect(Buffer.from(first?.rootHash ?? [])).toEqual(rootOf(await exported()));
     expect(second).toMatchObject({ firstSequence: 3n, lastSequence: 3n });
     expect(Buffer.from(second?.head ?? [])).toEqual(heads[3]);
+  });
+
+  it("refuses a proof of a record of a day without a root, of an open day, and of no record", async () => {
+    await chain();
+    await platform.whileDown(async () => {
+      const store = await platform.openOwnStore();
+      await store.write((tx) => tx.run("UPDATE audit_state SET tree_size = 0"));
+      await store.close();
+    });
+    const day = formatTime(platform.clock.now()).slice(0, 10);
+    platform.clock.advance(24 * 3_600_000);
+    await mint(platform);
+    const prove = (sequence: number) =>
+      refusal(platform.auditRecords.getAuditRecordProof({ sequence: BigInt(sequence) }));
+    expect(await prove(2)).toMatchObject({ reason: "AUDIT_PROOF_UNAVAILABLE", metadata: { day } });
+    expect(await prove(3)).toMatchObject({
+      reason: "AUDIT_DAY_NOT_SEALED",
+      metadata: { seal_time: expect.any(String) },
+    });
+    expect(await prove(4)).toMatchObject({ reason: "AUDIT_RECORD_NOT_FOUND", metadata: { sequence: "4" } });
+    const as = withProof(platform, mallory, "AuditService/GetAuditRecordProof");
+    const refused = await refusal(platform.auditRecords.getAuditRecordProof({ sequence: 2n }, as));
+    expect(refused.reason).toBe("CALLER_NOT_ALLOWED");
   });
 });
 
 /** Computes SHA-256 with Node.js, because the service computes its seals with other code. */
 function sha256(data: Uint8Array): Buffer {
   return createHash("sha256").update(data).digest();
+}
+
+/** Returns the root of the Merkle tree over the first two lines. */
+function rootOf([first = "", second = ""]: readonly string[]): Buffer {
+  const leaves = [first, second].map((line) => sha256(Buffer.concat([Buffer.of(0), Buffer.from(line)])));
+  return sha256(Buffer.concat([Buffer.of(1), ...leaves]));
 }

@@ -1,11 +1,9 @@
-import { create, toJsonString } from "@bufbuild/protobuf";
+import { toJsonString } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type AuditFilter as AuditFilterMessage,
   AuditFilterSchema,
   AuditRecordSchema,
-  type AuditSeal,
-  AuditSealSchema,
   type AuditService,
 } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import { DeputeError, decodePageToken, ErrorReason, encodePageToken, pageSize } from "@depute/core";
@@ -14,7 +12,9 @@ import { AUDIT_TOPIC } from "../audit-log.ts";
 import { isAuditor, type TokensContext } from "../context.ts";
 import { fromFilter, fromRecord, lineOf, toRecord } from "../rules/audit-message.ts";
 import { type AuditEntry, type AuditFilter, matchesAudit } from "../rules/audit-record.ts";
-import { idBefore, readDecisions, readSeals, type SealRow } from "../store/audit-rows.ts";
+import { idBefore, readDecisions } from "../store/audit-rows.ts";
+import { readSeals } from "../store/audit-seal-rows.ts";
+import { proveAuditRecord, sealMessage } from "./audit-proof.ts";
 
 /** Maximum number of records that one call examines. */
 const MAX_EXAMINED = 2000;
@@ -89,9 +89,14 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
       const after = String(decodePageToken(request.pageToken, filters)?.[0] ?? "");
       const size = pageSize(request.pageSize);
       const rows = await store.read((tx) => readSeals(tx, after, size + 1));
-      const seals = rows.slice(0, size).map(toSeal);
+      const seals = rows.slice(0, size).map(sealMessage);
       const last = rows.length > size ? (seals.at(-1)?.day ?? "") : "";
       return { seals, nextPageToken: last === "" ? "" : encodePageToken([last], filters) };
+    },
+
+    async getAuditRecordProof({ sequence }, context) {
+      const filter = allowed(tokens, await tokens.identify(context), {});
+      return proveAuditRecord(tokens, Number(sequence), filter);
     },
 
     async recordAuditDecisions({ source, batchId, decisions }, context) {
@@ -109,15 +114,7 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-function toSeal({ day, firstSequence, lastSequence, previousHead, head, logIndex }: SealRow): AuditSeal {
-  return create(AuditSealSchema, {
-    ...{ day, firstSequence: BigInt(firstSequence), lastSequence: BigInt(lastSequence) },
-    ...{ previousHead, head },
-    ...(logIndex !== null && { logIndex: BigInt(logIndex) }),
-  });
-}
-
-/** Returns a filter as text. A page token is valid only for this text. */
+/** Returns a filter as one text, to which a page token is bound. */
 function textOf(filter: AuditFilterMessage | undefined): string {
   return filter === undefined ? "" : toJsonString(AuditFilterSchema, filter);
 }

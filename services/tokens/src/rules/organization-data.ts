@@ -80,10 +80,11 @@ export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   },
   {
     kind: "audit heads",
-    tables: ["audit_state", "audit_seals"],
-    owned: "digests of the days with its records",
+    tables: ["audit_state", "audit_seals", "audit_nodes"],
+    owned: "digests of the days with its records, and of the records themselves",
     deletes: "none",
-    remains: "for ever: they prove that no record was changed",
+    remains:
+      "of days for ever: they prove that no record was changed. Of records while a record of their day stays: they prove the others",
   },
   {
     kind: "state of the tokens service",

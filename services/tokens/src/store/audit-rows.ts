@@ -1,9 +1,7 @@
-import { decodeBase64Url, encodeBase64Url, formatTime } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import { type AuditSeal, FIRST_AUDIT_HEAD, nextAuditHead } from "@depute/dct/transparency";
+import { type HashedNode, leafHash, nextAuditHead } from "@depute/dct/transparency";
 import {
   integer,
-  nullable,
   oneOf,
   type ReadTx,
   type RowOf,
@@ -19,19 +17,12 @@ import {
   DECISION_KINDS,
   toolRequestOf,
 } from "../rules/audit-record.ts";
+import { insertSubtrees } from "./audit-nodes.ts";
+import { openTree, readState, sealPastDay, writeState } from "./audit-seal-rows.ts";
 
 /** Number of decisions that one SQL statement inserts. */
 const ROWS = 32;
 
-const STATE = row({
-  last_id: integer,
-  head: text,
-  day: text,
-  first_id: integer,
-  previous_head: text,
-  last_ms: integer,
-});
-const STATE_SQL = "SELECT last_id, head, day, first_id, previous_head, last_ms FROM audit_state";
 const PLACE = row({ id: integer, record_ms: integer });
 
 const COLUMNS = "id, time_ms, kind, caller, principal, decision, reason, blocks, source, call";
@@ -53,7 +44,7 @@ const ROW = row({
  * Appends decisions in order. If a day has ended since the last decision, seals that day first. A stored decision never
  * changes, and no id is used twice.
  *
- * @param sha256 hashes the records for the seal of their day
+ * @param sha256 hashes the records for the chain and the tree of their day
  * @param now the time of the append, in epoch milliseconds
  * @returns whether a day was sealed
  */
@@ -63,7 +54,9 @@ export async function appendDecisions(
   { sha256, now }: { readonly sha256: CryptoEngine["sha256"]; readonly now: number },
 ): Promise<boolean> {
   if (decisions.length === 0) return false;
-  const { state, isSealed } = await sealPastDay(tx, now);
+  const { state, isSealed } = await sealPastDay(tx, { sha256, now });
+  const tree = openTree(sha256, state);
+  const nodes: HashedNode[] = [];
   const lastTime = Math.max(state.lastTime, now);
   let id = state.lastId;
   let { head } = state;
@@ -73,7 +66,9 @@ export async function appendDecisions(
     const values: SqlValue[] = [];
     for (const decision of rows) {
       id += 1;
-      head = nextAuditHead(sha256, head, auditLine({ ...decision, id }));
+      const line = auditLine({ ...decision, id });
+      head = nextAuditHead(sha256, head, line);
+      if (tree !== undefined) nodes.push(...tree.add(leafHash(sha256, line)));
       const { time, kind, caller, principal, reason, blocks, source, call } = decision;
       values.push(id, time, kind, caller, principal, decision.decision, reason);
       values.push(JSON.stringify(blocks), source, JSON.stringify(call), lastTime);
@@ -86,112 +81,12 @@ export async function appendDecisions(
     );
     from += rows.length;
   }
-  await writeState(tx, { ...state, lastId: id, head, lastTime });
+  await insertSubtrees(tx, state.firstId, nodes);
+  const { treeSize, frontier } = state;
+  const grown =
+    tree === undefined ? { treeSize, frontier } : { treeSize: tree.size, frontier: tree.frontier };
+  await writeState(tx, { ...state, ...grown, lastId: id, head, lastTime });
   return isSealed;
-}
-
-interface AuditState {
-  readonly lastId: number;
-  readonly head: Uint8Array;
-  /** The day, in UTC, of the records from `firstId` on; empty before the first record. */
-  readonly day: string;
-  readonly firstId: number;
-  readonly previousHead: Uint8Array;
-  /** The time at which the newest record was appended, in epoch milliseconds. */
-  readonly lastTime: number;
-}
-
-async function readState(tx: ReadTx): Promise<AuditState> {
-  const state = await tx.get(STATE, STATE_SQL);
-  if (state === undefined) throw new Error("audit_state has no row; migration 12 inserts it");
-  const { last_id: lastId, day, first_id: firstId, last_ms: lastTime } = state;
-  return {
-    lastId,
-    day,
-    firstId,
-    lastTime,
-    head: headOf(state.head),
-    previousHead: headOf(state.previous_head),
-  };
-}
-
-async function writeState(tx: WriteTx, state: AuditState): Promise<void> {
-  const { lastId, head, day, firstId, previousHead, lastTime } = state;
-  await tx.run(
-    "UPDATE audit_state SET last_id = ?, head = ?, day = ?, first_id = ?, previous_head = ?, last_ms = ?",
-    [lastId, encodeBase64Url(head), day, firstId, encodeBase64Url(previousHead), lastTime],
-  );
-}
-
-function headOf(text: string): Uint8Array {
-  return text === "" ? FIRST_AUDIT_HEAD : (decodeBase64Url(text) ?? FIRST_AUDIT_HEAD);
-}
-
-/**
- * Seals the open day if it has ended.
- *
- * @param now epoch milliseconds
- * @returns the state of the log for the next record, and whether a day was sealed
- */
-export async function sealPastDay(
-  tx: WriteTx,
-  now: number,
-): Promise<{ readonly state: AuditState; readonly isSealed: boolean }> {
-  const state = await readState(tx);
-  const { lastId, head, day, firstId, previousHead } = state;
-  const today = formatTime(now).slice(0, "2026-01-31".length);
-  // If the clock was set back to an earlier day, the open day stays open.
-  if (today <= day) return { state, isSealed: false };
-  const isSealed = day !== "" && lastId >= firstId;
-  if (isSealed) {
-    await tx.run(
-      "INSERT INTO audit_seals (day, first_id, last_id, previous_head, head) VALUES (?, ?, ?, ?, ?)",
-      [day, firstId, lastId, encodeBase64Url(previousHead), encodeBase64Url(head)],
-    );
-  }
-  const opened = { ...state, day: today, firstId: lastId + 1, previousHead: head };
-  await writeState(tx, opened);
-  return { state: opened, isSealed };
-}
-
-/** The seal of a day, and its position in the transparency log; null if the seal is not yet in the log. */
-export interface SealRow extends AuditSeal {
-  readonly logIndex: number | null;
-}
-
-const SEAL = row({
-  day: text,
-  first_id: integer,
-  last_id: integer,
-  previous_head: text,
-  head: text,
-  log_index: nullable(integer),
-});
-const SEAL_SQL = "SELECT day, first_id, last_id, previous_head, head, log_index FROM audit_seals";
-
-/** Returns the seals of the days after the day `afterDay`, in order. */
-export async function readSeals(tx: ReadTx, afterDay: string, limit: number): Promise<SealRow[]> {
-  return (await tx.all(SEAL, `${SEAL_SQL} WHERE day > ? ORDER BY day LIMIT ?`, [afterDay, limit])).map(
-    toSeal,
-  );
-}
-
-/** Returns the oldest seals that are not yet in the transparency log. */
-export async function readUnloggedSeals(tx: ReadTx, limit: number): Promise<SealRow[]> {
-  return (await tx.all(SEAL, `${SEAL_SQL} WHERE log_index IS NULL ORDER BY day LIMIT ?`, [limit])).map(
-    toSeal,
-  );
-}
-
-export async function setSealLogged(tx: WriteTx, day: string, logIndex: number): Promise<void> {
-  await tx.run("UPDATE audit_seals SET log_index = ? WHERE day = ?", [logIndex, day]);
-}
-
-function toSeal(row: RowOf<typeof SEAL>): SealRow {
-  return {
-    ...{ day: row.day, firstSequence: row.first_id, lastSequence: row.last_id, logIndex: row.log_index },
-    ...{ previousHead: headOf(row.previous_head), head: headOf(row.head) },
-  };
 }
 
 /** Returns decisions after an id, in order. */
@@ -245,20 +140,7 @@ export async function idBefore(tx: ReadTx, time: number): Promise<number> {
 }
 
 /**
- * Deletes the oldest decisions that were appended before a time; returns their number. Append times ascend with ids, so
- * the deletion needs no index on times.
- */
-export async function forgetDecisions(tx: WriteTx, before: number, limit: number): Promise<number> {
-  const { changes } = await tx.run(
-    `DELETE FROM audit WHERE id IN
-       (SELECT id FROM (SELECT id, record_ms FROM audit ORDER BY id LIMIT ?) AS oldest WHERE record_ms < ?)`,
-    [limit, before],
-  );
-  return changes;
-}
-
-/**
- * Records the id of a batch from another service, so that the service detects a repeated batch.
+ * Records the id of a batch from another service, so that the service detects a repetition.
  *
  * @returns false if the batch was recorded before
  */

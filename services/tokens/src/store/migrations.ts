@@ -395,4 +395,26 @@ ${requestTableSql("mint_requests")};
         sealed TEXT NOT NULL             -- the private key, encrypted with the master key
       )`,
   },
+  {
+    id: 21,
+    name: "proofs of audit records",
+    sql: `
+      -- The Merkle tree over the records of the open day; each day has a tree of its own. It counts while tree_first_id
+      -- is first_id and tree_size is the day's number of records: a version without trees changes neither.
+      ALTER TABLE audit_state ADD COLUMN tree_first_id BIGINT NOT NULL DEFAULT 0;
+      ALTER TABLE audit_state ADD COLUMN tree_size BIGINT NOT NULL DEFAULT 0;
+      ALTER TABLE audit_state ADD COLUMN frontier TEXT NOT NULL DEFAULT ''; -- base64url: hashes of complete subtrees
+
+      ALTER TABLE audit_seals ADD COLUMN root TEXT NOT NULL DEFAULT '';     -- of the day's tree; empty without a tree
+      ALTER TABLE audit_seals ADD COLUMN root_index BIGINT;                 -- as log_index, of the seal with its root
+      CREATE INDEX audit_roots_to_log ON audit_seals (day) WHERE root <> '' AND root_index IS NULL;
+
+      CREATE TABLE audit_nodes (
+        first_id BIGINT NOT NULL,        -- the first record of the day
+        level BIGINT NOT NULL,           -- 8 and above: a complete subtree of 2^level records
+        node_index BIGINT NOT NULL,      -- the subtree's place among those of its level
+        hashes BYTEA NOT NULL,           -- its hash; at level 0, the hashes of the tile's deleted records
+        PRIMARY KEY (first_id, level, node_index)
+      )`,
+  },
 ];

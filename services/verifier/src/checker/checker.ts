@@ -6,8 +6,9 @@ import {
   invalid,
   parseStrictJson,
 } from "@depute/core";
-import { chargeCpu, countCpu, cpuQuotaOf } from "@depute/service";
+import { cpuQuotaOf } from "@depute/service";
 import { type Dialect, fitsQuickly, type Violation } from "@depute/wire/json-schema";
+import { onEventLoop } from "../on-event-loop.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Compilable } from "../rules/spec-validation.ts";
 import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
@@ -119,16 +120,6 @@ export class Checker {
     const quota = cpuQuotaOf();
     quota?.assertRoom();
     return this.#pool.run(job, { ...options, onCpu: quota && ((ms) => quota.use(ms)) });
-  }
-}
-
-/** Runs a short check on the event loop, and charges its processor time to the caller. */
-function onEventLoop<T>(check: () => T): T {
-  cpuQuotaOf()?.assertRoom();
-  try {
-    return countCpu(check);
-  } finally {
-    chargeCpu("");
   }
 }
 

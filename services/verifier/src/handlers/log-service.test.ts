@@ -188,3 +188,24 @@ test("refuses documents, indexes and sizes that the log does not have", async ()
     });
   }
 });
+
+test("appends a day's seal once without and once with its root; a repeated call appends nothing", async () => {
+  const hash = (byte: number) => new Uint8Array(32).fill(byte);
+  const places = { day: "2026-01-31", firstSequence: 1n, lastSequence: 9n };
+  const seal = { ...places, previousHead: hash(1), head: hash(2) };
+  const before = (await head()).treeSize;
+  const { index } = await platform.log.appendAuditSeal(seal);
+  const rooted = await platform.log.appendAuditSeal({ ...seal, rootHash: hash(3) });
+  expect(rooted).toMatchObject({ index, rootIndex: BigInt(before + 1) });
+  expect(await platform.log.appendAuditSeal({ ...seal, rootHash: hash(3) })).toMatchObject({
+    ...{ index, rootIndex: rooted.rootIndex },
+  });
+  expect((await head()).treeSize).toBe(before + 2);
+  const url = (byte: number) => Buffer.from(hash(byte)).toString("base64url");
+  const document =
+    `{"day":"2026-01-31","firstSequence":1,"format":"depute-audit-seal/2","head":"${url(2)}",` +
+    `"lastSequence":9,"previousHead":"${url(1)}","rootHash":"${url(3)}"}`;
+  const digest = sha256(Buffer.from(document));
+  const proof = await platform.log.getInclusionProof({ subject: { case: "digest", value: digest } });
+  expect(proof.entry?.index).toBe(rooted.rootIndex);
+});

@@ -18,8 +18,14 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { auditSealBytes, logEntryBytes, sessionHeadBytes } from "@depute/dct/transparency";
-import type { ReadTx } from "@depute/store";
+import {
+  auditSealBytes,
+  isRooted,
+  logEntryBytes,
+  rootedAuditSealBytes,
+  sessionHeadBytes,
+} from "@depute/dct/transparency";
+import type { ReadTx, WriteTx } from "@depute/store";
 import { attestationNotFound } from "../attestations.ts";
 import { getLogIndex } from "../store/attestations.ts";
 import { findLogRow, getLogRow, type LogRow, listLogRows, readLogState } from "../store/log.ts";
@@ -104,7 +110,7 @@ export function logService({ store, log, authority, engine }: Verifier): Service
       });
     },
 
-    async appendAuditSeal({ day, firstSequence, lastSequence, previousHead, head }, context) {
+    async appendAuditSeal({ day, firstSequence, lastSequence, previousHead, head, rootHash }, context) {
       const identity = await authority.identify(context);
       if (!identity.local) {
         throw new DeputeError(
@@ -113,9 +119,15 @@ export function logService({ store, log, authority, engine }: Verifier): Service
         );
       }
       const sequences = { firstSequence: Number(firstSequence), lastSequence: Number(lastSequence) };
-      const canonical = Buffer.from(auditSealBytes({ day, ...sequences, previousHead, head })).toString();
-      const index = await store.write((tx) => log.append(tx, "audit_seal", canonical));
-      return { index: BigInt(index) };
+      const seal = { day, ...sequences, previousHead, head, rootHash };
+      const append = async (tx: WriteTx, document: Uint8Array) =>
+        BigInt(await log.append(tx, "audit_seal", Buffer.from(document).toString()));
+      return store.write(async (tx) => {
+        const index = await append(tx, auditSealBytes(seal));
+        return isRooted(seal)
+          ? { index, rootIndex: await append(tx, rootedAuditSealBytes(seal)) }
+          : { index };
+      });
     },
   };
 }

@@ -1,11 +1,16 @@
+import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
+import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { ErrorReason } from "@depute/core";
 import { fromConnectError, HOP } from "@depute/service";
 import { as, startTestHost, type TestHost } from "@depute/service/testing";
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { toMessage } from "../documents.ts";
 import { verifier } from "../index.ts";
+import { hashedOutput, signedCompletion, signedContract } from "../testing/contracts.ts";
+import { fakeTokens } from "../testing/fake-tokens.ts";
 import { doublingSchema, SLOW_VALUE } from "../testing/hostile.ts";
-import { value } from "../testing/platform.ts";
+import { message, value } from "../testing/platform.ts";
 
 // The threads that run checks have a low priority, so on a busy machine the checks take long.
 vi.setConfig({ testTimeout: 120_000 });
@@ -55,8 +60,8 @@ const checkWide = (options: object, name: string) =>
     host.client(VerificationService).checkSchema({ schema: wideSchema(name), value: value({}) }, options),
   );
 
-async function untilRefused(call: (i: number) => Promise<unknown>) {
-  for (let i = 0; i < 200; i++) {
+async function untilRefused(call: (i: number) => Promise<unknown>, max = 200) {
+  for (let i = 0; i < max; i++) {
     const outcome = await call(i);
     if (outcome !== "served") return outcome;
   }
@@ -102,4 +107,48 @@ test("`local` and the platform's own work have no quota", async () => {
     expect(await checkWide({}, `l${i}x`)).toBe("served");
     expect(await checkWide(own, `s${i}x`)).toBe("served");
   }
+});
+
+describe("the signatures", () => {
+  let small: TestHost;
+  const contract = signedContract();
+  // Without its output, only the signature of an attestation takes time.
+  const result = { success: true, outputHash: hashedOutput(1), costMicrocents: 1, durationMs: 1 };
+  const stored = toMessage("attestation", signedCompletion(contract.id, { result }));
+  beforeAll(async () => {
+    small = await startTestHost({
+      ...{ module: verifier, fakes: [fakeTokens().module] },
+      commonArgs: ["--quota-verification-cpu", "2"],
+      principals: ["ada", "bob"],
+    });
+    await small.client(ContractService).createContract({ contract: message(contract) });
+    await small.client(AttestationService).recordAttestation({ attestation: stored });
+  }, 60_000);
+  afterAll(() => small.stop());
+  beforeEach(() => small.clock.advance(3_600_000));
+
+  test.each<[string, (options: object) => Promise<unknown>]>([
+    [
+      "an attestation",
+      (options) =>
+        small
+          .client(AttestationService)
+          .verifyAttestation({ subject: { case: "attestation", value: stored } }, options),
+    ],
+    [
+      "a tree",
+      (options) =>
+        small.client(AttestationService).verifyAttestationTree({ attestationId: stored.id }, options),
+    ],
+    [
+      "a stored document",
+      (options) => {
+        const attestation = toMessage("attestation", signedCompletion(contract.id, { result }));
+        return small.client(AttestationService).recordAttestation({ attestation }, options);
+      },
+    ],
+  ])("of %s count for the caller alone", async (_, call) => {
+    expect(await untilRefused(() => outcomeOf(call(as("ada"))), 500)).toMatchObject(used("principal"));
+    expect(await outcomeOf(call(as("bob")))).toBe("served");
+  });
 });

@@ -10,6 +10,7 @@ import { canonicalOutput } from "../attestations.ts";
 import { loadAuthority } from "../authority-context.ts";
 import type { CheckCaller } from "../checker/checker.ts";
 import { readText } from "../json-value.ts";
+import { onEventLoop } from "../on-event-loop.ts";
 import { checkCallerOf } from "../output-verification.ts";
 import { outputFault } from "../rules/attestation-findings.ts";
 import {
@@ -75,13 +76,13 @@ export async function verifyAttestationTree(
     const judge = (output: string) =>
       isDeterministic(contract.verification) ? verifier.checker.verify(outputRule, output, by) : undefined;
     const findings = [
-      signatureFinding(verifier, attestation),
+      onEventLoop(() => signatureFinding(verifier, attestation)),
       ...(await outputFindings(verifier, by, attestation, sentOutput, ownVerdicts, judge)),
       costMicrocents <= budget
         ? passed("cost")
         : failed("cost", `${costMicrocents} microcents exceed the budget of ${budget}`),
       budgetFinding(total, budget),
-      signerAuthority(verifier.engine, attestation, contract, storeTime, knownAuthority),
+      onEventLoop(() => signerAuthority(verifier.engine, attestation, contract, storeTime, knownAuthority)),
     ];
     return answerOf(attestation.id, depth, total, findings);
   };

@@ -14,6 +14,7 @@ import type { CheckCaller } from "../checker/checker.ts";
 import { outputSchemaRuleOf } from "../contract-book.ts";
 import { toDocument, toMessage } from "../documents.ts";
 import { assertOutputSize, readText } from "../json-value.ts";
+import { onEventLoop } from "../on-event-loop.ts";
 import { checkCallerOf, payingTokenOf, verifyByContract } from "../output-verification.ts";
 import { type Finding, findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
 import type { CheckResult } from "../rules/check-result.ts";
@@ -72,7 +73,7 @@ export async function examineAttestation(
   const { engine, checker } = verifier;
   const knownContract = await verifier.contracts.get(attestation.contractId);
   const { contract } = knownContract;
-  const verified = verifyObject(engine, "attestation", attestation);
+  const verified = onEventLoop(() => verifyObject(engine, "attestation", attestation));
   const by = { identity, signal: context.signal };
   const outputResult = await outputOf(verifier, attestation, sentOutput, checkCallerOf(by));
   const { canonical: text, hash } = outputResult;

@@ -7,6 +7,7 @@ import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid, parse
 import { verifyObject } from "@depute/dct";
 import type { CheckCaller } from "../checker/checker.ts";
 import { toDocument, toMessage } from "../documents.ts";
+import { onEventLoop } from "../on-event-loop.ts";
 import { checkCallerOf } from "../output-verification.ts";
 import { validateContract } from "../rules/contract-validation.ts";
 import type { TaskContract } from "../rules/documents.ts";
@@ -25,7 +26,7 @@ export async function verifyContract(
     subject.case === "contract"
       ? toDocument("contract", subject.value)
       : (await contracts.get(subject.value ?? "")).contract;
-  const verified = verifyObject(engine, "contract", contract);
+  const verified = onEventLoop(() => verifyObject(engine, "contract", contract));
   const by = checkCallerOf({ identity, signal: context.signal });
   const faults: [ContractStep, string | undefined][] = [
     [ContractStep.SIGNATURE, verified.ok ? undefined : verified.refusal.detail],

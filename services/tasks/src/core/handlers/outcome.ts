@@ -1,9 +1,10 @@
 import type { Status } from "@depute/contracts/google/rpc/status_pb";
 import { ErrorReason } from "@depute/core";
-import { fromConnectError, toConnectError, toStatus } from "@depute/service";
+import { fromConnectError, noteRefusedItem, toConnectError, toStatus } from "@depute/service";
 
 /**
- * Returns the outcome of one item of a batch: the value, converted by `answer`, or the error that refused the item.
+ * Returns the outcome of one item of a batch: the value, converted by `answer`, or the error of a refused item. The
+ * metric of refusals counts an item that a quota refused.
  *
  * @throws an error with the reason INTERNAL; this error fails the whole call, and the caller may repeat the call
  */
@@ -14,5 +15,6 @@ export function batchOutcome<Value, Answer>(
   if (result.status === "fulfilled") return answer(result.value);
   const error = fromConnectError(toConnectError(result.reason));
   if (error.reason === ErrorReason.INTERNAL) throw result.reason;
+  noteRefusedItem(error);
   return { case: "error", value: toStatus(error) };
 }

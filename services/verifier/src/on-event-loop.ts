@@ -1,0 +1,15 @@
+import { chargeCpu, countCpu, cpuQuotaOf } from "@depute/service";
+
+/**
+ * Runs a short check on the event loop, such as one of a signature, and charges the caller its processor time.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED if the caller has used its quota of processor time
+ */
+export function onEventLoop<T>(check: () => T): T {
+  cpuQuotaOf()?.assertRoom();
+  try {
+    return countCpu(check);
+  } finally {
+    chargeCpu("");
+  }
+}
