@@ -1,13 +1,13 @@
 #!/usr/bin/env node
-// This file starts the command. Until it has checked the Node.js version, it imports only files that an old Node.js can
-// load.
+// The entry point of the command. Until it has checked the Node.js version, it imports only files that an old Node.js
+// can load.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { chooseNode } from "./node-version.ts";
 
 /**
- * Returns the file of the Node.js in the package's optional dependency for this operating system; undefined if it is
- * not installed.
+ * Returns the path of the Node.js that the package's optional dependency for this operating system contains; undefined
+ * if the dependency is not installed.
  */
 function findOther(): string | undefined {
   try {
@@ -17,12 +17,12 @@ function findOther(): string | undefined {
   }
 }
 
-/** Runs this command line with another Node.js, and ends as that process ends. */
+/** Runs this command line with another Node.js, and ends with the exit code or signal of that process. */
 function runWith(file: string): void {
   const child = spawn(file, process.argv.slice(1), { stdio: "inherit" });
-  // A terminal sends its signals to both processes. If this process passed such a signal on, the child would get the
-  // signal twice, and would stop the platform at once. A signal from another sender reaches only this process, so this
-  // process passes it on.
+  // A terminal sends its signals to this process and to the child. If this process also passed such a signal on, the
+  // child would get it twice, and would stop the platform without a drain. If another process sends a signal, only this
+  // process gets it, so this process passes it on.
   const isOnTerminal = process.stdin.isTTY;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => void ((isOnTerminal && signal !== "SIGTERM") || child.kill(signal)));

@@ -12,7 +12,7 @@ const CALLS = COMMANDS.flatMap((command) =>
   command.call === undefined ? [] : ([[command.path, command, command.call]] as const),
 );
 
-/** The field at a path of JSON names; undefined where there is none. */
+/** Returns the field at a path of JSON names; undefined if there is no such field. */
 function fieldAt(message: DescMessage, path: string): DescField | undefined {
   const [name, ...rest] = path.split(".");
   const field = message.fields.find(({ jsonName }) => jsonName === name);
@@ -47,8 +47,8 @@ describe.each(CALLS)("%s", (_, command, call) => {
       const constants = field?.enum?.values.map((each) => each.name) ?? [];
       const { prefix = "", values = [] } = parameter;
       const variables = values.map((value) => prefix + value.toUpperCase().replaceAll("-", "_"));
-      // The command must offer a word for every enum constant except UNSPECIFIED, so the test fails when the protobuf
-      // enum gets a new constant.
+      // A command must accept a word for every constant of the enum except UNSPECIFIED. So the test fails when the enum
+      // gets a new constant.
       expect(new Set([...variables, `${prefix}UNSPECIFIED`]), name).toEqual(new Set(constants));
     }
   });

@@ -4,7 +4,9 @@ import { expect, test } from "vitest";
 const OBSERVED_MS = 200;
 const MODULE = new URL("./compact-heap.ts", import.meta.url).href;
 
-/** Runs a process with garbage in its heap. @returns the megabytes of its heap, before and after `during` */
+/**
+ * Runs a process with garbage in its heap. @returns the megabytes of its heap before and after the code `during` runs
+ */
 function heapSizes(during: string): { readonly before: number; readonly after: number } {
   const program = `
     import { setTimeout as wait } from "node:timers/promises";

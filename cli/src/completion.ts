@@ -6,7 +6,7 @@ import { commandsOf, findCommand, firstWords, flagsOf } from "./table/commands.t
 export type Candidate = readonly [word: string, help: string];
 
 /**
- * Returns the candidates that complete the last of `words`. Returns none if the command line allows any text at that
+ * Returns the candidates that complete the last word of `words`. The list is empty if any text is allowed at that
  * position, such as the path of a file.
  *
  * @param contexts names of the contexts
@@ -66,8 +66,8 @@ export async function printCandidates({ rest }: Invocation): Promise<void> {
   try {
     contexts = Object.keys(readConfig().contexts);
   } catch {
-    // The configuration cannot be read. Completion must not print errors into the user's shell; every other command
-    // reports the error.
+    // If the configuration cannot be read, there are no names of contexts. Completion must not print errors into the
+    // user's shell. Every other command reports the error.
   }
   const lines = candidatesFor(rest, contexts).map(([word, help]) => `${word}\t${help}\n`);
   process.stdout.write(lines.join(""));

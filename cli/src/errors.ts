@@ -2,8 +2,8 @@ import { CommandError, EXIT } from "./exit-codes.ts";
 import { escapeControls } from "./print/safe-text.ts";
 
 /**
- * Prints an error. An error that the user can correct is printed as one sentence with its remedy; a bug of the
- * program is printed with its stack.
+ * Prints an error. If the user can correct the error, prints one sentence with the remedy. For any other error, which
+ * is a bug of the program, prints the stack.
  *
  * @returns the exit code
  */
@@ -23,8 +23,7 @@ export async function reportError(error: unknown): Promise<number> {
 
 async function knownError(error: unknown): Promise<CommandError | undefined> {
   if (!(error instanceof Error)) return undefined;
-  // Compares names instead of classes, because a command that fails early has not loaded the packages with these
-  // classes.
+  // Compares names instead of classes. If a command fails early, the packages with these classes are not loaded.
   if (error.name === "SettingsError" || error.name === "DeputeError") {
     return new CommandError(error.message, EXIT.failed);
   }
@@ -32,7 +31,7 @@ async function knownError(error: unknown): Promise<CommandError | undefined> {
   const { code, address, port, path } = error as NodeJS.ErrnoException & { address?: string; port?: number };
   if (code === "EADDRINUSE") {
     return new CommandError(
-      `something listens on ${address}:${port} already; choose another port`,
+      `another program listens on ${address}:${port}; choose another port`,
       EXIT.failed,
     );
   }

@@ -22,7 +22,7 @@ export const EXIT_MEANINGS: readonly (readonly [code: number, meaning: string])[
   [130, "interrupted by Ctrl-C"],
 ];
 
-/** An error that the user can correct. The message is one sentence: first the fault, then the remedy. */
+/** An error that the user can correct. The message states the fault and then the remedy, in one sentence. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitCode: number;

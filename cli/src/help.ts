@@ -68,13 +68,13 @@ export function commandHelp(command: Command): string {
   ].join("\n\n");
 }
 
-/** Returns a flag in the form that help shows, e.g. `-o, --output FORM`. */
+/** Returns a flag in the form in which help shows it, e.g. `-o, --output FORM`. */
 export function flagUsage(name: string, { type, short }: Parameter): string {
   const value = type === "bool" ? "" : ` ${type.toUpperCase()}`;
   return `${short === undefined ? "" : `-${short}, `}--${name}${value}`;
 }
 
-/** Returns the help of a parameter, with its allowed values and its default. */
+/** Returns a parameter's help text, with the allowed values and the default. */
 export function described({ help, values, required, default: preset }: Parameter): string {
   const choices = values === undefined ? "" : ` (${values.join(", ")})`;
   const fallback = preset === undefined ? (required ? " [required]" : "") : ` [default ${preset}]`;

@@ -1,6 +1,9 @@
 import type { ModuleName, ServiceModule } from "@depute/service";
 
-/** The modules in the order of their start, each with its import. A process of a cluster imports only its own module. */
+/**
+ * The function that imports each module, in the order of the modules' start. A process of a cluster imports only its
+ * own module.
+ */
 const LOADERS: Readonly<Record<ModuleName, () => Promise<ServiceModule>>> = {
   tokens: async () => (await import("@depute/tokens")).tokens,
   verifier: async () => (await import("@depute/verifier")).verifier,

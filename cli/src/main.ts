@@ -6,8 +6,8 @@ import { escapeControls } from "./print/safe-text.ts";
 import { loadOwnWords, loadProgram } from "./programs.ts";
 import { commandsOf, findCommand, firstWords } from "./table/commands.ts";
 
-// Caches the compiled code of every module that is loaded after this line. So later runs of the command need not
-// compile these modules.
+// Caches the compiled code of every module that is loaded from here on. Later runs of the command then need not compile
+// these modules.
 enableCompileCache();
 
 /** Runs a command line. @returns its exit code */
@@ -41,7 +41,7 @@ function resource([first = "", verb]: readonly string[]): number {
   if (commands.length === 0) {
     const near = nearest(first, firstWords());
     const advice = near === undefined ? "see depute --help" : `did you mean ${near}? See depute --help`;
-    throw new CommandError(`there is no command ${JSON.stringify(first)}; ${advice}`);
+    throw new CommandError(`${JSON.stringify(first)} is not a command; ${advice}`);
   }
   if (verb === "--help" || verb === "-h") return print(resourceHelp(first));
   if (verb === undefined) {
@@ -57,10 +57,10 @@ function print(text: string): number {
   return EXIT.ok;
 }
 
-/** Milliseconds after a failure after which the process is ended, unless it has ended before. */
+/** If the process has not ended this many milliseconds after a failure, it ends itself. */
 const LEFTOVERS_MS = 2_000;
 
-// If the reader of the output closes the pipe, as `head` does, the command ends without an error.
+// A reader such as `head` may close the pipe of the output early. The command then ends without an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(EXIT.ok);
   throw error;
@@ -71,8 +71,8 @@ main(process.argv.slice(2)).then(
     process.exitCode ??= code;
   },
   async (error: unknown) => {
-    // A service that fails in the middle of its start may leave timers and connections open. The timer below does not
-    // keep the process alive, so a process without open resources ends at once.
+    // If a service fails in the middle of its start, it may leave timers and connections open, which keep the process
+    // alive. This timer then ends the process. The timer itself does not keep the process alive.
     setTimeout(() => process.exit(), LEFTOVERS_MS).unref();
     if (error instanceof CommandError) {
       console.error(`depute: ${escapeControls(error.message)}`);

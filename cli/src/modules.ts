@@ -20,7 +20,7 @@ export const MODULES: Readonly<Record<ModuleName, ServiceModule>> = {
   gateway,
 };
 
-/** Returns the settings of all modules, and those of every process. */
+/** Returns the settings of all modules, and the settings that every process has. */
 export function platformSettings(): SettingsTable {
   return mergeSettings(commonSettings, ...Object.values(MODULES).map(({ settings }) => settings));
 }

@@ -1,14 +1,15 @@
-/** The oldest major version of Node.js that runs the commands of clients. */
+/** The oldest major version of Node.js that can run the commands for clients. */
 const CLIENT_MAJOR = 22;
 
-/** The oldest major version of Node.js that runs the platform. */
+/** The oldest major version of Node.js that can run the platform. */
 const PLATFORM_MAJOR = 24;
 
 /** The commands that run the platform's services. */
 const PLATFORM_COMMANDS: ReadonlySet<string> = new Set(["start", "serve", "cluster"]);
 
 /**
- * The decision how to run a command: with this Node.js, with the Node.js in the package's dependencies, or not at all.
+ * How to run a command: with this Node.js (`this`), with the Node.js in the package's dependencies (`other`), or not at
+ * all (`none`, with the reason).
  */
 export type NodeChoice =
   | { readonly kind: "this" }
@@ -19,8 +20,8 @@ export type NodeChoice =
  * Chooses the Node.js for a command line.
  *
  * @param version the version of this Node.js, such as `22.21.1`
- * @param words the command line without the program
- * @param findOther returns the file of the Node.js of the package's dependencies; undefined if it is not installed
+ * @param words the words of the command line after `depute`
+ * @param findOther returns the path of the Node.js in the package's dependencies; undefined if it is not installed
  */
 export function chooseNode(
   version: string,

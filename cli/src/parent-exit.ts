@@ -1,6 +1,6 @@
 /**
- * Resolves when the parent process has ended, for any reason. It never resolves in a process without an IPC
- * channel to its parent. Call it before the first await, so that no event is missed.
+ * Returns a promise that resolves when the parent process has ended, for any reason. Without an IPC channel to the
+ * parent, the promise never resolves. Call this function before the first await, so that it misses no event.
  */
 export function parentGone(): Promise<void> {
   const { channel } = process;

@@ -43,8 +43,8 @@ describe("a command line", () => {
 
   test.each<[string, string[], string]>([
     ["tasks describe", [], "TASK is missing; see depute tasks describe --help"],
-    ["tasks describe", ["a", "b"], 'there is no place for "b"'],
-    ["tasks list", ["--status", "odd"], '--status is "odd", but takes one of pending'],
+    ["tasks describe", ["a", "b"], '"b" is not an argument of this command'],
+    ["tasks list", ["--status", "odd"], '--status is "odd", but must be one of pending'],
     ["tasks list", ["--no-such"], "unknown option '--no-such'"],
     ["tokens create", ["--delegatee", "x"], "--capability is missing"],
   ])("%s %j is refused with the remedy", (path, words, message) => {

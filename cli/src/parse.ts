@@ -3,20 +3,20 @@ import { CommandError } from "./exit-codes.ts";
 import type { Command, Invocation, Parameter } from "./table/command.ts";
 import { flagsOf } from "./table/commands.ts";
 
-/** Maximum length in characters of a misspelled word for which the error suggests a similar word. */
+/** If a misspelled word is longer than this, in characters, the error suggests no similar word. */
 const MAX_SUGGESTED = 64;
-/** A public key in base64url that begins with a hyphen. One key in 64 does. No flag has that length. */
+/** Matches a public key in base64url that begins with a hyphen, as one key in 64 does. No flag has that length. */
 const KEY_LIKE_FLAG = /^-[A-Za-z0-9_-]{42}$/;
 /**
- * The mark that precedes a key with a leading hyphen while words are parsed. No word of a command line contains this
- * character.
+ * The parser puts this mark before a key with a leading hyphen, so that the key does not look like a flag. No word of a
+ * command line contains this character.
  */
 const MARK = "\0";
 
 /**
  * Parses the words after a command's path.
  *
- * @returns undefined when the words ask for help
+ * @returns undefined if the words ask for help
  * @throws CommandError that names the word at fault
  */
 export function parseInvocation(command: Command, words: readonly string[]): Invocation | undefined {
@@ -36,12 +36,13 @@ export function parseInvocation(command: Command, words: readonly string[]): Inv
     else if (argument.required) throw usage(command, `${argument.name} is missing`);
   }
   const extra = positionals[args.length];
-  if (extra !== undefined) throw usage(command, `there is no place for ${JSON.stringify(extra)}`);
+  if (extra !== undefined)
+    throw usage(command, `${JSON.stringify(extra)} is not an argument of this command`);
   for (const [name, parameter] of parametersOf(command)) check(command, name, parameter, givenValues[name]);
   return { command, values: givenValues, rest };
 }
 
-/** Returns the arguments and flags of a command, by the names of their values. */
+/** Returns the arguments and flags of a command, each with its name. */
 export function parametersOf(command: Command): (readonly [name: string, parameter: Parameter])[] {
   return [
     ...(command.args ?? []).map((argument) => [argument.name, argument] as const),
@@ -93,7 +94,7 @@ function check(command: Command, name: string, { type, required, values }: Param
   if (type !== "enum" || values === undefined) return;
   for (const value of Array.isArray(given) ? given : [given]) {
     if (!values.includes(value)) {
-      throw usage(command, `${label} is ${JSON.stringify(value)}, but takes one of ${values.join(", ")}`);
+      throw usage(command, `${label} is ${JSON.stringify(value)}, but must be one of ${values.join(", ")}`);
     }
   }
 }
@@ -103,7 +104,8 @@ function usage(command: Command, problem: string): CommandError {
 }
 
 /**
- * Returns the known name that is most similar to a misspelled name; undefined if no name is within two changed letters.
+ * Returns the known name that is most similar to a misspelled name; undefined if every name differs in more than two
+ * letters.
  */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   if (word.length > MAX_SUGGESTED) return undefined;
@@ -111,7 +113,7 @@ export function nearest(word: string, names: readonly string[]): string | undefi
   return near !== undefined && near[0] <= 2 ? near[1] : undefined;
 }
 
-/** Returns the Levenshtein distance: how many letters must be inserted, deleted or replaced to make `b` from `a`. */
+/** Returns the Levenshtein distance: the number of letters to insert, delete or replace in `a` to get `b`. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

@@ -26,25 +26,25 @@ export interface Platform {
   readonly host: Host;
   readonly settings: CommonSettings;
   readonly log: Logger;
-  /** Drains and closes everything. Every call returns the same promise. */
+  /** Drains and closes all services and resources. Every call returns the same promise. */
   stop(): Promise<void>;
 }
 
 /**
- * The services to run (`modules`), and the services among them that listen on a port (`listen`). Only the services of
- * this process can call the others.
+ * The services to run in this process (`modules`), and those of them that listen on a port (`listen`). Only the
+ * services of this process can call a service that does not listen.
  */
 export interface PlatformOptions {
   readonly modules: readonly ModuleName[];
   readonly listen: readonly ModuleName[];
-  /** The flags of the command line. They override the environment. */
+  /** The flags of the command line. A flag has priority over an environment variable. */
   readonly args: readonly string[];
-  /** The command's name in the text of --help and in traces. */
+  /** The command's name for --help and for traces. */
   readonly name: string;
   readonly description: string;
   /**
-   * The settings that have no effect on this command, each with the reason. The command refuses to start if the user
-   * sets such a setting, and shows the reason.
+   * The settings that have no effect on this command, each with the reason. If the user sets one of them, the command
+   * does not start, and shows the reason.
    */
   readonly unused?: Readonly<Record<string, string>>;
 }
@@ -58,8 +58,8 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   const { modules, listen, args, name, description, unused = {} } = options;
   const loaded = await loadModules(modules);
   const allSettings = mergeSettings(commonSettings, ...loaded.map((module) => module.settings));
-  // The file may contain settings of other services. So the import loads the settings of all services, but only if a
-  // file exists.
+  // The file may contain the settings of any service. If a file is configured, the import loads the settings of all
+  // services.
   const file = await readConfigFile(args, async () => (await import("./modules.ts")).platformSettings());
   const table = withoutUnused(allSettings, unused, args, file);
   const settings = {
@@ -111,14 +111,14 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
 }
 
 /**
- * Milliseconds between the loss of a store and the end of the process. In this time, callers still get a refusal that
- * states the loss.
+ * Milliseconds between the loss of a store and the end of the process. In this time, the process still refuses calls
+ * with an error that states the loss.
  */
 const LAST_ANSWERS_MS = 250;
 
 /**
  * Ends the process without closing its stores. When SQLite closes a store, it writes and removes files at the store's
- * path. After the loss, these files may belong to another database.
+ * path. After the loss, another database may be at that path.
  */
 function endWithoutStore(log: Logger, error: StoreLostError): void {
   log.fatal({ err: error }, "a store is lost; the process ends");

@@ -3,8 +3,8 @@ import { createServer } from "node:net";
 import { envName, flagName, SettingsError } from "@depute/service";
 
 /**
- * Returns free ports below the system's range of ephemeral ports. The system therefore gives none of these ports to
- * another process before the caller uses them.
+ * Returns free ports below the system's range of ephemeral ports. The system does not choose these ports for other
+ * processes, so they stay free until the caller uses them.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const free = new Set<number>();
@@ -16,9 +16,10 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * Checks that an address is free, before the command starts processes that it would then have to stop.
+ * Checks that an address is free. Call this function before you start processes, because a failure would require that
+ * you stop them again.
  *
- * @param port 0 for any free port, which is not checked
+ * @param port the port to check; 0 means any free port, and needs no check
  * @param setting the name of the port's setting, for the error
  * @throws SettingsError if the process cannot listen on the address
  */

@@ -21,7 +21,7 @@ afterEach(() => {
 });
 
 /**
- * Runs a program, and returns when the program has started its processes and printed `up`. Its standard error
+ * Runs a program, and returns when the program has started its processes and printed `up`. The program's standard error
  * ends when all processes have ended.
  */
 async function run(args: readonly string[], env: Record<string, string> = {}) {
@@ -55,7 +55,7 @@ describe("a process whose supervisor is killed", () => {
     const args = [MAIN, "serve", "registry", "--registry-port", "0", "--data-dir", folder];
     const { child, logged } = await supervisorOf("registry", args, "registry listens on ");
     child.kill("SIGKILL");
-    expect(await logged).toContain("the process that started this one is gone; stopping");
+    expect(await logged).toContain("the parent process has ended; stopping");
   }, 30_000);
 
   test("ends if it is another program", async () => {
@@ -72,7 +72,7 @@ describe("a process whose supervisor is killed", () => {
   }, 30_000);
 });
 
-/** Runs a command to its end. @returns its exit code, and all that it printed */
+/** Runs a command to its end. @returns its exit code and its whole output */
 async function ended(args: readonly string[], env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { ...process.env, ...env },
@@ -159,7 +159,7 @@ test.runIf(findRedis())(
     const more = { DEPUTE_DATA_DIR: folder, DEPUTE_REDIS_URL: "", DEPUTE_LOG_LEVEL: "info" };
     const { child, logged } = await run([MAIN, "cluster"], { ...env, ...more });
     child.kill("SIGKILL");
-    const gone = (await logged).match(/the process that started this one is gone/g);
+    const gone = (await logged).match(/the parent process has ended/g);
     expect(gone).toHaveLength(names.length);
   },
   60_000,

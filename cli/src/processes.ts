@@ -15,8 +15,8 @@ export interface Child {
 }
 
 /**
- * Functions that kill the running child processes when this process exits. One listener calls all of them, because Node
- * warns about more than ten listeners.
+ * Functions that kill the running child processes when this process exits. One listener calls all these functions,
+ * because Node warns about more than ten listeners.
  */
 const killers = new Set<() => void>();
 process.once("exit", () => {
@@ -25,7 +25,7 @@ process.once("exit", () => {
 
 /**
  * Starts a process, and waits until the process prints a line that contains `ready`. The child's standard error goes to
- * this process's standard error. When this process ends, the IPC channel closes, so that the child notices the end.
+ * this process's standard error. When this process ends, the IPC channel closes, and so the child can notice the end.
  *
  * @throws Error if the process ends before it is ready
  */
@@ -36,15 +36,15 @@ export async function startChild(
   env: NodeJS.ProcessEnv,
   ready: string,
 ): Promise<Child> {
-  // The child gets its own process group. So Ctrl-C reaches only this process, which then stops its children one after
-  // the other.
+  // The child gets its own process group. So Ctrl-C reaches only this process, which can then stop its children one
+  // after the other.
   const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "inherit", "ipc"], detached: true });
   const killer = () => killGroup(child);
   killers.add(killer);
   let stopping = false;
   const exited = once(child, "exit").then(([code, signal]) => {
     killers.delete(killer);
-    // A killed process leaves the processes that it started, such as the database behind `tied.ts`.
+    // When the child was killed, the processes that it started may still run, such as the database behind `tied.ts`.
     killGroupOf(child);
     return String(signal ?? code);
   });
@@ -79,11 +79,11 @@ function killGroupOf({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // The process group no longer exists, because all its processes have ended.
+    // The process group does not exist, because all its processes have ended.
   }
 }
 
-/** Number of lines of output that the error of a failed start contains. */
+/** Number of lines of the process's output that the error of a failed start contains. */
 const SHOWN_LINES = 5;
 
 function printed(child: ChildProcess, ready: string, lastLines: string[]): Promise<void> {
@@ -99,5 +99,5 @@ function printed(child: ChildProcess, ready: string, lastLines: string[]): Promi
 
 function ended(name: string, how: string, lastLines: readonly string[]): Error {
   const output = lastLines.length === 0 ? "" : `: ${lastLines.join("\n")}`;
-  return new Error(`${name} ended (${how}) before it was up${output}`);
+  return new Error(`${name} ended (${how}) before it was ready${output}`);
 }

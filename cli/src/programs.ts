@@ -3,7 +3,7 @@ import type { Invocation } from "./table/command.ts";
 /**
  * The function that runs a command.
  *
- * @returns the exit code; 0 if undefined
+ * @returns the exit code; undefined means 0
  */
 // biome-ignore lint/suspicious/noConfusingVoidType: a program without an own exit code returns nothing
 export type Program = (invocation: Invocation) => Promise<number | void>;
@@ -64,7 +64,7 @@ export function loadProgram(name: string): Promise<Program> {
   return load();
 }
 
-/** Loads a command that parses its own arguments, by its name in the table. */
+/** Loads a command that parses its own arguments, by its name in `OWN_WORDS`. */
 export function loadOwnWords(name: string): Promise<OwnWords> {
   const load = OWN_WORDS[name];
   if (load === undefined) throw new Error(`programs.ts has no program ${name}`);

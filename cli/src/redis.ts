@@ -6,19 +6,19 @@ import { type Child, startChild } from "./processes.ts";
 
 const TIED = fileURLToPath(new URL("./tied.ts", import.meta.url));
 
-/** A Redis without persistence, on a loopback port. This Redis only transports wake-ups, so its end loses no data. */
+/** A Redis without persistence on a loopback port. It only transports wake-ups, so no data are lost when it ends. */
 export interface LocalRedis {
   readonly url: string;
   /** Starts the server, and resolves when it accepts connections. */
   start(): Promise<Child>;
 }
 
-/** Whether the PATH contains a redis-server that runs. */
+/** Whether the PATH has a redis-server that can run. */
 export function findRedis(): boolean {
   return spawnSync("redis-server", ["--version"]).status === 0;
 }
 
-/** Chooses a free loopback port for a Redis. */
+/** Chooses a free loopback port for a Redis, and returns the functions to start it. */
 export async function prepareLocalRedis(): Promise<LocalRedis> {
   const [port = 0] = await freePorts(1);
   const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];

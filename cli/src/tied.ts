@@ -1,6 +1,6 @@
 /**
- * Runs another program that ends with the process that started this one: `tied.ts [--user=UID:GID] COMMAND ARGS`. The
- * program's standard error joins its standard output.
+ * Runs a program, and ends it when the parent process of `tied.ts` ends: `tied.ts [--user=UID:GID] COMMAND ARGS`. Both
+ * output streams of the program go to the standard output of `tied.ts`.
  */
 import { spawn } from "node:child_process";
 import { parentGone } from "./parent-exit.ts";

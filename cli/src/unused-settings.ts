@@ -3,9 +3,9 @@ import { envName, type FileValues, flagName, SettingsError, type SettingsTable }
 /**
  * Returns a table of settings without the settings that have no effect on a command.
  *
- * @param unused the settings without effect by name, each with the reason and the remedy
+ * @param unused the settings without effect: for each name, the reason and the remedy
  * @param file the values of the file of settings
- * @param env the process's variables
+ * @param env the environment variables of the process
  * @throws SettingsError if a flag, a variable or the file sets a setting without effect
  */
 export function withoutUnused(

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Returns the version in the package's manifest. */
+/** Returns the version that the package's manifest states. */
 export function version(): string {
   const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8");
   return (JSON.parse(manifest) as { version: string }).version;

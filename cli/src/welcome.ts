@@ -1,10 +1,10 @@
 import type { CommonSettings } from "@depute/service";
 
-/** Whether this code runs from a clone of the repository, where npm offers the repository's scripts. */
+/** Whether this code runs from a clone of the repository. There the user can run npm's scripts. */
 const IS_CLONE = import.meta.url.endsWith(".ts");
 
 /**
- * Returns the text that a person sees when the platform is ready: the platform's address, and examples of first calls.
+ * Returns the text that the command prints when the platform is ready: the platform's address, and examples of calls.
  */
 export function welcome(url: string, settings: CommonSettings): string {
   const access = settings.auth === "open" ? "open, loopback only" : "credentials required";

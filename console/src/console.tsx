@@ -12,7 +12,7 @@ import { needsCredentials } from "./rpc/refusal.ts";
 import { createTransport } from "./rpc/transport.ts";
 import type { PageName, Place } from "./rules/route.ts";
 
-/** The component of each page, whose code is loaded when the page is first shown. */
+/** The component of each page. A component's code is loaded when its page is first shown. */
 const PAGE: Readonly<Record<PageName, React.ComponentType<{ place: Place }>>> = {
   overview: lazy(() => import("./pages/overview.tsx")),
   tasks: lazy(() => import("./pages/tasks.tsx")),
@@ -24,7 +24,7 @@ const PAGE: Readonly<Record<PageName, React.ComponentType<{ place: Place }>>> = 
   log: lazy(() => import("./pages/log.tsx")),
 };
 
-/** Shows the console. Its calls carry the credentials that the browser stores. */
+/** Shows the console. Its calls use the credentials that the browser stores. */
 export function Console({ queries }: { readonly queries: QueryClient }) {
   const [credentials, setCredentials] = useState(readCredentials);
   const transport = useMemo(() => createTransport(credentials), [credentials]);

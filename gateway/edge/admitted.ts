@@ -1,8 +1,9 @@
 /**
- * Waits for the first response of a watch, which shows that the service has admitted the caller. If the service
- * refuses, this function throws the refusal before any header is sent. So the answer gets the refusal's HTTP status.
+ * Waits for the first response of a watch. This response shows that the service has admitted the caller. If the service
+ * refuses the watch, the function throws before the gateway sends any header. So the answer gets the HTTP status of the
+ * refusal.
  *
- * @param watched a watch whose request asks for a first response at once
+ * @param watched a watch whose request asks for an immediate first response
  * @returns the responses after the first
  * @throws the service's refusal of the watch
  */

@@ -1,10 +1,10 @@
 import { ErrorReason, reasonName, Status, statusOf } from "@depute/core";
 import { type ErrorRow, JSON_RPC, OWN } from "./own-codes.ts";
 
-/** Maps each error reason to the JSON-RPC code and message that a wire sends for it. */
+/** For each error reason, the JSON-RPC code and message that a wire sends. */
 export type ErrorTable = ReadonlyMap<ErrorReason, ErrorRow>;
 
-/** The code and message for a reason that is not in the wire's own rows, by the reason's gRPC status. */
+/** The code and message for a reason that the wire's own rows do not contain, by the gRPC status of the reason. */
 const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
   UNSPECIFIED: JSON_RPC.INTERNAL_ERROR,
   INVALID_ARGUMENT: JSON_RPC.INVALID_PARAMS,

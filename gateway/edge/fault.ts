@@ -12,8 +12,7 @@ export interface RpcError {
 }
 
 /**
- * A refusal whose error data has the form that the wire's protocol defines. This data replaces Depute's usual error
- * data.
+ * A refusal whose error data already has the form of the wire's protocol. This data replaces Depute's usual error data.
  */
 export class WireFault extends Error {
   readonly refusal: DeputeError;
@@ -33,7 +32,8 @@ export function refusalIn(thrown: unknown): DeputeError {
 }
 
 /**
- * Converts a thrown value to the wire's error. The data always contains the reason, which is the same on every wire.
+ * Converts a thrown value to the wire's error. The error's data always contains the reason, which is the same on every
+ * wire.
  */
 export function toRpcError(table: ErrorTable, thrown: unknown, requestId: string): RpcError {
   const refusal = refusalIn(thrown);
@@ -64,7 +64,7 @@ export function violationsOf({ violations }: DeputeError) {
   return { violations: violations.map(({ field, description }) => ({ path: field, message: description })) };
 }
 
-/** Returns the part of a field's path after a name; empty if the path does not begin with the name. */
+/** If the path `field` begins with `name`, returns the rest of the path; otherwise an empty text. */
 function rest(field: string, name: string): string {
   return field.startsWith(name) ? field.slice(name.length) : "";
 }
@@ -90,8 +90,8 @@ export function withMetadata(thrown: unknown, more: Record<string, string>): Wir
 /**
  * Replaces the service's field names in a refusal by the names in the client's JSON document.
  *
- * @param names the document's JSON pointers by fields of the service's request, for example `/in` for
- *   `draft.input`
+ * @param names the JSON pointer in the document for each field of the service's request, for example `/in` for
+ * `draft.input`
  */
 export function renameFields(thrown: unknown, names: Readonly<Record<string, string>>): unknown {
   if (thrown instanceof WireFault) return thrown;
@@ -105,7 +105,7 @@ export function renameFields(thrown: unknown, names: Readonly<Record<string, str
   };
   const violations = refusal.violations.map((each) => ({ ...each, field: rename(each.field) }));
   const renamed = refusal.with({ violations, cause: refusal });
-  // If the message is only the generated list of violations, generates it again with the new names.
+  // If the message is only the generated list of violations, generates the message again with the new names.
   return refusal.message === faultsOf(refusal)
     ? renamed.with({ message: faultsOf(renamed), cause: refusal })
     : renamed;

@@ -151,7 +151,7 @@ describe("one call", () => {
     expect((await ask(rpc("stream"))).kind).toBe("events");
     expect(await ask(rpc("stream", {}))).toEqual({ kind: "nothing", unauthenticated: false });
     expect(ran).toEqual(["stream", "stream"]);
-    // The stream was closed before its generator began to run, so its cleanup code was never reached.
+    // A generator that is closed before it begins to run never reaches its `finally` block.
     expect(left()).toBe(0);
   });
 });

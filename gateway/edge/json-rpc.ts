@@ -15,7 +15,7 @@ const ENVELOPE_DEPTH = 2;
 /** Maximum depth of JSON nesting in the parameters of a call. */
 const PARAMS_DEPTH = 40;
 
-/** A result that is a stream of events. The call itself has succeeded, so later faults are events of the stream. */
+/** A result that is a stream of events. The call itself has succeeded, so the stream reports later faults as events. */
 export class EventStream {
   readonly events: AsyncGenerator<SseEvent, void, undefined>;
 
@@ -46,7 +46,7 @@ export interface JsonRpcEndpoint {
    * refused.
    */
   readonly ignoresUnknown?: boolean;
-  /** Known methods that are not implemented, each with the feature that is missing. */
+  /** Known methods that Depute does not implement. The value names the missing feature. */
   readonly missing?: ReadonlyMap<string, string>;
   /**
    * Returns the `data` member of an error in the form that the wire's protocol defines. If this function is
@@ -55,7 +55,7 @@ export interface JsonRpcEndpoint {
   readonly errorData?: (refusal: DeputeError, requestId: string) => JsonValue;
 }
 
-/** The outcome of one call, from which the request's log line is written. */
+/** The result of one call, for its log line. */
 export interface CallNote {
   readonly method: string;
   /** The code of the call's error; 0 if the call succeeded. */
@@ -68,7 +68,7 @@ export interface CallNote {
 export type Answer =
   | { readonly kind: "json"; readonly body: JsonValue; readonly unauthenticated: boolean }
   | { readonly kind: "events"; readonly events: EventStream["events"] }
-  /** No answer, because all calls were notifications. */
+  /** There is no answer, because all calls were notifications. */
   | { readonly kind: "nothing"; readonly unauthenticated: boolean };
 
 /** The reply to one call. `body` is undefined for a notification. */
@@ -78,7 +78,7 @@ interface Reply {
 }
 
 /**
- * Answers the body of a JSON-RPC 2.0 request, which is one call or a batch. The calls of a batch run in order, one
+ * Answers the body of a JSON-RPC 2.0 request. The body is one call or a batch. The calls of a batch run in order, one
  * after the other. Never throws.
  */
 export async function answerJsonRpc(
@@ -99,9 +99,11 @@ export async function answerJsonRpc(
     return reply === undefined ? { kind: "nothing", unauthenticated } : json(reply, unauthenticated);
   }
   if (parsed.value.length === 0)
-    return json(faulty(endpoint, JSON_RPC.INVALID_REQUEST, "the batch is empty"));
+    return json(faulty(endpoint, JSON_RPC.INVALID_REQUEST, "the batch must contain at least one call"));
   if (parsed.value.length > MAX_BATCH) {
-    return json(faulty(endpoint, JSON_RPC.INVALID_REQUEST, `a batch has at most ${MAX_BATCH} calls`));
+    return json(
+      faulty(endpoint, JSON_RPC.INVALID_REQUEST, `the batch must contain at most ${MAX_BATCH} calls`),
+    );
   }
   const replies: JsonValue[] = [];
   for (const element of parsed.value) {
@@ -127,7 +129,7 @@ async function answerOne(
   const { id, method, params } = envelope;
   if (!mayStream && endpoint.streaming?.has(method) === true) {
     note({ method, code: JSON_RPC.INVALID_REQUEST.code });
-    const detail = `${method} streams, and a batch cannot`;
+    const detail = `${method} returns a stream, which a batch cannot contain: call it alone`;
     const reply = faulty(endpoint, JSON_RPC.INVALID_REQUEST, detail, id ?? null);
     return { ...(id === undefined ? {} : { body: reply }), unauthenticated: false };
   }
@@ -140,7 +142,7 @@ async function answerOne(
         : { body: { jsonrpc: "2.0", id, result }, unauthenticated: false };
     }
     if (id !== undefined) return { body: result, unauthenticated: false };
-    // Closes the stream, because a notification has no reader. The work behind the stream continues.
+    // Closes the stream, because a notification gets no answer. The work behind the stream continues.
     await result.events.return();
     return { unauthenticated: false };
   } catch (thrown) {
@@ -163,14 +165,14 @@ type Envelope =
  */
 function readEnvelope(element: JsonValue, ignoresUnknown: boolean): Envelope {
   if (typeof element !== "object" || element === null || Array.isArray(element)) {
-    return { ok: false, id: null, detail: "a call is an object" };
+    return { ok: false, id: null, detail: "a call must be an object" };
   }
   const { params, ...others } = element;
   const rest = ignoresUnknown ? knownMembers(others) : others;
   const read = decodeValid(JsonRpcRequestSchema, rest);
   if (!read.ok) return { ok: false, id: plainId(rest.id), detail: sentence(read.errors) };
   if (params !== undefined && (typeof params !== "object" || params === null)) {
-    return { ok: false, id: plainId(rest.id), detail: "/params: an object or an array is wanted" };
+    return { ok: false, id: plainId(rest.id), detail: "/params: must be an object or an array" };
   }
   return { ok: true, id: idOf(read.message), method: read.message.method, params };
 }
@@ -195,7 +197,8 @@ function idOf({ id }: JsonRpcRequest): Id | undefined {
 }
 
 /**
- * Returns the id of an invalid call if the id itself is valid; otherwise null. The sender matches the error by the id.
+ * Returns the id of an invalid call if the id itself is valid; otherwise null. The sender finds by this id the call to
+ * which the error belongs.
  */
 function plainId(id: unknown): Id {
   return typeof id === "number" || (typeof id === "string" && id.length <= 256) ? id : null;
@@ -206,7 +209,9 @@ function methodOf({ methods, missing }: JsonRpcEndpoint, method: string): JsonRp
   if (methodEntry !== undefined) return methodEntry;
   const missingMethod = missing?.get(method);
   const detail =
-    missingMethod === undefined ? "no such method here" : `${method} does not exist yet: ${missingMethod}`;
+    missingMethod === undefined
+      ? "the method does not exist at this address"
+      : `${method} is not implemented: ${missingMethod}`;
   throw new DeputeError(ErrorReason.UNKNOWN_METHOD, detail, { metadata: { method } });
 }
 
@@ -229,7 +234,7 @@ function json(body: JsonValue, unauthenticated = false): Answer {
   return { kind: "json", body, unauthenticated };
 }
 
-/** The error of a thrown value, in the form of the endpoint. */
+/** Converts a thrown value to an error in the form of the endpoint. */
 export function errorOf(endpoint: JsonRpcEndpoint, thrown: unknown, requestId: string): RpcError {
   const { errors, errorData } = endpoint;
   const error = toRpcError(errors, thrown, requestId);

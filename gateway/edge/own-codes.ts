@@ -1,4 +1,4 @@
-/** The form of an error on a wire: a JSON-RPC code and a message. */
+/** An error of a wire: its JSON-RPC code and its message. */
 export interface ErrorRow {
   readonly code: number;
   readonly message: string;
@@ -14,9 +14,9 @@ export const JSON_RPC = {
 } as const satisfies Record<string, ErrorRow>;
 
 /**
- * Depute's own codes for reasons that have no code in the wires' protocols. Each code is the same on every
- * wire. JSON-RPC leaves -32000 to -32099 to servers. Depute uses -32050 to -32059, because none of the wires'
- * protocols uses this range.
+ * Depute's own codes for reasons that have no code in the wires' protocols. Each code is the same on every wire.
+ * JSON-RPC reserves -32000 to -32099 for servers. Depute uses -32050 to -32059, because none of the wires' protocols
+ * uses this range.
  */
 export const OWN = {
   /** Credentials are missing or wrong. */
@@ -27,7 +27,7 @@ export const OWN = {
   TOKEN_DENIED: { code: -32052, message: "TOKEN_DENIED" },
   /** The object does not exist, or its existence is hidden from the caller. */
   NOT_FOUND: { code: -32053, message: "NOT_FOUND" },
-  /** Another object already has the id, or a concurrent call changed the object first. */
+  /** Another object already has the id, or a concurrent call has changed the object. */
   CONFLICT: { code: -32054, message: "CONFLICT" },
   /** The current state of the object does not allow the call. */
   WRONG_STATE: { code: -32055, message: "WRONG_STATE" },

@@ -5,11 +5,11 @@ import type { CallNote } from "./json-rpc.ts";
 import type { WireCall } from "./wire-call.ts";
 import type { WireDeps } from "./wire-deps.ts";
 
-/** The outcome of a request. */
+/** How a request ended. */
 export interface Outcome {
   /** The exception that the request caused; absent if the request succeeded. */
   readonly thrown?: unknown;
-  /** The calls of a JSON-RPC body. Each call gets a log line of its own. */
+  /** The calls of a JSON-RPC body. Each call gets its own log line. */
   readonly notes?: readonly CallNote[];
 }
 
@@ -62,8 +62,8 @@ export function beginLog(
 }
 
 /**
- * Returns the level of a log line. The wire does not log a service's INTERNAL error as an error, because that service
- * has logged the cause.
+ * Returns the level of a log line. An INTERNAL error of a service is logged at info, because the service itself has
+ * logged the cause.
  */
 function levelOf(thrown: unknown, hasLeft: boolean): "debug" | "info" | "error" {
   if (thrown === undefined || hasLeft) return "debug";

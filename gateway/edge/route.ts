@@ -6,7 +6,7 @@ import type { SseEvent } from "./sse.ts";
 import type { Validated } from "./validated.ts";
 import type { WireCall } from "./wire-call.ts";
 
-/** The media types of routes that speak only JSON. */
+/** The media types of routes that read and write only JSON. */
 export const JSON_TYPES: readonly string[] = ["application/json"];
 
 /** A request body that the gateway has read completely. */
@@ -26,9 +26,12 @@ export interface WireRequest {
   readonly body?: Body;
 }
 
-/** A request for a library that works on `Request` and `Response`. */
+/** A request for a library that reads a web-standard `Request` and returns a `Response`. */
 export interface WebWireRequest extends WireRequest {
-  /** The request without its body, which is in `body`. The request's signal aborts when the client disconnects. */
+  /**
+   * The request without its body, which is in the member `body`. The signal of `web` aborts when the client
+   * disconnects.
+   */
   readonly web: Request;
   readonly received: HttpRequest;
 }
@@ -50,16 +53,16 @@ export type Answer =
       /** The HTTP status. Default: 200. */
       readonly status?: number;
     }
-  /** A document that clients may cache. They can revalidate it and get a short answer if it has not changed. */
+  /** A document that clients may cache. When they revalidate an unchanged document, they get a short answer (304). */
   | { readonly kind: "document"; readonly document: Validated };
 
 /**
- * A stream of events. A route returns the stream only after the service has admitted the caller. A refusal therefore
- * still has its own HTTP status.
+ * A stream of events. A route returns the stream only after the service has admitted the caller. So a refusal still
+ * determines the HTTP status.
  */
 export type Events = AsyncGenerator<SseEvent, void, undefined>;
 
-/** The declarations common to all routes. The edge refuses a request that contradicts them. */
+/** The declarations that all kinds of routes have. The gateway refuses a request that does not match them. */
 interface Declared {
   /** The path in the form of HttpRoute, for example `/cap/agents/{id}`. */
   readonly path: string;
@@ -84,18 +87,21 @@ export interface MethodRoute extends Declared {
   /** Whether the client may omit the body. */
   readonly mayOmitBody?: boolean;
   /**
-   * Timeout in milliseconds of each call to a service that the answer needs. Default: {@link ANSWER_MS}. A stream has
+   * Timeout in milliseconds of each call to a service that the handler makes. Default: {@link ANSWER_MS}. A stream has
    * no timeout.
    */
   readonly timeoutMs?: number;
   /** @throws any error that the wire's `toError` can convert */
   readonly answer: (wireRequest: WireRequest) => Promise<Answer>;
   /**
-   * Returns the answer as a stream, for a client whose `accept` names `text/event-stream`. Absent if the route
-   * has no stream.
+   * Returns the answer as a stream. Used for a client whose `accept` names `text/event-stream`. Absent if the route has
+   * no stream.
    */
   readonly events?: (wireRequest: WireRequest) => Promise<Events>;
-  /** Whether the route streams to every client. A client that does not accept `text/event-stream` is refused with 406. */
+  /**
+   * Whether the route answers every client with a stream. A client that does not accept `text/event-stream` is refused
+   * with 406.
+   */
   readonly isStream?: boolean;
 }
 
@@ -128,7 +134,7 @@ export interface WireError {
   readonly body: JsonValue;
 }
 
-/** A wire: the routes of one protocol, which the edge serves. */
+/** A wire: the routes of one protocol. */
 export interface Wire {
   /** The wire's name in the log. */
   readonly name: string;
@@ -139,8 +145,8 @@ export interface Wire {
    */
   readonly claims: readonly string[];
   /**
-   * Converts the exception of a route, or a refused request, to the wire's error form. Default: the platform's own form
-   * (Connect's JSON).
+   * Converts an exception of a route, or the refusal of a request, to the wire's error form. Default: the error form of
+   * Connect's JSON.
    */
   readonly toError?: (thrown: unknown, requestId: string) => WireError;
   /** Writes a JSON answer or an error in the format that these request headers accept. Default: plain JSON. */

@@ -12,7 +12,7 @@ import { serveWire } from "./serve-wire.ts";
 const SECRET = "dep_k1_0123456789abcdef0123456789abcdef";
 const TOKEN = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl";
 
-/** A registry that never answers, so that a call to it ends only by its timeout. */
+/** A client of a registry that never answers. A call ends only by its timeout. */
 const hanging = createClient(
   AgentService,
   createRouterTransport(({ service }) => service(AgentService, { getAgent: () => new Promise(() => {}) })),
@@ -25,7 +25,7 @@ afterEach(() => {
   server = undefined;
 });
 
-/** Serves one route of a wire on a socket, and returns the address and the log lines. */
+/** Serves one route of a wire on a socket. Returns the address of the route, and the log lines. */
 async function serve(route: Route) {
   const lines: Record<string, unknown>[] = [];
   const clock = new ManualClock();

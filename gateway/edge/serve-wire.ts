@@ -40,9 +40,9 @@ import { accepts, EVENT_STREAM, wireCall } from "./wire-call.ts";
 import type { WireDeps } from "./wire-deps.ts";
 
 /**
- * Serves the routes of a wire. For each request the edge checks headers and query against the route's declarations, and
- * reads the body within its limits. The edge opens a stream of events if the client wants one. It writes the answer,
- * converts every error to the wire's form, and logs the request.
+ * Serves the routes of a wire. For each request, the gateway checks the headers and the query against the route's
+ * declarations, and reads the body within its limits. If the client accepts a stream of events, the gateway opens one.
+ * It writes the answer, converts every error to the wire's form, and logs the request.
  */
 export function serveWire(wire: Wire, deps: WireDeps): HttpRoute[] {
   const routes = wire.routes.flatMap((route) => {
@@ -73,8 +73,8 @@ function methodsOf(route: Route): readonly string[] {
 }
 
 /**
- * Creates the routes that refuse unknown paths at and below `path`, which the wire claims. A refusing route
- * matches only if no other route matches.
+ * Creates routes that refuse all unknown paths at and below `path`, a path that the wire claims. Such a route matches
+ * only if no other route matches.
  */
 function claimed(wire: Wire, path: string, deps: WireDeps): HttpRoute[] {
   return [path, `${path}/{rest...}`].map((each) => {
@@ -216,7 +216,7 @@ class Served<Declared extends Pick<Route, "path">> {
 const NO_BYTES = new Uint8Array();
 
 /**
- * Waits for the turn of the request's caller. A request whose principal is not proven waits in the queue of its network
+ * Waits until the request's caller has the turn. Requests without a proven principal share the turns of their network
  * address.
  */
 function turnOf(
@@ -244,8 +244,11 @@ export function admitHead(route: Route, { url, headers }: HttpRequest): URLSearc
   const { query: knownQuery = [] } = route;
   for (const name of query.keys()) {
     if (knownQuery.includes(name)) continue;
-    const others = knownQuery.length === 0 ? "this address takes none" : `use ${knownQuery.join(", ")}`;
-    throw invalid(name.slice(0, MAX_NAME).toWellFormed(), `is no query parameter here: ${others}`);
+    const others = knownQuery.length === 0 ? "this address has none" : `use ${knownQuery.join(", ")}`;
+    throw invalid(
+      name.slice(0, MAX_NAME).toWellFormed(),
+      `is not a query parameter of this address: ${others}`,
+    );
   }
   return query;
 }
@@ -268,7 +271,7 @@ function answerTypes(route: Route): readonly string[] {
 }
 
 /**
- * Reads the body of a request; undefined if the route takes none or the client sent none.
+ * Reads the body of a request; returns undefined if the route takes no body or the client sent none.
  *
  * @throws the errors of takeBody
  */
@@ -286,7 +289,10 @@ export async function admitBody(
   return { bytes, type: mediaTypeOf(headers["content-type"]) };
 }
 
-/** Returns the media types that a route accepts as body for an HTTP method; undefined if it accepts no body. */
+/**
+ * Returns the media types that a route accepts for the body of a request with this HTTP method; undefined if it accepts
+ * no body.
+ */
 export function takenBy(route: Route, method: string): readonly string[] | undefined {
   if (route.kind === undefined) return route.takes;
   return method === "POST" ? JSON_TYPES : undefined;

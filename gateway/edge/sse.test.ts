@@ -12,7 +12,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** Serves a stream, and returns everything that a client needs to read it. */
+/** Serves a stream. Returns the address, and the means to control and observe the stream. */
 async function serve(events: AsyncGenerator<SseEvent, void, undefined>) {
   const clock = new ManualClock();
   const stopping = new AbortController();
@@ -144,7 +144,10 @@ describe("a stream of events", () => {
   });
 });
 
-/** Collects the text that a client has read. `end` resolves with the whole text when the connection closes. */
+/**
+ * Collects the text that a client has read. `end` is a promise of the whole text; it resolves when the connection
+ * closes.
+ */
 function reader(response: IncomingMessage) {
   let text = "";
   response.on("data", (chunk: Buffer) => {
@@ -167,7 +170,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Waits until a number has not changed for many turns of the event loop. */
+/** Waits until a number has not changed for many iterations of the event loop. */
 async function settled(read: () => number): Promise<void> {
   for (let same = 0, last = read(); same < 200; ) {
     await new Promise((resolve) => setImmediate(resolve));

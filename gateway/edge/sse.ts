@@ -14,26 +14,28 @@ export interface SseEvent {
 
 export interface SseOptions {
   readonly timers: Timers;
-  /** Aborts when the process drains. Then the stream ends, and the client resumes it at another process. */
+  /** Aborts when the process drains. The stream then ends, and the client can resume it at another process. */
   readonly stopping: AbortSignal;
 }
 
-/** Milliseconds of silence after which a comment is sent, so that proxies keep the connection open. */
+/** Milliseconds of silence after which the gateway sends a comment, so that HTTP proxies keep the connection open. */
 export const HEARTBEAT_MS = 15_000;
-/** Maximum time in milliseconds for which a client may leave sent data unread. After that the connection is closed. */
+/**
+ * Maximum time in milliseconds for which a client may leave sent data unread. The gateway then closes the connection.
+ */
 export const STALLED_MS = 60_000;
 
 const HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache",
-  // Tells proxies not to buffer events.
+  // This header stops HTTP proxies from buffering events.
   "x-accel-buffering": "no",
 };
 
 /**
- * Answers with a stream of events, until the stream ends or the client disconnects. HEAD gets only the headers. The
+ * Sends a stream of events until the stream ends or the client disconnects. A HEAD request gets only the headers. The
  * gateway reads the stream no faster than the client reads the answer. Never throws: if the stream fails, the answer
- * ends. The source of the stream reports faults as events.
+ * ends. The client learns of a fault only if the stream yields the fault as an event.
  */
 export async function sendEvents(
   response: HttpResponse,
@@ -54,7 +56,7 @@ export async function sendEvents(
     const signal = AbortSignal.any([closed.signal, stopping]);
     for await (const event of iterateUntilAborted(signal, events)) await writer.send(frame(event));
   } catch {
-    // The client has disconnected or the process drains; the stream is closed below.
+    // Reached when the client has disconnected or the process drains. The code below closes the stream.
   } finally {
     writer.end();
     // Not awaited: a generator that waits for its next event finishes `return` only after that event, or when the
@@ -64,8 +66,8 @@ export async function sendEvents(
 }
 
 /**
- * Writes an event in the format of server-sent events. Each member takes one line, because JSON text has no line
- * breaks.
+ * Writes an event in the format of server-sent events. Each member takes one line, because the JSON text contains no
+ * line break.
  */
 export function frame({ event, data, id }: SseEvent): string {
   const head = `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}`;

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { leavable } from "./started-stream.ts";
 
 /**
- * Creates a fake call. Its stream yields 1 and 2, then fails or ends. Like the streams of Connect's clients,
- * the stream has no `return`.
+ * Creates a fake call. Its stream yields 1 and 2, then fails if `fails` is true, or ends. Like the streams of Connect's
+ * clients, the stream has no `return`.
  */
 function call(fails: boolean) {
   const signals: (AbortSignal | undefined)[] = [];

@@ -7,16 +7,16 @@ export interface StreamItem {
   readonly taskEvent?: TaskEvent | undefined;
 }
 
-/** A stream of a task's events from which the first event was already read. */
+/** A stream of a task's events. The first event has already been read. */
 export interface StartedStream {
   readonly first: IteratorResult<StreamItem>;
   readonly events: AsyncIterator<StreamItem>;
 }
 
 /**
- * Wraps a stream so that its reader can end the call early, by `return`. The streams of Connect's clients have no
- * `return`: only the signal of the call ends them early. A unary handler that reads only the start of a stream cannot
- * rely on its own signal. That signal never aborts after success, so the stream's handler would continue to run.
+ * Wraps the stream of a call, so that its reader can end the call early with `return`. The streams of Connect's clients
+ * have no `return`: only the signal of the call ends them early. If a unary handler succeeds, its own signal never
+ * aborts. So without this function, a handler that reads only the start of a stream would leave the call open.
  */
 export async function* leavable<Item>(
   open: (options: CallOptions) => AsyncIterable<Item>,
@@ -33,7 +33,9 @@ export async function* leavable<Item>(
   }
 }
 
-/** Reads the first event of a stream, so that a refusal is thrown before the answer begins. */
+/**
+ * Reads the first event of a stream. If the service refuses the call, this function throws before the answer begins.
+ */
 export async function firstOf(stream: AsyncIterable<StreamItem>): Promise<StartedStream> {
   const events = stream[Symbol.asyncIterator]();
   return { first: await events.next(), events };

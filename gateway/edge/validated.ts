@@ -1,27 +1,28 @@
 import type { ServerResponse } from "node:http";
 import type { HttpRequest, HttpResponse } from "@depute/service";
 
-/** A document with validators, so that a client can ask whether it has changed. (RFC 9110 section 8.8) */
+/** A document with validators, by which a client can ask whether the document has changed. (RFC 9110 section 8.8) */
 export interface Validated {
   readonly bytes: Uint8Array;
   readonly contentType: string;
   readonly cacheControl: string;
-  /** The content coding of the bytes, for a client that accepts it; absent for plain bytes. */
+  /** The content coding of `bytes`, such as `gzip`, if the client accepts it; absent if the bytes are not encoded. */
   readonly contentEncoding?: string;
   /** A strong entity tag, including its quotes. */
   readonly etag: string;
-  /** Time of the last change in epoch ms; absent for a document without a date. */
+  /** Time of the last change, in milliseconds since the Unix epoch; absent for a document without a date. */
   readonly modifiedMs?: number;
 }
 
 /**
- * Answers GET with the document and HEAD with the document's headers only. Answers 304 if the client already
+ * Answers a GET request with the document, and a HEAD request with only the headers. Answers 304 if the client already
  * has the document.
  */
 export function sendValidated(request: HttpRequest, response: HttpResponse, document: Validated): void {
   const { bytes, contentType, contentEncoding, cacheControl, etag, modifiedMs } = document;
   const isKnown = isUnchanged(request, document);
-  // Cast, because TypeScript cannot unify the overloads of HTTP/1.1 and HTTP/2 responses, which have the same methods.
+  // This type assertion is needed because TypeScript cannot unify the overloads of HTTP/1.1 and HTTP/2 responses, which
+  // have the same methods.
   const answer = response as ServerResponse;
   answer.writeHead(isKnown ? 304 : 200, {
     etag,

@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http";
 import type { HttpRequest, HttpResponse } from "@depute/service";
 
-/** Matches headers that apply to one connection only, or that HTTP/2 does not allow. */
+/** Matches the names of headers that apply to one connection only, or that HTTP/2 does not allow. */
 const OF_THE_HOP = /^(:.*|connection|keep-alive|transfer-encoding|upgrade|proxy-.*|te|trailer)$/;
 
 /**
- * The reason with which the signal of an ended request aborts. It is shared, because a new error with a stack
- * for each request would be expensive.
+ * The reason with which a request's signal aborts when the client disconnects. All requests share this error, because a
+ * new error with a stack for each request would be expensive.
  */
 const CLIENT_LEFT = new Error("the client has left");
 
@@ -27,11 +27,12 @@ export function toWebRequest(request: HttpRequest, response: HttpResponse, url: 
   return new Request(url, { method, headers, signal: disconnect.signal });
 }
 
-/** Sends a library's answer. Events are sent as they arrive, and no faster than the client reads them. */
+/** Sends a library's answer. Sends each event as it arrives, and no faster than the client reads. */
 export async function sendWebResponse(answer: Response, response: HttpResponse): Promise<void> {
   const headers: Record<string, string> = {};
   for (const [name, value] of answer.headers) if (!OF_THE_HOP.test(name)) headers[name] = value;
-  // Cast, because TypeScript cannot unify the overloads of HTTP/1.1 and HTTP/2 responses, which have the same method.
+  // This type assertion is needed because TypeScript cannot unify the overloads of HTTP/1.1 and HTTP/2 responses, which
+  // have the same method.
   (response as ServerResponse).writeHead(answer.status, headers);
   if (answer.body === null || response.req.method === "HEAD") {
     response.end();

@@ -19,21 +19,21 @@ import type { WireDeps } from "./wire-deps.ts";
 /** The data of one client request that a wire needs for its calls to services. */
 export interface WireCall {
   /**
-   * Options of the main call, which carries the caller's credentials. A holder proof is valid for one call (RFC 9449),
-   * so a request makes only one call with these options.
+   * Options of the main call to a service. They contain the caller's credentials. A holder proof is valid for one call
+   * (RFC 9449), so a handler makes only one call with these options.
    */
   readonly asCaller: CallOptions;
-  /** Whether a call was made with `asCaller`, so that the request's holder proof is used up. */
+  /** Whether a call was made with `asCaller`. The request's holder proof is then used up. */
   readonly wasPresented: () => boolean;
   /**
-   * Options of all other calls for the same request. They carry the caller's credentials only if the credentials can be
-   * used repeatedly.
+   * Options of all other calls for the same request. They contain the caller's credentials unless the request has a
+   * holder proof, because a proof is valid only once.
    */
   readonly aside: CallOptions;
   /**
-   * The principal on whose behalf calls with `aside` read. Empty if these calls carry the caller's credentials.
-   * Undefined if the gateway cannot know the principal. The value is valid only after a service has accepted a call
-   * with `asCaller`, because that service verifies the holder proof.
+   * The principal for which calls with `aside` read. Empty if these calls contain the caller's own credentials.
+   * Undefined if the gateway cannot determine the principal. The value is valid only after a service has accepted a
+   * call with `asCaller`, because that service verifies the holder proof.
    */
   readonly viewer: string | undefined;
   /** Aborts when the client has disconnected. */
@@ -42,7 +42,8 @@ export interface WireCall {
   /** The last event that the client has received, if it resumes a stream (`Last-Event-ID`). */
   readonly lastEventId?: string;
   /**
-   * Whether the client accepts `text/event-stream`: by name, by a range such as `*\/*`, or because it states no types.
+   * Whether the client accepts `text/event-stream`: by name, by a range such as `*\/*`, or by the absence of an
+   * `accept` header.
    */
   readonly takesEvents: boolean;
 }
@@ -54,7 +55,7 @@ const PROOF = "dpop";
  * Collects the call data of a request over plain HTTP.
  *
  * @param wireName the name of the wire, for the audit log
- * @param timeoutMs timeout of each call to a service in milliseconds; absent for no timeout
+ * @param timeoutMs timeout of each call to a service in milliseconds; absent means no timeout
  */
 export function wireCall(
   request: HttpRequest,
@@ -107,8 +108,8 @@ export function rpcCall(context: HandlerContext, clock: Clock): WireCall {
 }
 
 /**
- * Returns the key that a holder proof names (RFC 9449 4.2). Empty if there is no proof; undefined if the proof names no
- * key.
+ * Returns the key that a holder proof names (RFC 9449 4.2). Returns an empty text if there is no proof; undefined if
+ * the proof names no key.
  */
 export function holderOf(proof: string | null): string | undefined {
   if (proof === null) return "";
@@ -129,8 +130,8 @@ function member(value: JsonValue | undefined, name: string): JsonValue | undefin
 function receivedHeaders(request: HttpRequest): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
-    // Skips HTTP/2's own headers, which begin with a colon. Only `set-cookie` can be a list, and requests do not have
-    // it.
+    // Skips HTTP/2's own headers, whose names begin with a colon. Of all headers only `set-cookie` can be a list, and
+    // requests do not have it.
     if (typeof value === "string" && !name.startsWith(":")) headers.set(name, value);
   }
   return headers;
@@ -147,8 +148,9 @@ function untilClosed(response: HttpResponse): AbortSignal {
 export const EVENT_STREAM = "text/event-stream";
 
 /**
- * Whether an `Accept` field allows a media type: the most specific range decides. (RFC 9110 section 12.5.1) A range for
- * a format, such as `application/json`, also allows types based on it, such as `application/schema+json`.
+ * Whether an `Accept` header allows a media type. The most specific range that matches the type decides. (RFC 9110
+ * section 12.5.1) A range for a format, such as `application/json`, also allows types based on it, such as
+ * `application/schema+json`.
  *
  * @param accept undefined or empty for a client that accepts every type
  * @param type in lower case; parameters are ignored
@@ -168,7 +170,7 @@ export function accepts(accept: string | undefined, type: string): boolean {
   return false;
 }
 
-/** Returns the media ranges that include a type, the most specific first. */
+/** Returns the media ranges that match a type, the most specific first. */
 function rangesOf(type: string): string[] {
   const [group = "", name = ""] = type.split("/", 2);
   const format = name.includes("+") ? [`${group}/${name.slice(name.lastIndexOf("+") + 1)}`] : [];

@@ -7,10 +7,7 @@ export interface WireDeps {
   readonly log: Logger;
   readonly clock: Clock;
   readonly timers: Timers;
-  /**
-   * The address under which clients know the platform, without a trailing slash. Set only after the server
-   * listens.
-   */
+  /** The platform's address for clients, without a trailing slash. Its value is set only after the server listens. */
   readonly publicUrl: string;
   /** Finds the network address of a request's client. */
   readonly addresses: ClientAddresses;
@@ -29,8 +26,8 @@ export interface WireDeps {
   /** Returns the issuers whose tokens are accepted as logins. */
   readonly issuers: () => readonly string[];
   /**
-   * Returns the caller's principal for a log line; see `presentedPrincipal`. The text is empty if this process has not
-   * verified the credentials itself.
+   * Returns the caller's principal for a log line; see `presentedPrincipal`. Returns an empty text if this process has
+   * not verified the credentials itself.
    */
   readonly principalOf: (headers: IncomingHttpHeaders, certificate?: string) => string;
 }

@@ -34,25 +34,30 @@ import { forwardService } from "./forward.ts";
 import { FORWARDED } from "./services.ts";
 import { gatewaySettings } from "./settings.ts";
 
-/** All RPC services at the gateway's port: the forwarded ones, and those that the gateway implements itself. */
+/**
+ * All RPC services at the gateway's port: the services that it forwards, and the services that it implements itself.
+ */
 const SERVED = [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte, A2AService, DelegateosService];
 
 /**
- * The folder of the contracts' bundle: in an installed package, a folder of `@depute/contracts`; in a clone, the folder
- * into which `npm run bundle` writes.
+ * The folder with the bundle of contracts. In an installed package, it is a folder of `@depute/contracts`. In a clone
+ * of the repository, it is the folder into which `npm run bundle` writes.
  */
 const BUNDLE = import.meta.url.endsWith(".js")
   ? new URL("./", import.meta.resolve("@depute/contracts/bundle/depute.binpb"))
   : new URL("../../dist/", import.meta.url);
 
-/** The file of the key with which the gateway seals the ids of MCP servers' tasks. */
+/**
+ * The file of the key with which the gateway seals the ids of MCP servers' tasks. `danger` states the risk if others
+ * read the file.
+ */
 const TASK_KEY = { name: "mcp-tasks.key", danger: "its readers can forge ids of MCP tasks" };
 
 /** The folder into which `npm run build:console` writes the console. */
 const CONSOLE = new URL("../console/", import.meta.url);
 
 /**
- * The gateway serves every service and the JSON wires on one port. It keeps no state, so any replica can answer any
+ * The gateway serves every service and the JSON wires on one port. It stores no state, so any replica can answer any
  * request.
  */
 export const gateway = defineService({
@@ -82,7 +87,7 @@ export const gateway = defineService({
       },
     };
     const parts = new HealthParts();
-    // Without servers the gateway seals nothing, so the data folder gets no key.
+    // Without MCP servers, the gateway seals nothing and creates no key in the data folder.
     const seal =
       settings.mcpConfig === ""
         ? SealedSecrets.ofProcess()

@@ -2,7 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { servicesOf } from "@depute/core/services";
 import type { ServiceName } from "@depute/service";
 
-/** The RPC services that the gateway forwards, by the service of the platform that implements them. */
+/** For each service of the platform, the RPC services that it implements and that the gateway forwards to it. */
 export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
   registry: servicesOf("registry"),
   tasks: servicesOf("tasks"),

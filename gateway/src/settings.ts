@@ -12,25 +12,25 @@ export const gatewaySettings = defineSettings({
     type: "int",
     default: 4_194_304,
     min: 1024,
-    help: "bytes of a request's body on the JSON wires",
+    help: "maximum size of a request's body on the JSON wires, in bytes",
     group: "Limits",
   },
   nekteDefaultAgent: {
     type: "string",
     default: "",
-    help: "agent for work at /nekte whose address names no agent; empty: such work is refused",
+    help: "agent that gets work at /nekte if the request names no agent; empty: such work is refused",
     group: NEKTE,
   },
   nekteInvokeTimeout: {
     type: "duration",
     default: "30s",
-    help: "time for an invocation",
+    help: "maximum duration of an invocation",
     group: NEKTE,
   },
   nekteHosts: {
     type: "list",
     default: [],
-    help: "names below which {agent}.NAME is an agent's own gRPC authority, beside localhost and the public URL's host",
+    help: "host names below which {agent}.NAME addresses one agent over gRPC, in addition to localhost and the public URL's host",
     group: NEKTE,
   },
   nektePorts: {
@@ -42,7 +42,7 @@ export const gatewaySettings = defineSettings({
   nekteEpochMs: {
     type: "bool",
     default: false,
-    help: "times of nekte.task.status as milliseconds since 1970 rather than ISO 8601, for clients that want numbers",
+    help: "times of nekte.task.status as milliseconds since 1970 instead of ISO 8601, for clients that require numbers",
     group: NEKTE,
   },
   protosDir: {

@@ -85,7 +85,7 @@ describe("HTTP+JSON errors", () => {
       error: {
         code: 404,
         status: "NOT_FOUND",
-        message: "no such task",
+        message: "the task does not exist, or the caller may not see it",
         details: [{ "@type": INFO, reason: "TASK_NOT_FOUND", domain: A2A, metadata: { task: "nothing" } }],
       },
     });

@@ -88,11 +88,11 @@ test("a refusal is an answer over gRPC too; a request that cannot be stored is a
   expect(receipt?.status).toBe(ExecutionStatus.REJECTED);
   const changed = { ...request, requestedAt: "2026-01-01T00:00:00Z" };
   await expect(executions.requestExecution({ request: changed })).rejects.toThrow(
-    "came with another request",
+    "was used with a different request",
   );
   await expect(executions.requestExecution({})).rejects.toThrow("request");
   const unknown = { case: "requestId", value: "request-of-nobody" } as const;
-  await expect(executions.getExecution({ name: unknown })).rejects.toThrow("no such execution");
+  await expect(executions.getExecution({ name: unknown })).rejects.toThrow("the execution does not exist");
 });
 
 test("while the services are unavailable, requests get a retryable error", async () => {

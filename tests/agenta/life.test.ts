@@ -358,7 +358,7 @@ describe("parts of an execution", () => {
     const { request_id: parent } = await buyer.request(requestOf(offer, { ...wholeRequest, ...until() }));
     const ownPart = part(parent, { seller_agent_id: SELLER });
     const receipt = await seller.request(requestOf(offer, ownPart));
-    expect(receipt.error.message).toContain("come back");
+    expect(receipt.error.message).toContain("repeats the work");
     await buyer.cancel(parent);
   });
 });

@@ -161,10 +161,10 @@ describe("a third party that verifies", () => {
   });
 
   test.each([
-    ["sock", "one owner"],
-    ["buyer", "one owner"],
-    ["nobody-at-all", "no registered agent"],
-    ["two words", "with commas"],
+    ["sock", "the same owner"],
+    ["buyer", "the same owner"],
+    ["nobody-at-all", "not a registered agent"],
+    ["two words", "separated by commas"],
   ])("cannot be named as %s: the request is rejected", async (named, message) => {
     const receipt = await ask({ acceptable_verifiers: named });
     expect(receipt).toMatchObject({ status: "rejected", error: { code: "invalid_request" } });

@@ -349,7 +349,7 @@ describe("after a failure", () => {
     ]);
     expect(body.metadata).toMatchObject({ task: "F1.1", from: "failed", failure_code: "400" });
     expect(body.error_message).toMatch(
-      /^F1\.1 has ended as failed with code 400 \(no such quarter\);.*again/,
+      /^F1\.1 has ended as failed with code 400 \(no such quarter\);.*to retry/,
     );
   });
 

@@ -55,7 +55,7 @@ test("verifies a sealed day, and its seal in the transparency log", async () => 
   );
   expect(verified.code, verified.err).toBe(0);
   expect(verified.out).toMatch(/^\d{4}-\d\d-\d\d, records 1 to 2: valid; leaf 0 of the log [\w-]{43}\n$/);
-  expect(verified.err).toContain("1 records are of a day that is not sealed yet");
+  expect(verified.err).toContain("1 records belong to a day that is not sealed yet");
 });
 
 test("finds a changed line in an exported file", async () => {

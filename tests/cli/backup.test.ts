@@ -103,7 +103,7 @@ describe("a backup of SQLite files, made while the platform runs", () => {
       expect(keys.map(({ name }: { name: string }) => name)).toContain("root.key");
       expect(settings).toMatchObject({ metricsToken: "set", dataDir: at("plain") });
       const { code, err } = await platform.run(["backup", "--to", at("same"), "--keys-to", at("same")]);
-      expect([code, err]).toEqual([2, expect.stringContaining("name another one")]);
+      expect([code, err]).toEqual([2, expect.stringContaining("name another folder")]);
       expect(existsSync(at("same"))).toBe(false);
     },
     LONG,
@@ -131,7 +131,7 @@ describe("a restore refuses", () => {
   test.each<[string, (backup: string) => void, string]>([
     ["an altered file", (folder) => appendFileSync(join(folder, "tokens.sqlite"), "x"), "its digest differs"],
     ["a missing file", (folder) => rmSync(join(folder, "tokens.sqlite")), "is missing"],
-    ["an unfinished backup", (folder) => rmSync(join(folder, "manifest.json")), "no complete backup"],
+    ["an unfinished backup", (folder) => rmSync(join(folder, "manifest.json")), "the backup is not complete"],
     [
       "a backup of another form",
       (folder) =>

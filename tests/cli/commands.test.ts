@@ -87,7 +87,7 @@ test("a tree shows the tasks below a task, and explain names its delegator", asy
   expect(lines[1]).toContain(`└─ ${below} pending helper`);
   const explanation = await ok("explain", below);
   expect(explanation).toContain("Delegator: local");
-  expect(explanation).toContain(`Above it: task ${top} for idle`);
+  expect(explanation).toContain(`Ancestor: task ${top} for idle`);
 });
 
 test("a review is decided with its reason", async () => {

@@ -25,15 +25,15 @@ test.each<[string, (dataDir: string) => void, string | undefined, string]>([
     "corrupt",
     (dir) => writeFileSync(join(dir, "tokens.sqlite"), "x".repeat(20_000)),
     undefined,
-    "it is damaged, or no database",
+    "it is damaged, or is not a database",
   ],
   [
     "folder",
     (dir) => mkdirSync(join(dir, "tokens.sqlite")),
     undefined,
-    "it is no file that this user can open",
+    "it is not a file that this user can open",
   ],
-  ["full", () => {}, "5000", "the disk is full, or a limit of files is reached"],
+  ["full", () => {}, "5000", "the disk is full, or a quota or the maximum file size is reached"],
 ])(
   "a start with a %s store ends with one line that names the file and the remedy",
   async (name, prepare, limit, remedy) => {

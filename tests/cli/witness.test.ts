@@ -100,7 +100,7 @@ test.each([
     const refused = await shell(["start", "--data-dir", copy], env);
     expect(refused).toMatchObject({ code: 1, out: "" });
     expect(refused.err).toMatch(
-      /^depute: the data is an old copy: the revocation log does not go on from the head at /,
+      /^depute: the data is an old copy: the revocation log does not continue from the head at /,
     );
     expect(refused.err.trim().split("\n")).toHaveLength(1);
     // Another platform does not take the place over, either.
@@ -134,7 +134,7 @@ test(
     const env = { ...backendOf({ DEPUTE_WITNESS: heads }), DEPUTE_GATEWAY_PORT: "0" };
     expect(await shell(["start", "--data-dir", data], env)).toMatchObject({
       code: 1,
-      err: expect.stringContaining("the data is an old copy: the transparency log does not go on"),
+      err: expect.stringContaining("the data is an old copy: the transparency log does not continue"),
     });
   },
   LONG,

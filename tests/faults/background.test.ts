@@ -107,13 +107,13 @@ test.runIf(postgres !== undefined)(
     // Loops of every service have met the failing store, as these log lines show.
     expect([...complaints]).toEqual(
       expect.arrayContaining([
-        "lease check failed; trying again",
+        "the check of ended leases failed; trying again",
         "old keys cannot be replaced; trying again",
         "report of an outcome to the registry failed; trying again",
         "time limits could not be applied; trying again",
         "time limits of sessions could not be applied; trying again",
         "times of executions could not be applied; trying again",
-        "callbacks could not be told; trying again",
+        "callbacks could not be sent; trying again",
       ]),
     );
   },

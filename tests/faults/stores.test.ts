@@ -185,7 +185,7 @@ const EARLIER_RECORD = "CREATE TABLE schema_migrations (id INTEGER PRIMARY KEY, 
 /** Returns the last output line of a platform whose tokens store has this record. */
 function oneLine(elsewhere: string): RegExp {
   return new RegExp(
-    `^depute: the tokens service cannot open its store: .*earlier revision.* Name an empty place with ${elsewhere}\\n$`,
+    `^depute: the tokens service cannot open its store: .*earlier revision.* Set ${elsewhere} to an empty place\\n$`,
   );
 }
 

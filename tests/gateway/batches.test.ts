@@ -18,7 +18,7 @@ const requests = (name: string) => [
 ];
 const REFUSED = {
   code: 5,
-  message: "no agent nobody",
+  message: "the agent nobody does not exist, is not live, or is not visible to the caller; check the id",
   details: [
     {
       "@type": "type.googleapis.com/google.rpc.ErrorInfo",

@@ -159,7 +159,7 @@ describe("an accepted delegation", () => {
     const params = await delegation(seller, { maxBudgetMicrocents: 3 * CENT - 1 });
     expect(await delegate(params)).toEqual({
       ...{ accepted: false, reason: "budget_exceeded" },
-      details: "the agent's price is 3000000 microcents, the contract allows 2999999",
+      details: "the agent's price is 3000000 microcents, but the contract allows 2999999",
     });
     expect((await delegate(await delegation(seller, { maxBudgetMicrocents: 3 * CENT }))).accepted).toBe(true);
   });

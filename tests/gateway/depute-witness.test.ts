@@ -183,7 +183,7 @@ test.each([
     const refused = start(copy, flags);
     await expect(refused).rejects.toThrow(SettingsError);
     await expect(refused).rejects.toThrow(
-      /^the data is an old copy: the revocation log does not go on .* let an operator of the witness delete the platform's record$/,
+      /^the data is an old copy: the revocation log does not continue .* let an operator of the witness delete the platform's record$/,
     );
     await expect(start(at(`${prefix}-other`), flags)).rejects.toThrow(
       "is not a head of this platform's revocation log",

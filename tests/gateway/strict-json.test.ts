@@ -104,7 +104,7 @@ describe.each([
   ])("a repeated member %s is refused", async (_, text, name) => {
     const { status, body } = await ask(at(), "/depute.registry.v1.AgentService/ListAgents", text);
     expect(status).toBe(400);
-    expect(body.message).toContain(`"${name}" stands twice`);
+    expect(body.message).toContain(`"${name}" occurs twice`);
   });
 
   test.each([
@@ -170,5 +170,5 @@ test.each([
   ["/mcp", '{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}'],
 ])("a repeated member is refused at %s", async (path, text) => {
   const answer = await platform.post(path, text, { accept: "application/json, text/event-stream" });
-  expect(await answer.text()).toContain("stands twice");
+  expect(await answer.text()).toContain("occurs twice");
 });

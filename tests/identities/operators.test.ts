@@ -89,7 +89,7 @@ describe.each([
     const limits = (maxHeld: number) => ({ agentId: "clerk", limits: { maxHeld } });
     await workers.setDelegateLimits(limits(1), await as("worker"));
     const refused = workers.setDelegateLimits(limits(5), await as("worker"));
-    await expect(refused).rejects.toThrow(/widens/);
+    await expect(refused).rejects.toThrow(/widen/);
     await workers.setDelegateLimits(limits(5), await as("root"));
     const { limits: now } = await workers.getDelegateLimits({ agentId: "clerk" }, await as("root"));
     expect(now?.maxHeld).toBe(5);
@@ -138,6 +138,6 @@ describe.each([
     const [own, other] = [await created("ann"), await created("gus")];
     expect(await explained(own, "ada")).toBe("ann@acme");
     expect(await explained(other, "ada")).toBe(await explained("no-such-task", "ada"));
-    expect(await explained(own, "gus")).toBe("no such task");
+    expect(await explained(own, "gus")).toBe("the task does not exist, or the caller may not see it");
   });
 });

@@ -101,7 +101,10 @@ const FRONTS: Record<string, (holder: Grant, name: Name) => Promise<Client>> = {
 
 const CHANGED = {
   code: -32001,
-  data: { type: "capability_not_granted", detail: expect.stringContaining("changed since it was listed") },
+  data: {
+    type: "capability_not_granted",
+    detail: expect.stringContaining("has changed since the caller listed it"),
+  },
 };
 const completion = {
   ref: { type: "ref/prompt" as const, name: "brief" },
@@ -149,7 +152,7 @@ test.each<Name>(["legacy", "modern", "http"])(
     changeAt("unlisted", name);
     expect(await refusal(report())).toMatchObject({
       code: -32001,
-      data: { detail: expect.stringContaining("has changed, and the caller has not listed it since") },
+      data: { detail: expect.stringContaining("has changed, and the caller has not listed the new one") },
     });
     await client.listTools();
     expect(textOf(await report())).toBe("ran: Sends a report to somebody.");

@@ -187,7 +187,10 @@ describe("a server that needs a login", () => {
       );
     expect((await get(sameLogin)).taskId).toBe(taskId);
     expect(await list(sameLogin)).toEqual([taskId]);
-    await expect(get(two)).rejects.toMatchObject({ code: -32602, message: "no such task: check its id" });
+    await expect(get(two)).rejects.toMatchObject({
+      code: -32602,
+      message: "the task does not exist: check its id",
+    });
     expect(await list(two)).toEqual([]);
     await Promise.all(clients.map((client) => client.close()));
   }, 30_000);

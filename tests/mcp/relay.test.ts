@@ -150,7 +150,7 @@ describe("Depute itself over stdio", () => {
   });
 
   test.each([
-    [["Not a name"], /no name of an MCP server/],
+    [["Not a name"], /not the name of an MCP server/],
     [["--token-file", "/dev/null"], /needs a proof of its holder/],
   ])("%j: refuses to start, with the reason", async (words, reason) => {
     const { child, end } = start(words);

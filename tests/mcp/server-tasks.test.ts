@@ -179,7 +179,7 @@ describe("the tasks of a server of 2026-07-28", () => {
       const requests = server.received.length;
       const none = {
         code: -32602,
-        message: "no such task: check its id",
+        message: "the task does not exist: check its id",
         data: { reason: "INVALID_REQUEST" },
       };
       const middle = taskId.length >> 1;

@@ -112,7 +112,7 @@ test("a server that crashes again is restarted later, and health shows it", asyn
     code: -32603,
     data: {
       reason: "DEPENDENCY_UNAVAILABLE",
-      detail: expect.stringMatching(/failed 2 times in a row; it is started again in \d+ ms/),
+      detail: expect.stringMatching(/failed 2 times in a row; it can start again in \d+ ms: try again then/),
     },
   });
   expect([await health(), await failures()]).toEqual([[200, "NOT_SERVING"], "2"]);

@@ -90,7 +90,7 @@ describe("nekte.delegate", () => {
     const refusal = await send(url, call("nekte.delegate", other), headers);
     expect(refusal.headers["content-type"]).toBe("text/event-stream");
     expect(refusal.text).toBe(
-      `event: error\ndata: {"task_id":"${id}","code":-32602,"message":"the external id is that of another task"}\n\n`,
+      `event: error\ndata: {"task_id":"${id}","code":-32602,"message":"another task has this external id: choose another external id"}\n\n`,
     );
     const broken = await send(url, call("nekte.delegate", { task: { id } }), headers);
     expect(eventsIn(broken.text)).toEqual([

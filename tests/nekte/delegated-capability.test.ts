@@ -213,6 +213,6 @@ describe("nekte.verify with an attestation", () => {
     const question = { task_id: params.task.id, checks: ["attestation"] };
     const { error } = await ask("nekte.verify", question, "/nekte/signer");
     expect(error.data).toMatchObject({ reason: "ATTESTATION_NOT_FOUND" });
-    expect(error.data.detail).toContain("gave no attestation");
+    expect(error.data.detail).toContain("sent no attestation");
   });
 });

@@ -275,7 +275,7 @@ test("the command line explains both, and verifies their bundles", async () => {
     const explained = await user.run(["explain", flag, id, "--bundle", file]);
     expect(explained, explained.err).toMatchObject({ code: 0 });
     expect(explained.out).toContain(words);
-    expect(explained.out).toContain("narrows budget");
+    expect(explained.out).toContain("attenuates budget");
     const verified = await user.run(["verify-authority", file, `--root=${await root()}`]);
     expect(verified, verified.out).toMatchObject({ code: 0 });
     expect(verified.out).toContain(id);

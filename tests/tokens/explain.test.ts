@@ -119,13 +119,13 @@ it("explains a task by the token that its delegate works under", async () => {
   );
   const [real, invented] = await Promise.all(asked);
   expect(real).toBe(invented);
-  expect(real).toContain("no such task");
+  expect(real).toContain("the task does not exist");
   stranger.close();
 
   const user = userOf(platform.url);
   const bundle = join(folder, "bundle.json");
   const explained = await user.run(["explain", id, "--bundle", bundle]);
-  expect(explained.out).toContain("narrows budget");
+  expect(explained.out).toContain("attenuates budget");
   const verified = await user.run(["verify-authority", bundle, `--root=${await root()}`]);
   expect(verified, verified.out).toMatchObject({ code: 0 });
   expect(verified.out).toContain(`authority of ${worker.principal.id}`);

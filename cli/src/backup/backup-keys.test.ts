@@ -57,7 +57,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const restored = (from: string, data: string, words: readonly string[]) =>
   restore(["--from", from, "--data-dir", data, ...words]);
 
-/** Opens a sealed file as its head says, with node:crypto alone. */
+/** Opens a sealed file as its head describes, with node:crypto alone. */
 function openedBy(file: string, passphrase: string): { name: string; content: string }[] {
   const { head, sealed } = JSON.parse(readFileSync(file, "utf8"));
   const { N, r, p, salt, nonce } = JSON.parse(head);
@@ -80,7 +80,7 @@ describe("a backup with sealed keys", () => {
       expect(readFileSync(join(data, key))).toEqual(readFileSync(at(`data/${key}`)));
       expect(statSync(join(data, key)).mode & 0o777).toBe(0o600);
     }
-    expect(printed.join("\n")).not.toContain("put the keys");
+    expect(printed.join("\n")).not.toContain("copy the keys");
   });
 
   test("contains no key in clear text", () => {
@@ -107,11 +107,11 @@ describe("a backup with sealed keys", () => {
   test("is restored without keys if no secret is given", async () => {
     expect(await restored(at("sealed"), at("without-keys"), [])).toBe(0);
     expect(readdirSync(at("without-keys"))).toEqual(["tokens.sqlite"]);
-    expect(printed.join("\n")).toContain("it has no keys: master.key, root.key are sealed in");
+    expect(printed.join("\n")).toContain("this folder has no keys: master.key, root.key are sealed in");
   });
 });
 
-/** Cuts the sealed file, and lets the manifest say so. */
+/** Cuts the sealed file, and changes the manifest to match. */
 function cut(backupFolder: string, bytes: number): void {
   const [file, manifest] = [join(backupFolder, "keys.sealed"), join(backupFolder, "manifest.json")];
   truncateSync(file, bytes);
@@ -123,7 +123,7 @@ function cut(backupFolder: string, bytes: number): void {
   );
 }
 
-/** Lets the manifest name other keys. */
+/** Replaces the keys that the manifest lists by other keys. */
 function otherKeys(backupFolder: string): void {
   const manifest = join(backupFolder, "manifest.json");
   writeFileSync(manifest, readFileSync(manifest, "utf8").replace("master.key", "mister.key"));
@@ -145,8 +145,20 @@ describe("a restore refuses", () => {
       byIdentity("other-identity.pem"),
       "the identity does not open it",
     ],
-    ["an identity for a passphrase", "sealed", () => {}, byIdentity(), "a passphrase sealed it"],
-    ["a passphrase for an identity", "for-recipient", () => {}, byPassphrase(), "it is for a recipient"],
+    [
+      "an identity for a passphrase",
+      "sealed",
+      () => {},
+      byIdentity(),
+      "the keys are sealed with a passphrase",
+    ],
+    [
+      "a passphrase for an identity",
+      "for-recipient",
+      () => {},
+      byPassphrase(),
+      "the keys are sealed for a recipient",
+    ],
     [
       "a truncated file",
       "sealed",
@@ -159,7 +171,7 @@ describe("a restore refuses", () => {
       "sealed",
       (from) => cut(from, 300),
       byPassphrase(),
-      "not a whole file",
+      "not a complete file",
     ],
     ["a missing file", "sealed", (from) => rmSync(join(from, "keys.sealed")), byPassphrase(), "is missing"],
     [

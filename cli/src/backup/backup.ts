@@ -41,7 +41,7 @@ const OWN_SETTINGS = {
 
 const DATABASE = ".sqlite";
 const KEY = ".key";
-/** The files that the backup command itself creates. */
+/** The files of a backup that the backup command itself writes. */
 const OWN_FILES: ReadonlySet<string> = new Set([MANIFEST, SEALED_KEYS]);
 
 /**
@@ -70,7 +70,7 @@ export async function backup(args: readonly string[]): Promise<number> {
   if (to === "") throw new CommandError("name the folder of the backup with --to");
   if (keysTo !== "" && resolve(keysTo) === resolve(to))
     throw new CommandError(
-      "--keys-to is the folder of the records; name another one, so that they can be kept apart",
+      "--keys-to must not be the folder of the records; name another folder, so that the keys are kept apart",
     );
   const names = existsSync(dataDir) ? namesOf(dataDir) : [];
   const databases = names.filter((name) => name.endsWith(DATABASE));
@@ -79,12 +79,15 @@ export async function backup(args: readonly string[]): Promise<number> {
   const advice = "name a new folder";
   const keys = names.filter((name) => name.endsWith(KEY));
   if (sealer !== undefined && keys.length === 0)
-    throw new CommandError(`${dataDir} has no keys; they are at the places of the settings, so omit --keys`);
+    throw new CommandError(
+      `${dataDir} has no keys, because the settings name other places for them; omit --keys`,
+    );
   emptyFolder(to, advice);
   if (keysTo !== "") emptyFolder(keysTo, advice);
 
-  // The other files of the data folder are copied before the databases. So the checkpoint of the revocation log is not
-  // newer than the copied log. Otherwise the service would take a restored store for an old store.
+  // Copies the other files of the data folder before the databases. So the checkpoint in the backup is not newer than
+  // the revocation log in the backup. With a newer checkpoint, the service would refuse the restored store as an old
+  // copy.
   const beside = names.filter((name) => isBeside(name, databases));
   for (const name of beside) copyInto(join(dataDir, name), to, name);
   if (keysTo !== "") for (const name of keys) copyInto(join(dataDir, name), keysTo, name);
@@ -110,7 +113,7 @@ export async function backup(args: readonly string[]): Promise<number> {
   if (keysTo !== "") console.log(`${keysTo} has the keys ${listed}; keep it apart from the records`);
   if (sealer === undefined && keysTo === "")
     console.log(
-      `the keys ${listed} are not in it; seal them into it with --keys, or copy them with --keys-to`,
+      `the backup does not contain the keys ${listed}; seal them into the backup with --keys, or copy them with --keys-to`,
     );
   return EXIT.ok;
 }
@@ -124,7 +127,7 @@ interface KeySettings {
 /**
  * Returns the secret that seals the keys; undefined for a backup without keys.
  *
- * @throws CommandError for keys without a secret, and for a secret without keys
+ * @throws CommandError if the user asks for keys but names no secret, or names a secret but does not ask for keys
  */
 function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings): Sealer | undefined {
   const sealer = readSealer(keysPassphraseFile, keysRecipientFile);
@@ -133,13 +136,13 @@ function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings):
       "--keys needs a secret: name the file of a passphrase with --keys-passphrase-file, or of a public key with --keys-recipient-file",
     );
   if (!keys && sealer !== undefined)
-    throw new CommandError("a secret for keys is named and --keys is not; add --keys, or omit the secret");
+    throw new CommandError("a secret for keys needs --keys; add --keys, or omit the secret");
   return sealer;
 }
 
 /**
- * Whether the backup includes a file that is neither a database nor a key. The log, index and lock of a database are
- * not included, and neither are drafts.
+ * Whether the backup includes a file that is neither a database nor a key. The backup does not include drafts (`.new`),
+ * nor the log, index and lock files of a database.
  */
 function isBeside(name: string, databases: readonly string[]): boolean {
   if (name.endsWith(DATABASE) || name.endsWith(KEY) || name.endsWith(".new") || OWN_FILES.has(name))

@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { CommandError } from "../exit-codes.ts";
 
-/** Makes a folder that only its owner can read. @throws CommandError when it exists and has files */
+/** Makes a folder that only its owner can read. @throws CommandError if the folder exists and has files */
 export function emptyFolder(folder: string, advice: string): void {
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new CommandError(`${folder} is not empty; ${advice}`);

@@ -9,19 +9,19 @@ import {
   type Sealer,
 } from "./sealed-keys.ts";
 
-/** Maximum size of a file with a secret in characters. */
+/** Maximum length, in characters, of a file that contains a secret. */
 const MAX_CHARS = 16_384;
 
 /**
  * Reads the secret that seals the keys of a backup.
  *
- * @returns undefined without a secret
- * @throws CommandError for a file that cannot be used, and for two secrets
+ * @returns undefined if both names of files are empty
+ * @throws CommandError if the file cannot be used, or if both files are named
  */
 export function readSealer(passphraseFile: string, recipientFile: string): Sealer | undefined {
   if (passphraseFile !== "" && recipientFile !== "")
     throw new CommandError(
-      "--keys-passphrase-file and --keys-recipient-file exclude one another; name one of both",
+      "--keys-passphrase-file and --keys-recipient-file exclude one another; set only one of them",
     );
   if (passphraseFile !== "") return { passphrase: read(passphraseFile, passphraseOf) };
   return recipientFile === "" ? undefined : { recipient: read(recipientFile, recipientOf) };
@@ -30,13 +30,13 @@ export function readSealer(passphraseFile: string, recipientFile: string): Seale
 /**
  * Reads the secret that opens the keys of a backup.
  *
- * @returns undefined without a secret
- * @throws CommandError as readSealer
+ * @returns undefined if both names of files are empty
+ * @throws CommandError if the file cannot be used, or if both files are named
  */
 export function readOpener(passphraseFile: string, identityFile: string): Opener | undefined {
   if (passphraseFile !== "" && identityFile !== "")
     throw new CommandError(
-      "--keys-passphrase-file and --keys-identity-file exclude one another; name one of both",
+      "--keys-passphrase-file and --keys-identity-file exclude one another; set only one of them",
     );
   if (passphraseFile !== "") return { passphrase: read(passphraseFile, passphraseOf) };
   return identityFile === "" ? undefined : { identity: read(identityFile, identityOf) };
@@ -49,7 +49,7 @@ function read<Secret>(file: string, parse: (text: string) => Secret): Secret {
   } catch (error) {
     throw new CommandError(`${file} cannot be read: ${(error as Error).message}`);
   }
-  if (text.length > MAX_CHARS) throw new CommandError(`${file} is larger than a secret; name another file`);
+  if (text.length > MAX_CHARS) throw new CommandError(`${file} is too large for a secret; name another file`);
   try {
     return parse(text);
   } catch (error) {

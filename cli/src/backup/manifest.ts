@@ -8,18 +8,18 @@ import { pipeline } from "node:stream/promises";
  */
 export const MANIFEST = "manifest.json";
 
-/** The version of the manifest's form. */
+/** The version of the manifest's format. */
 export const FORMAT = 1;
 
-/** A file that the manifest lists: a file in the backup's folder, or a key file. The name has no folder. */
+/** A file that the manifest lists: a file in the backup's folder, or a key file. The name contains no folder. */
 export interface BackupFile {
   readonly name: string;
   readonly bytes: number;
-  /** SHA-256 of the content, hexadecimal. */
+  /** The SHA-256 digest of the content, in hexadecimal. */
   readonly sha256: string;
 }
 
-/** The content of a backup. */
+/** The manifest of a backup, which describes its content. */
 export interface Manifest {
   readonly format: typeof FORMAT;
   /** The version of the program that made the backup. */
@@ -28,17 +28,17 @@ export interface Manifest {
   readonly createTime: string;
   readonly files: readonly BackupFile[];
   /**
-   * The platform's key files that the records need. The backup may lack these files. A digest identifies a key, and
-   * does not reveal it.
+   * The platform's key files, which the copied records need. The backup itself may lack them. A digest identifies a key
+   * without revealing it.
    */
   readonly keys: readonly BackupFile[];
-  /** The file of the backup that has these keys, sealed; absent for a backup without keys. */
+  /** The file of the backup that contains these keys, sealed; absent if the backup has no keys. */
   readonly sealedKeys?: BackupFile;
-  /** The settings that differ from their defaults, without secrets. A secret is "set". */
+  /** The settings that differ from their defaults. The value of a secret is replaced by "set". */
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-/** Returns size and digest of a file. */
+/** Returns the manifest's entry for a file at a path: name, size and digest. */
 export async function described(name: string, path: string): Promise<BackupFile> {
   const hash = createHash("sha256");
   let bytes = 0;
@@ -51,20 +51,21 @@ export async function described(name: string, path: string): Promise<BackupFile>
   return { name, bytes, sha256: hash.digest("hex") };
 }
 
-/** Returns the manifest's entry for a file: name, size and digest. */
+/** Returns the manifest's entry for a file with this content: name, size and digest. */
 export function describedContent(name: string, content: Uint8Array): BackupFile {
   return { name, bytes: content.length, sha256: createHash("sha256").update(content).digest("hex") };
 }
 
 /**
- * The form of a file name in a backup. The name has no folder, and no characters with a meaning for a shell or SQLite.
+ * Matches the file names that a backup may contain: without a folder, and without characters that have a meaning for a
+ * shell or SQLite.
  */
 const NAME = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
 
 /**
  * Parses the text of a manifest.
  *
- * @throws Error for a text that is not a manifest of this form
+ * @throws Error if the text is not a manifest of this format
  */
 export function parseManifest(text: string): Manifest {
   const value = JSON.parse(text) as Partial<Manifest> | null;

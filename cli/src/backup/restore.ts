@@ -71,7 +71,9 @@ export async function restore(args: readonly string[]): Promise<number> {
   if (keysFrom !== "") await checkFiles(keysFrom, manifest.keys);
   if (manifest.sealedKeys !== undefined) await checkFiles(from, [manifest.sealedKeys]);
   if (opener !== undefined && keysFrom !== "")
-    throw new CommandError("--keys-from and a secret of sealed keys exclude one another; name one of both");
+    throw new CommandError(
+      "--keys-from and a secret of sealed keys exclude one another; set only one of them",
+    );
   const opened = opener === undefined ? [] : openSealed(from, manifest, opener);
   emptyFolder(dataDir, "name a new folder with --data-dir, or move the old one away");
 
@@ -95,8 +97,8 @@ export async function restore(args: readonly string[]): Promise<number> {
   if (keysFrom === "" && opener === undefined && keys !== "")
     console.log(
       manifest.sealedKeys === undefined
-        ? `put the keys ${keys} into it, or name them by their settings, before the start`
-        : `it has no keys: ${keys} are sealed in ${join(from, SEALED_KEYS)}; restore again with their secret, or name them by their settings`,
+        ? `before the start, copy the keys ${keys} into this folder, or name their files by their settings`
+        : `this folder has no keys: ${keys} are sealed in ${join(from, SEALED_KEYS)}; restore again with their secret, or name the key files by their settings`,
     );
   const names = Object.keys(manifest.settings);
   if (names.length > 0)
@@ -114,7 +116,7 @@ interface RestoreSettings {
 /**
  * Opens the sealed keys of a backup, and compares them with the backup's manifest.
  *
- * @throws CommandError for another secret, for a changed file, and for a backup without keys
+ * @throws CommandError if the secret is wrong, the file was changed, or the backup has no keys
  */
 function openSealed(folder: string, manifest: Manifest, opener: Opener): readonly KeyContent[] {
   const path = join(folder, SEALED_KEYS);
@@ -137,7 +139,8 @@ const plain = ({ name, bytes, sha256 }: BackupFile): BackupFile => ({ name, byte
 
 function readManifest(folder: string): Manifest {
   const path = join(folder, MANIFEST);
-  if (!existsSync(path)) throw new CommandError(`${folder} has no ${MANIFEST}, so it is no complete backup`);
+  if (!existsSync(path))
+    throw new CommandError(`${folder} has no ${MANIFEST}, so the backup is not complete`);
   try {
     return parseManifest(readFileSync(path, "utf8"));
   } catch (error) {

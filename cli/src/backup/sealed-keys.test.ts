@@ -49,12 +49,12 @@ test("the head states the parameters", () => {
   expect(JSON.parse(JSON.parse(forRecipient).head)).toMatchObject({ kdf: "x25519-hkdf-sha256" });
 });
 
-/** Changes a member of the head. */
+/** Returns a sealed text with changed members of its head. */
 const withHead = (text: string, change: Record<string, unknown>) => {
   const { head, sealed } = JSON.parse(text);
   return JSON.stringify({ head: JSON.stringify({ ...JSON.parse(head), ...change }), sealed });
 };
-/** Flips a bit of the sealed content. */
+/** Returns a sealed text in which one bit of the sealed content is flipped. */
 const flipped = (text: string, index: number) => {
   const { head, sealed } = JSON.parse(text);
   const bytes = Buffer.from(sealed, "base64url");
@@ -88,7 +88,7 @@ describe("sealed keys stay closed", () => {
     [
       "with an identity instead of the passphrase",
       () => openKeys(byPassphrase, { identity }),
-      "a passphrase sealed it",
+      "the keys are sealed with a passphrase",
     ],
     [
       "with a passphrase instead of the identity",
@@ -123,12 +123,12 @@ describe("sealed keys stay closed", () => {
     [
       "with a short salt",
       () => openKeys(withHead(byPassphrase, { salt: "AA" }), { passphrase }),
-      "its head is not",
+      "its head does not have",
     ],
     [
       "with a long nonce",
       () => openKeys(withHead(byPassphrase, { nonce: zero }), { passphrase }),
-      "its head is not",
+      "its head does not have",
     ],
     [
       "with a key of low order",
@@ -138,11 +138,11 @@ describe("sealed keys stay closed", () => {
     [
       "in another form",
       () => openKeys(withHead(byPassphrase, { format: "v2" }), { passphrase }),
-      "not a whole file",
+      "not a complete file",
     ],
-    ["truncated", () => openKeys(byPassphrase.slice(0, -20), { passphrase }), "not a whole file"],
-    ["as an empty file", () => openKeys("", { passphrase }), "not a whole file"],
-    ["as another document", () => openKeys("[]", { passphrase }), "not a whole file"],
+    ["truncated", () => openKeys(byPassphrase.slice(0, -20), { passphrase }), "not a complete file"],
+    ["as an empty file", () => openKeys("", { passphrase }), "not a complete file"],
+    ["as another document", () => openKeys("[]", { passphrase }), "not a complete file"],
   ])("%s", (_, open, reason) => {
     const error = errorOf(open);
     expect(error).toBeInstanceOf(SealedKeysError);

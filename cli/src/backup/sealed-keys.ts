@@ -15,16 +15,16 @@ import { decodeBase64Url, encodeBase64Url } from "@depute/core";
 /** The name of the file with the sealed keys in a backup. */
 export const SEALED_KEYS = "keys.sealed";
 
-/** The name of the file's form. Another derivation or cipher requires another name. */
+/** The name of the file's format. A format with another key derivation or cipher must have another name. */
 const FORMAT = "depute-sealed-keys-v1";
 
 /**
- * The cost of one guess of a passphrase: 128 MiB of memory (RFC 7914; OWASP's recommendation of 2026). Part of the
- * form, so a file with other parameters is refused.
+ * The cost of one guess of a passphrase: 128 MiB of memory (RFC 7914; OWASP's recommendation of 2026). The parameters
+ * are part of the format, so a file with other parameters is refused.
  */
 export const SCRYPT = { N: 131_072, r: 8, p: 1 } as const;
 
-/** Bytes of memory that scrypt may use: it needs 128 * N * r. */
+/** Maximum memory, in bytes, that scrypt may use. It needs 128 * N * r bytes. */
 const SCRYPT_MEMORY = 160 * 1024 * 1024;
 const SALT_BYTES = 16;
 const NONCE_BYTES = 12;
@@ -35,7 +35,7 @@ const CIPHER = "aes-256-gcm";
 /** Minimum and maximum length of a passphrase in characters. */
 export const MIN_PASSPHRASE = 12;
 const MAX_PASSPHRASE = 1024;
-/** Maximum size of the file in bytes. A platform has about ten keys of 44 bytes. */
+/** Maximum size of the file with the sealed keys, in bytes. A platform has about ten keys of 44 bytes. */
 export const MAX_SEALED_BYTES = 256 * 1024;
 
 /** A key file of the platform. */
@@ -44,13 +44,13 @@ export interface KeyContent {
   readonly content: Uint8Array;
 }
 
-/** The secret that seals the keys: a passphrase, or the public X25519 key of a recipient. */
+/** The secret that seals the keys: a passphrase, or a recipient's public X25519 key. */
 export type Sealer = { readonly passphrase: string } | { readonly recipient: KeyObject };
 
 /** The secret that opens the keys: the passphrase, or the recipient's private key. */
 export type Opener = { readonly passphrase: string } | { readonly identity: KeyObject };
 
-/** The head of the file, which the cipher authenticates. */
+/** The head of the file. The cipher authenticates it, so a changed head is detected. */
 type Head = { readonly format: string; readonly nonce: string } & (
   | {
       readonly kdf: "scrypt";
@@ -62,12 +62,12 @@ type Head = { readonly format: string; readonly nonce: string } & (
   | { readonly kdf: "x25519-hkdf-sha256"; readonly ephemeral: string }
 );
 
-/** A fault of the sealed file or of the secret, for the operator. */
+/** A fault of the sealed file or of the secret. The operator can correct it. */
 export class SealedKeysError extends Error {}
 
 /**
- * Seals key files. Only the holder of the secret can read them. {@link openKeys} refuses a sealed text of which a part
- * was changed.
+ * Seals key files. Only the holder of the secret can read them. {@link openKeys} refuses a sealed text that was changed
+ * in any part.
  */
 export function sealKeys(keys: readonly KeyContent[], sealer: Sealer): string {
   const nonce = randomBytes(NONCE_BYTES);
@@ -95,7 +95,7 @@ export function sealKeys(keys: readonly KeyContent[], sealer: Sealer): string {
 /**
  * Opens sealed key files.
  *
- * @throws SealedKeysError for another secret, and for a file that was cut or changed
+ * @throws SealedKeysError if the secret is wrong, or the file was cut or changed
  */
 export function openKeys(text: string, opener: Opener): readonly KeyContent[] {
   const { head, headText, sealed } = parse(text);
@@ -125,7 +125,7 @@ export function openKeys(text: string, opener: Opener): readonly KeyContent[] {
 /**
  * Returns the passphrase in a file's text, which is the first line.
  *
- * @throws SealedKeysError for a passphrase that is too short or too long
+ * @throws SealedKeysError if the passphrase is too short or too long
  */
 export function passphraseOf(text: string): string {
   const [passphrase = ""] = text.split(/\r?\n/);
@@ -134,14 +134,14 @@ export function passphraseOf(text: string): string {
     throw new SealedKeysError(
       `the passphrase has ${length} characters; it needs ${MIN_PASSPHRASE} to ${MAX_PASSPHRASE}, on the first line`,
     );
-  // Keyboards and editors write the same letter in several ways (RFC 8265).
+  // Keyboards and editors encode the same letter in different ways, so the text is normalized (RFC 8265).
   return passphrase.normalize("NFC");
 }
 
 /**
  * Reads the public key of a recipient.
  *
- * @throws SealedKeysError unless the PEM text has an X25519 public key
+ * @throws SealedKeysError if the PEM text has no X25519 public key
  */
 export function recipientOf(pem: string): KeyObject {
   return x25519(
@@ -153,7 +153,7 @@ export function recipientOf(pem: string): KeyObject {
 /**
  * Reads the private key of a recipient.
  *
- * @throws SealedKeysError unless the PEM text has an X25519 private key
+ * @throws SealedKeysError if the PEM text has no X25519 private key
  */
 export function identityOf(pem: string): KeyObject {
   return x25519(
@@ -167,7 +167,7 @@ function x25519(read: () => KeyObject, needed: string): KeyObject {
   try {
     key = read();
   } catch {
-    // The message below says what is needed. The cause may quote the file.
+    // The error below says which file is needed. It does not quote the cause, which may contain text of the file.
   }
   if (key?.asymmetricKeyType !== "x25519") throw new SealedKeysError(`it is not ${needed}`);
   return key;
@@ -181,21 +181,27 @@ function parse(text: string): { head: Head; headText: string; sealed: Uint8Array
     if (bytes !== undefined && bytes.length > TAG_BYTES && head.format === FORMAT)
       return { head, headText, sealed: bytes };
   } catch {
-    // Below.
+    // The error below reports the malformed text.
   }
-  throw new SealedKeysError(`it is not a whole file of the form ${FORMAT}; use another copy of the backup`);
+  throw new SealedKeysError(
+    `it is not a complete file of the format ${FORMAT}; use another copy of the backup`,
+  );
 }
 
 function keyFor(head: Head, opener: Opener): Uint8Array {
   if (head.kdf === "scrypt") {
     if (!("passphrase" in opener))
-      throw new SealedKeysError("a passphrase sealed it; name its file with --keys-passphrase-file");
+      throw new SealedKeysError(
+        "the keys are sealed with a passphrase; name its file with --keys-passphrase-file",
+      );
     if (head.N !== SCRYPT.N || head.r !== SCRYPT.r || head.p !== SCRYPT.p)
       throw new SealedKeysError(`its parameters of scrypt are not those of ${FORMAT}`);
     return keyOfPassphrase(opener.passphrase, bytesOf(head.salt, SALT_BYTES));
   }
   if (!("identity" in opener))
-    throw new SealedKeysError("it is for a recipient; name the private key's file with --keys-identity-file");
+    throw new SealedKeysError(
+      "the keys are sealed for a recipient; name the file of its private key with --keys-identity-file",
+    );
   const { identity } = opener;
   const ephemeral = bytesOf(head.ephemeral, KEY_BYTES);
   return keyOfShared(sharedWith(ephemeral, identity), ephemeral, rawOf(createPublicKey(identity)));
@@ -220,7 +226,7 @@ function keyOfShared(shared: Uint8Array, ephemeral: Uint8Array, recipient: Uint8
   return new Uint8Array(hkdfSync("sha256", shared, Buffer.concat([ephemeral, recipient]), FORMAT, KEY_BYTES));
 }
 
-/** The 32 bytes of an X25519 public key. */
+/** Returns the 32 bytes of an X25519 public key. */
 function rawOf(key: KeyObject): Uint8Array {
   return Buffer.from(key.export({ format: "jwk" }).x ?? "", "base64url");
 }
@@ -228,5 +234,5 @@ function rawOf(key: KeyObject): Uint8Array {
 function bytesOf(text: unknown, length: number): Uint8Array {
   const bytes = typeof text === "string" ? decodeBase64Url(text) : undefined;
   if (bytes?.length === length) return bytes;
-  throw new SealedKeysError(`its head is not of the form ${FORMAT}; use another copy of the backup`);
+  throw new SealedKeysError(`its head does not have the format ${FORMAT}; use another copy of the backup`);
 }

@@ -9,7 +9,7 @@ import { type Connection, connected } from "./connection.ts";
 import { remark, write } from "./output.ts";
 import { requestFrom } from "./request.ts";
 
-/** Maximum number of sealed days that are checked; more than 27 years. */
+/** Maximum number of sealed days that the command checks: more than 27 years. */
 const MAX_DAYS = 10_000;
 
 /** `depute audit export`. */
@@ -41,7 +41,7 @@ export async function verifyAudit(invocation: Invocation): Promise<number> {
       write(`${name}: ${state}; ${log.text}`);
     }
     if (days.length === 0) remark("No day is sealed yet.");
-    if (unsealed > 0) remark(`${unsealed} records are of a day that is not sealed yet.`);
+    if (unsealed > 0) remark(`${unsealed} records belong to a day that is not sealed yet.`);
     return exitCode;
   });
 }
@@ -54,7 +54,7 @@ async function* linesOf(connection: Connection, request: JsonObject): AsyncItera
 /**
  * Returns the lines of a file.
  *
- * @throws CommandError for a file that cannot be read
+ * @throws CommandError if the file cannot be read
  */
 async function linesIn(file: string): Promise<string[]> {
   const text = await readFile(file, "utf8").catch((error: Error) => {
@@ -66,7 +66,7 @@ async function linesIn(file: string): Promise<string[]> {
 /**
  * Returns the sequence of an audit record.
  *
- * @throws CommandError for a line that is no record
+ * @throws CommandError if the line is not an audit record
  */
 function sequenceOf(line: string): number {
   try {
@@ -74,10 +74,10 @@ function sequenceOf(line: string): number {
     const sequence = isObject(record) ? Number(record.sequence) : Number.NaN;
     if (Number.isSafeInteger(sequence)) return sequence;
   } catch {
-    // The line is not JSON. The error below quotes the line.
+    // The line is not JSON. The error below quotes its beginning.
   }
   throw new CommandError(
-    `the line ${line.slice(0, 40)} is no audit record; use depute audit export without filters`,
+    `the line ${line.slice(0, 40)} is not an audit record; use depute audit export without filters`,
   );
 }
 
@@ -110,7 +110,10 @@ interface InLog {
   readonly text: string;
 }
 
-/** Checks that the transparency log contains a seal: the leaf, its inclusion and the signature of the head. */
+/**
+ * Checks the proof that the transparency log contains a seal: the leaf, the path to the root, and the signature of the
+ * head.
+ */
 async function inLog(connection: Connection, seal: AuditSeal): Promise<InLog> {
   const { auditSealBytes, leafHash, logEntryBytes, verifyInclusion, verifyLogHead } = await import(
     "@depute/dct/transparency"
@@ -134,7 +137,7 @@ async function inLog(connection: Connection, seal: AuditSeal): Promise<InLog> {
     : { kind: "wrong", text: "the proof of its seal in the transparency log is wrong" };
 }
 
-/** Returns the proof that the log includes a document; undefined if the log does not include it. */
+/** Returns the inclusion proof of a document; undefined if the transparency log has no leaf for the document. */
 async function proofOf(connection: Connection, digest: Uint8Array): Promise<JsonObject | undefined> {
   const request = { digest: Buffer.from(digest).toString("base64") };
   try {

@@ -11,10 +11,10 @@ import { loadService } from "./services.ts";
 /** Maximum number of items on one page. */
 const PAGE = 100;
 const MAX_LIMIT = 10_000;
-/** Maximum number of items that the command remembers while it follows a list. */
+/** Maximum number of items in a list that the command follows. */
 const MAX_FOLLOWED = 1_000;
 
-/** Milliseconds between two reads of a list for which no RPC has a stream. */
+/** Milliseconds between two reads of a list, if no RPC streams the list. */
 const POLL_MS = 2_000;
 
 /** Runs a command that consists of one RPC. */
@@ -43,7 +43,7 @@ export async function runCall(invocation: Invocation): Promise<void> {
 async function once(connection: Connection, call: Call, request: JsonObject, form: Form): Promise<void> {
   const answer = await connection.call(call.service, call.method, request);
   const item = itemOf(answer, call.shown.item);
-  // A list without pages.
+  // The list has no pages: the response contains the whole list.
   if (Array.isArray(item) && isDocument(form)) await printDocument(form, { [call.shown.item]: item });
   else if (Array.isArray(item)) await new ItemPrinter(form, call.shown).print(item);
   else if (isDocument(form) || (call.describe && form !== "id")) await printDocument(form, item);
@@ -85,8 +85,8 @@ async function readAll(connection: Connection, call: Call, request: JsonObject, 
 }
 
 /**
- * Whether `--watch` can follow a stream instead of reading the list at intervals. The stream's request must have every
- * field that the user has set for the list.
+ * Whether `--watch` can follow a stream instead of reading the list at intervals. The request of the stream must have
+ * every field that the user has set for the list.
  */
 async function hasStreamFor({ service, stream }: Call, request: JsonObject): Promise<boolean> {
   if (stream === undefined) return false;
@@ -104,7 +104,7 @@ async function follow(connection: Connection, call: Call, request: JsonObject, f
     const item = valueAt(message, stream.item);
     if (item === undefined) continue;
     if (stream.isList) {
-      // A response lists its newest item first. A terminal shows later lines below earlier lines, so the order is
+      // A response lists its newest item first. In a terminal the newest line is the last one, so the order is
       // reversed.
       await printer.print((item as JsonValue[]).toReversed());
       continue;
@@ -144,6 +144,6 @@ function limitOf({ values }: Invocation): number {
   const limit = Number(values.limit);
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT) return limit;
   throw new CommandError(
-    `--limit is ${JSON.stringify(values.limit)}, but takes a number from 1 to ${MAX_LIMIT}`,
+    `--limit is ${JSON.stringify(values.limit)}, but must be a number from 1 to ${MAX_LIMIT}`,
   );
 }

@@ -6,15 +6,16 @@ import { write } from "./output.ts";
 import { durationMs } from "./request.ts";
 
 /**
- * A new certificate is valid from this many milliseconds before the current time, because the clocks of two machines
- * may differ.
+ * The validity of a new certificate begins this many milliseconds before the current time, because the clocks of two
+ * machines may differ.
  */
 const SKEW_MS = 5 * 60_000;
 
 const DEFAULT_HOSTS = ["localhost", "127.0.0.1", "::1"];
 
 /**
- * `depute certs create`. The command does not store the authority's key, so that no further certificate can be issued.
+ * `depute certs create`. The command does not store the private key of the certificate authority, so that the authority
+ * can issue no further certificate.
  */
 export async function createCertificates({ values }: Invocation): Promise<void> {
   const { DevelopmentAuthority } = await import("@depute/service/development-certificates");
@@ -37,7 +38,7 @@ export async function createCertificates({ values }: Invocation): Promise<void> 
   write(`export DEPUTE_TLS_CA_FILE=${join(folder, "ca.pem")}`);
 }
 
-/** Creates the files with mode 0600. Fails at the first file that already exists, and never replaces a file. */
+/** Creates the files with mode 0600. Fails if one of the files already exists, and never replaces a file. */
 function save(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [name, text] of Object.entries(files)) {
     try {

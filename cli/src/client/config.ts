@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { CommandError } from "../exit-codes.ts";
 
-/** A platform, and the files of the caller's credentials for it. */
+/** The address of a platform, and the files with the caller's credentials for that platform. */
 export interface Context {
   readonly server: string;
   readonly publicUrl?: string;
@@ -45,7 +45,7 @@ export function configFile(env: NodeJS.ProcessEnv = process.env): string {
 /**
  * Reads the configuration. If the file is missing, the configuration has no contexts.
  *
- * @throws CommandError for a file that cannot be used
+ * @throws CommandError if the file cannot be used
  */
 export function readConfig(file = configFile()): Config {
   const stat = statSync(file, { throwIfNoEntry: false });
@@ -57,7 +57,7 @@ export function readConfig(file = configFile()): Config {
   try {
     return checked(JSON.parse(readFileSync(file, "utf8")));
   } catch {
-    throw new CommandError(`${file} is no configuration of depute; correct or delete it`);
+    throw new CommandError(`${file} is not a configuration file of depute; correct or delete it`);
   }
 }
 

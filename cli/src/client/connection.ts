@@ -20,16 +20,19 @@ import { tlsOf } from "./tls.ts";
 
 const DEFAULT_SERVER = "http://127.0.0.1:8080";
 
-/** Milliseconds without data after which the client checks a connection with open calls by a ping. */
+/**
+ * If a connection with open calls receives no data for this many milliseconds, the client checks the connection by a
+ * ping.
+ */
 const PING_MS = 30_000;
 
-/** A connection for one command. Requests and answers are protobuf messages in their ProtoJSON form. */
+/** A connection for one command. Requests and responses have the ProtoJSON form of their messages. */
 export interface Connection {
-  /** @throws ConnectError of the platform, CommandError for a request that the contract does not allow */
+  /** @throws ConnectError if the platform refuses the call, CommandError if the request does not match its message */
   call(service: ServiceName, method: string, request: JsonObject): Promise<JsonObject>;
   stream(service: ServiceName, method: string, request: JsonObject): AsyncIterable<JsonObject>;
   readonly target: Context;
-  /** Aborts at Ctrl-C. */
+  /** Aborts when the user presses Ctrl-C. */
   readonly signal: AbortSignal;
 }
 
@@ -106,8 +109,8 @@ async function requestOf(name: ServiceName, methodName: string, request: JsonObj
 }
 
 /**
- * Whether the field `requestId` of a method is the id of an execution. In all other methods, this field is the request
- * id that makes a repeated call safe.
+ * Whether the field `requestId` of this method names an execution. In all other methods, the field is the request id
+ * that makes a repeated call safe.
  */
 function isReference(methodName: string): boolean {
   return /Execution|Receipts|Settlement/.test(methodName);
@@ -147,7 +150,7 @@ function contextOf(name: string | undefined, env: NodeJS.ProcessEnv): Partial<Co
   const context = Object.hasOwn(contexts, chosen) ? contexts[chosen] : undefined;
   if (context !== undefined) return context;
   throw new CommandError(
-    `there is no context ${JSON.stringify(chosen)}; see depute context list`,
+    `the context ${JSON.stringify(chosen)} does not exist; see depute context list`,
     EXIT.notFound,
   );
 }
@@ -155,7 +158,7 @@ function contextOf(name: string | undefined, env: NodeJS.ProcessEnv): Partial<Co
 /**
  * Returns the key of a context; undefined if the context has none.
  *
- * @throws CommandError for a file that contains no key
+ * @throws CommandError if the file contains no key
  */
 export async function keyOf({ keyFile }: Context) {
   if (keyFile === undefined) return undefined;
@@ -174,7 +177,7 @@ async function credentialsOf(target: Context): Promise<Interceptor[]> {
   const { secretFile, tokenFile, server, publicUrl = server } = target;
   const key = await keyOf(target);
   if (secretFile !== undefined && key !== undefined) {
-    throw new CommandError("a call has one kind of credentials; give a secret or a key");
+    throw new CommandError("a call may have only one kind of credentials; set either a secret or a key");
   }
   if (secretFile !== undefined) {
     const secret = readCredential(secretFile);
@@ -187,7 +190,9 @@ async function credentialsOf(target: Context): Promise<Interceptor[]> {
   }
   if (key === undefined) {
     if (tokenFile === undefined) return [];
-    throw new CommandError("a token needs a proof of its holder; give --key-file with the holder's key");
+    throw new CommandError(
+      "a token needs a proof of its holder; set --key-file to the file of the holder's key",
+    );
   }
   const [{ holderInterceptor }, { portableEngine }] = await Promise.all([
     import("@depute/client"),

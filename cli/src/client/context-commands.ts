@@ -36,11 +36,13 @@ export async function useContext({ values }: Invocation): Promise<void> {
   console.log(`Context ${name} is selected.`);
 }
 
-/** `depute context create NAME`. If no other context exists, the new context is selected. */
+/** `depute context create NAME`. If no context is selected yet, selects the new context. */
 export async function createContext({ values }: Invocation): Promise<void> {
   const name = String(values.NAME);
   if (!NAME.test(name)) {
-    throw new CommandError("NAME has 1 to 64 letters, digits, dots, dashes and underscores; choose another");
+    throw new CommandError(
+      "NAME must have 1 to 64 letters, digits, dots, dashes and underscores; choose another name",
+    );
   }
   const { current = name, contexts } = readConfig();
   const path = (flag: string) => (values[flag] === undefined ? undefined : resolve(String(values[flag])));
@@ -72,20 +74,20 @@ function contextNamed(name: string): string {
   const { contexts } = readConfig();
   if (Object.hasOwn(contexts, name)) return name;
   throw new CommandError(
-    `there is no context ${JSON.stringify(name)}; see depute context list, or make it with depute context create`,
+    `the context ${JSON.stringify(name)} does not exist; see depute context list, or create it with depute context create`,
     EXIT.notFound,
   );
 }
 
 /**
- * Checks the address of a platform.
+ * Checks and returns the address of a platform.
  *
- * @throws CommandError for a text that is not such an address
+ * @throws CommandError if the text is not the address of a server
  */
 export function serverAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== "" || url.search !== "") {
-    throw new CommandError("the server is no address; give it as https://HOST[:PORT]");
+    throw new CommandError("the server is not an address; write it as https://HOST[:PORT]");
   }
   return text.replace(/\/+$/, "");
 }

@@ -13,8 +13,8 @@ import { requestFrom } from "./request.ts";
 const STATUS_PREFIX = "TASK_STATUS_";
 
 /**
- * Milliseconds before a broken stream is opened again. MAX_REOPENINGS is the maximum number of consecutive attempts
- * without an event.
+ * After a stream breaks, the command waits this many milliseconds before it opens the stream again. It gives up after
+ * MAX_REOPENINGS consecutive attempts without an event.
  */
 const REOPEN_MS = 500;
 const MAX_REOPENINGS = 20;
@@ -47,8 +47,8 @@ export async function wait(invocation: Invocation): Promise<number> {
 }
 
 /**
- * Shows the progress of a task until the task ends, then the task's output. Ctrl-C ends only the command; the task
- * continues.
+ * Shows the progress of a task until the task ends, and then the task's output. Ctrl-C ends only the command, not the
+ * task.
  */
 async function watched(connection: Connection, taskId: string, form: Form): Promise<number> {
   const bar = new ProgressBar(process.stderr);
@@ -57,7 +57,7 @@ async function watched(connection: Connection, taskId: string, form: Form): Prom
   } catch (error) {
     bar.clear();
     if (!isInterrupted(error, connection)) throw error;
-    remark(`The task ${taskId} goes on; depute tasks cancel ${taskId} ends it.`);
+    remark(`The task ${taskId} continues; depute tasks cancel ${taskId} cancels it.`);
     return 130;
   }
   bar.clear();
@@ -85,7 +85,7 @@ async function followToEnd(connection: Connection, taskId: string, bar: Progress
     await new Promise((resolve) => setTimeout(resolve, REOPEN_MS));
   }
   throw new CommandError(
-    `the platform ends the stream of ${taskId} again and again; try depute tasks describe ${taskId}`,
+    `the platform repeatedly closes the stream of ${taskId}; run depute tasks describe ${taskId}`,
     EXIT.unreachable,
   );
 }

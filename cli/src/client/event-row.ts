@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
-/** The members that every event has. The remaining member is the event's payload. */
+/** The members that all kinds of events share. Any other member is the event's payload. */
 const COMMON = new Set([
   "taskId",
   "sequence",
@@ -11,7 +11,7 @@ const COMMON = new Set([
   "attestationId",
 ]);
 
-/** Converts a task's event to a row: the name of its payload, and the payload in one line. */
+/** Converts a task's event to a row: the name of its payload, and the content of the payload in one line. */
 export function eventRow(event: JsonObject): JsonObject {
   const [type = "", payload] = Object.entries(event).find(([name]) => !COMMON.has(name)) ?? [];
   return { ...event, type: words(type), detail: detailOf(type, payload) };

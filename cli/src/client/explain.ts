@@ -31,7 +31,7 @@ export async function explain(invocation: Invocation): Promise<void> {
   return task === undefined ? explainUse(invocation) : explainTask(invocation, String(task));
 }
 
-/** Explains the authority for a purchase or a tool call. */
+/** Explains the authority under which a purchase or a tool call was made. */
 async function explainUse(invocation: Invocation): Promise<void> {
   const { receipt, call, sequence, output, bundle: file } = invocation.values;
   const subject: JsonObject =
@@ -103,7 +103,7 @@ function presentation(findings: Findings): JsonObject {
   >;
 }
 
-/** Returns the lines of an explanation: delegator, ancestors, authority, contract, outcome. */
+/** Returns the lines that explain a task: its delegator, ancestors, authority, contract and outcome. */
 export function explanation({ task, lineage, authority, contract }: Findings): string[] {
   const status = enumName(String(task.status), "TASK_STATUS_");
   const above = lineage.filter(({ id }) => id !== task.id);
@@ -111,7 +111,7 @@ export function explanation({ task, lineage, authority, contract }: Findings): s
     `Task ${task.id} is ${status}.`,
     `Delegator: ${task.delegator ?? ""}, at ${task.createTime ?? ""}.`,
     `Delegate: the agent ${task.agentId ?? "(none yet)"}${task.capabilityId ? `, capability ${task.capabilityId}` : ""}.`,
-    ...above.map(({ id, delegator, agentId }) => `Above it: task ${id} for ${agentId}, from ${delegator}.`),
+    ...above.map(({ id, delegator, agentId }) => `Ancestor: task ${id} for ${agentId}, from ${delegator}.`),
     ...authorityLines(task, authority),
     ...contractLines(task, contract),
     ...outcomeLines(task),
@@ -120,15 +120,15 @@ export function explanation({ task, lineage, authority, contract }: Findings): s
 
 function authorityLines(task: JsonObject, authority: JsonObject | undefined): string[] {
   if (task.delegationId === undefined) {
-    return ["Authority: no token; the platform knew the delegator by its other credentials."];
+    return ["Authority: no token; the platform identified the delegator by other credentials."];
   }
   if (authority === undefined) {
-    return [`Authority: the delegation ${task.delegationId}, whose chain you do not see.`];
+    return [`Authority: the delegation ${task.delegationId}, whose chain you may not see.`];
   }
   return chainLines(authority, "when the task was created");
 }
 
-/** The lines of a chain: the person behind it, its blocks, its validity. */
+/** Returns the lines about a chain: the person behind it, its blocks, and its validity at the time `then` and now. */
 function chainLines(authority: JsonObject, then: string): string[] {
   const { onBehalfOf, blocks = [] } = authority as { onBehalfOf?: JsonObject; blocks?: JsonObject[] };
   return [
@@ -140,7 +140,7 @@ function chainLines(authority: JsonObject, then: string): string[] {
   ];
 }
 
-/** The lines of an explanation of a receipt or of a tool call. */
+/** Returns the lines that explain a receipt or a tool call. */
 export function useLines(authority: JsonObject): string[] {
   const {
     subjectId,
@@ -164,7 +164,7 @@ export function useLines(authority: JsonObject): string[] {
     ...(toolCall?.decisions ?? []).map(decisionLine),
     `Authority of: ${principal || "no proven principal"}.`,
     ...(blocks.length === 0
-      ? ["Authority: no token; the platform knew the caller by other credentials."]
+      ? ["Authority: no token; the platform identified the caller by other credentials."]
       : []),
     ...chainLines(authority, `at ${authority.time ?? ""}`),
   ];
@@ -178,7 +178,7 @@ function decisionLine({ sequence, source, time, isAllowed, reason }: JsonObject)
 function blockLine(block: JsonObject, index: number): string {
   const { delegator, delegatee, delegationId, expireTime, narrowed = [] } = block;
   const state = enumName(String(block.validityNow), "BLOCK_VALIDITY_");
-  const less = (narrowed as string[]).length === 0 ? "" : `; narrows ${(narrowed as string[]).join(", ")}`;
+  const less = (narrowed as string[]).length === 0 ? "" : `; attenuates ${(narrowed as string[]).join(", ")}`;
   return `Authority, block ${index}: ${delegator} to ${delegatee}; ${state}, until ${expireTime}${less} (${delegationId}).`;
 }
 

@@ -4,7 +4,7 @@ import { CommandError } from "../exit-codes.ts";
 /** Maximum size in bytes of a document or a credential that a command reads. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** Reads the text of a file, or of standard input for `-`. @throws CommandError for a file beyond the limit */
+/** Reads the text of a file, or of standard input for `-`. @throws CommandError if the file is larger than MAX_BYTES */
 export function readText(path: string): string {
   if (path !== "-" && statSync(path).size > MAX_BYTES) throw tooLong(path);
   const bytes = readFileSync(path === "-" ? 0 : path);
@@ -14,14 +14,14 @@ export function readText(path: string): string {
 
 /**
  * Returns the text that an argument stands for: the content of the file for `@FILE`, standard input for `-`, otherwise
- * the argument itself.
+ * the argument's own text.
  */
 export function textOf(argument: string): string {
   if (argument === "-") return readText("-");
   return argument.startsWith("@") ? readText(argument.slice(1)) : argument;
 }
 
-/** Reads a credential. @throws CommandError for an empty file */
+/** Reads a credential from a file. @throws CommandError if the file is empty */
 export function readCredential(path: string): string {
   const text = readText(path).trim();
   if (text === "") throw new CommandError(`${path} is empty; write the credential into it`);

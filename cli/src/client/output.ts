@@ -8,12 +8,12 @@ import { readable } from "./readable.ts";
 
 export type Form = "table" | "wide" | "json" | "yaml" | "id";
 
-/** Whether an output form prints whole documents: JSON or YAML. */
+/** Whether an output form prints whole documents: true for JSON and YAML. */
 export function isDocument(form: Form): form is "json" | "yaml" {
   return form === "json" || form === "yaml";
 }
 
-/** Prints items as they arrive, each as a row of one table or as a document. */
+/** Prints items as they arrive: as rows of one table, as documents, or only their ids. */
 export class ItemPrinter {
   readonly #form: Form;
   readonly #columns: readonly Column[];
@@ -24,7 +24,7 @@ export class ItemPrinter {
     this.#columns = form === "wide" ? [...columns, ...wide] : columns;
   }
 
-  /** Prints several items: table rows, lines of JSON, or YAML documents. */
+  /** Prints several items: as rows of the table, lines of JSON, YAML documents, or ids. */
   async print(items: readonly JsonValue[]): Promise<void> {
     if (this.#form === "json") for (const item of items) write(jsonText(item, 0));
     else if (this.#form === "yaml")
@@ -48,14 +48,14 @@ export class ItemPrinter {
   }
 }
 
-/** Returns the id of an item, which is the value of its first column. */
+/** Returns the id of an item, which is in its first column. */
 function idOf(item: JsonValue, columns: readonly Column[]): string {
   return cellsOf(item, columns.slice(0, 1), 0)[0]?.text ?? "";
 }
 
 /**
- * Prints one document as JSON or YAML, with the same members as its protobuf contract. If the user chose a
- * table, prints YAML in which bytes fields that contain JSON are decoded.
+ * Prints one document as JSON or YAML, with the same members as its protobuf contract. For a table form, prints YAML in
+ * which the JSON in bytes fields is decoded.
  */
 export async function printDocument(form: Form, document: JsonObject): Promise<void> {
   if (form === "json") write(jsonText(document, 2));
@@ -68,7 +68,7 @@ export function write(text: string): void {
 }
 
 /**
- * Prints a message for people on standard error, so that standard output contains only the data that scripts
+ * Prints a message for people. It goes to standard error, so that standard output contains only the data that scripts
  * read.
  */
 export function remark(text: string): void {

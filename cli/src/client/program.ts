@@ -8,13 +8,13 @@ import type { WorkContext } from "@depute/client";
 /** Maximum size of a program's result in bytes. */
 const MAX_OUTPUT = 16 * 1024 * 1024;
 
-/** A failure quotes at most this many of the last characters of the program's standard error. */
+/** When a program fails, the message quotes at most this many of the last characters of its standard error. */
 const MAX_ERROR = 1000;
 
 /** Maximum length of a progress line, in characters. */
 const MAX_LINE = 2000;
 
-/** The exit code of a program whose failure must not be retried: EX_DATAERR of sysexits. */
+/** With this exit code, a program states that its failure must not be retried: EX_DATAERR of sysexits. */
 const NOT_RETRYABLE = 65;
 
 /** The options with which a worker runs a program. */
@@ -23,7 +23,7 @@ export interface ProgramRun {
   readonly args: readonly string[];
   readonly input: JsonValue;
   readonly context: Pick<WorkContext, "signal" | "progress" | "task" | "workerToken">;
-  /** Milliseconds between SIGTERM and SIGKILL. */
+  /** Milliseconds from SIGTERM to SIGKILL. */
   readonly graceMs: number;
 }
 
@@ -60,7 +60,7 @@ export async function runProgram(run: ProgramRun): Promise<ProgramEnd> {
     ([code, signal]) => ({ code: code as number | null, signal: signal as string | null }),
     (error: Error) => error,
   );
-  // Ignores write errors, because a program may end without reading its input.
+  // A program may end without reading its input, so errors of the write are ignored.
   child.stdin.on("error", () => {});
   child.stdin.end(JSON.stringify(input));
   const progress = reportProgress(child.stdio[3] as Readable, context);
@@ -92,7 +92,7 @@ function failed(reason: string, message: string, retryable: boolean): ProgramEnd
   return { failure: { reason, message, retryable } };
 }
 
-/** Returns the text of a stream. Returns undefined if the text exceeds MAX_OUTPUT. */
+/** Returns the whole text of a stream; undefined if the stream has more than MAX_OUTPUT bytes. */
 async function collect(stream: Readable, onTooLong: () => void): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -122,7 +122,10 @@ async function reportProgress(stream: Readable, { progress }: Pick<WorkContext, 
   }
 }
 
-/** Reads a line of progress: `DONE/TOTAL MESSAGE`, or JSON with `processed`, `total`, `message`. */
+/**
+ * Reads a line of progress: `DONE/TOTAL MESSAGE`, or JSON with `processed`, `total` and `message`. Returns undefined
+ * for any other line.
+ */
 export function progressOf(line: string): [processed: number, total: number, message: string] | undefined {
   const [, doneCount, all, text = ""] = /^\s*(\d{1,9})\s*\/\s*(\d{1,9})(?:\s+(.*))?$/.exec(line) ?? [];
   if (doneCount !== undefined) return [Number(doneCount), Number(all), text];
@@ -130,7 +133,7 @@ export function progressOf(line: string): [processed: number, total: number, mes
     const { processed, total, message = "" } = JSON.parse(line) as Record<string, unknown>;
     if (isCount(processed) && isCount(total)) return [processed, total, String(message)];
   } catch {
-    // The line is not JSON, so it states no progress.
+    // The line is neither a progress line nor JSON, so the function returns undefined.
   }
   return undefined;
 }

@@ -17,11 +17,11 @@ export function barLine({ status, processed, total, message }: Progress, columns
   const bar = Math.min(WIDEST, columns - widthOf(label) - 4);
   const filled = Math.round(share * bar);
   const drawn = bar < NARROWEST ? "" : `[${"#".repeat(filled)}${"-".repeat(bar - filled)}] `;
-  // The line leaves the last column empty, because some terminals wrap a line that fills it.
+  // The line leaves the last column of the terminal empty, because some terminals would wrap a line that fills it.
   return cut(`${drawn}${label}${message === "" ? "" : ` ${oneLine(message)}`}`, Math.max(1, columns - 1));
 }
 
-/** The data that a progress bar shows. */
+/** The progress of a task that a progress bar shows. */
 export interface Progress {
   readonly status: string;
   readonly processed: number;
@@ -30,8 +30,8 @@ export interface Progress {
 }
 
 /**
- * Draws progress in one line of a terminal, and replaces that line at each change. Writes nothing if the stream is not
- * a terminal.
+ * Draws a progress bar in one line of a terminal, and redraws that line at each change. Writes nothing if the stream is
+ * not a terminal.
  */
 export class ProgressBar {
   readonly #stream: NodeJS.WriteStream;

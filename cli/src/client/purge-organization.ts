@@ -3,12 +3,12 @@ import type { Column, Invocation, ServiceName } from "../table/command.ts";
 import { connected } from "./connection.ts";
 import { type Form, ItemPrinter, isDocument, remark } from "./output.ts";
 
-/** Maximum number of calls to one service in one run. A further run continues the purge. */
+/** Maximum number of calls to one service in one run of the command. The next run continues the purge. */
 const MAX_CALLS = 10_000;
 
 /**
- * The services that hold an organization's data, in the order of their purge. Tasks end first, because they use the
- * records of the others. Agents go last, because outcomes of work are reported about them.
+ * The services that hold an organization's data, in the order of their purge. Tasks are first, because they use the
+ * records of all other services. Agents are last, because other services still report outcomes of their work.
  */
 const SERVICES: readonly { readonly service: string; readonly client: ServiceName }[] = [
   { service: "tasks", client: "tasks" },
@@ -21,10 +21,10 @@ const SERVICES: readonly { readonly service: string; readonly client: ServiceNam
 export interface ServicePurge {
   readonly deletedCount: number;
   readonly calls: number;
-  /** The numbers of deleted records, by kind. The tasks service counts no kinds. */
+  /** The numbers of deleted records, by kind. Empty for the tasks service, which does not count by kind. */
   readonly deleted: Readonly<Record<string, number>>;
   readonly remaining: readonly JsonObject[];
-  /** Whether a further run may delete more. */
+  /** Whether the service has more records to delete, so that another run is needed. */
   readonly more: boolean;
 }
 
@@ -80,7 +80,7 @@ export async function purgeService(call: () => Promise<JsonObject>): Promise<Ser
   return { deletedCount, calls, deleted, remaining, more: answer.more === true };
 }
 
-/** Returns the document of one service, with the texts of the table's columns unless the form is a document. */
+/** Converts the result of one service to a document. For a table, the members have the texts of the table's columns. */
 function toItem(service: string, purged: ServicePurge, form: Form): JsonObject {
   const { deleted, remaining, ...rest } = purged;
   const item = { service, ...rest, deleted: { ...deleted }, remaining: [...remaining] };

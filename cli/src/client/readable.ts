@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 /** The `bytes` fields of the platform's messages that contain JSON. */
 const JSON_BYTES = new Set(["inputSchema", "outputSchema"]);
 
-/** Returns a document in which `bytes` that contain JSON are replaced by that JSON, so that people can read it. */
+/** Returns a copy of a document in which JSON replaces the `bytes` that contain it, so that people can read it. */
 export function readable(value: JsonObject): JsonObject {
   return shownValue(value) as JsonObject;
 }

@@ -12,7 +12,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Builds the request of a command from its arguments and flags. @throws CommandError that names the flag */
+/** Builds the request of a command from its arguments and flags. @throws CommandError that names the faulty flag */
 export function requestFrom({ command, values }: Invocation): JsonObject {
   const request: JsonObject = {};
   for (const [name, parameter] of parametersOf(command)) {
@@ -30,7 +30,8 @@ export function requestFrom({ command, values }: Invocation): JsonObject {
 }
 
 /**
- * Merges the fixed fields of a call with the fields from the command line. If both set a field, the command line wins.
+ * Merges the fixed fields of a call with the fields from the command line. If both contain a field, the value from the
+ * command line is used.
  */
 export function merged(fixed: Readonly<Record<string, unknown>>, request: JsonObject): JsonObject {
   const result = structuredClone(fixed) as JsonObject;
@@ -77,8 +78,8 @@ function valueFrom(text: string, { type, prefix = "" }: Parameter, label: string
 }
 
 /**
- * Checks that a text is a whole number, and returns the text. A JSON number could not hold every 64-bit
- * value.
+ * Checks that a text is a whole number, and returns it as text, because a JSON number cannot represent every 64-bit
+ * integer.
  */
 export function wholeNumber(text: string, label: string): string {
   if (!/^-?\d{1,19}$/.test(text)) throw wrong(label, text, "a whole number");
@@ -105,15 +106,15 @@ function timeOf(text: string, label: string): string {
   return new Date(text).toISOString();
 }
 
-/** Parses JSON. @throws CommandError that names the flag */
+/** Parses JSON. @throws CommandError that names the faulty flag */
 export function jsonOf(text: string, label: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue;
   } catch {
-    throw new CommandError(`${label} is not JSON; give JSON, @FILE, or - for standard input`);
+    throw new CommandError(`${label} is not JSON; write JSON, @FILE, or - for standard input`);
   }
 }
 
 function wrong(label: string, text: string, expected: string): CommandError {
-  return new CommandError(`${label} is ${JSON.stringify(text)}, but takes ${expected}`);
+  return new CommandError(`${label} is ${JSON.stringify(text)}, but must be ${expected}`);
 }

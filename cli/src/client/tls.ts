@@ -2,7 +2,7 @@ import { CommandError } from "../exit-codes.ts";
 import type { Context } from "./config.ts";
 import { readText } from "./files.ts";
 
-/** Options of TLS for a connection to the platform, in PEM. */
+/** The TLS options of a connection to the platform. Certificates and keys are PEM texts. */
 export interface ClientTls {
   readonly ca?: string;
   readonly cert?: string;
@@ -12,12 +12,12 @@ export interface ClientTls {
 /**
  * Reads the files that a context names for TLS; undefined if the context names no such file.
  *
- * @throws CommandError for a file without the expected content, or a client certificate without its key
+ * @throws CommandError if a file lacks the expected content, or if only one of client certificate and key is named
  */
 export function tlsOf({ caFile, clientCertFile, clientKeyFile }: Context): ClientTls | undefined {
   if ((clientCertFile === undefined) !== (clientKeyFile === undefined))
     throw new CommandError(
-      "a client certificate needs its key: give --client-cert-file and --client-key-file",
+      "a client certificate needs its key: set --client-cert-file and --client-key-file",
     );
   if (caFile === undefined && clientCertFile === undefined) return undefined;
   return {
@@ -33,7 +33,7 @@ function readPem(path: string, label: string): string {
   throw new CommandError(`${path} has no ${label.toLowerCase()} in PEM; name the file that has it`);
 }
 
-/** Error codes of Node.js and OpenSSL for a platform certificate that the client does not trust. */
+/** Error codes of Node.js and OpenSSL that mean that the client does not trust the platform's certificate. */
 const UNTRUSTED = new Set([
   "CERT_HAS_EXPIRED",
   "CERT_NOT_YET_VALID",
@@ -45,10 +45,10 @@ const UNTRUSTED = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-/** Maximum depth of nested causes in which the function looks for a TLS error. */
+/** The function looks for a TLS error in at most this many nested causes. */
 const MAX_CAUSES = 5;
 
-/** Returns the advice for an error of TLS; undefined for every other error. */
+/** Returns what the user can do about a TLS error; undefined for every other error. */
 export function tlsAdvice(error: unknown): string | undefined {
   let cause = error;
   for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth++, cause = cause.cause) {
@@ -57,7 +57,7 @@ export function tlsAdvice(error: unknown): string | undefined {
     if (UNTRUSTED.has(code))
       return "check --server, and name the authority of its certificate with --ca-file";
     if (/^ERR_SSL_.*ALERT.*CERTIFICATE|^ERR_SSL_.*ALERT_UNKNOWN_CA$/.test(code))
-      return "the platform asks for a certificate: give --client-cert-file and --client-key-file";
+      return "the platform requires a client certificate: set --client-cert-file and --client-key-file";
     if (code === "EPROTO" || code.startsWith("ERR_SSL_"))
       return "check whether --server is an http or an https address";
   }

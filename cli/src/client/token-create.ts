@@ -26,12 +26,12 @@ function newContractId(): string {
   return `ct_${Buffer.from(crypto.getRandomValues(new Uint8Array(ID_BYTES))).toString("hex")}`;
 }
 
-/** Reads NAMESPACE:ACTION:RESOURCE; the resource may contain colons. */
+/** Parses NAMESPACE:ACTION:RESOURCE. The resource may contain colons. */
 function capabilityOf(text: string) {
   const [namespace = "", action = "", ...resource] = text.split(":");
   if (namespace === "" || action === "" || resource.join(":") === "") {
     throw new CommandError(
-      `--capability is ${JSON.stringify(text)}, but takes NAMESPACE:ACTION:RESOURCE, e.g. web:search:**`,
+      `--capability is ${JSON.stringify(text)}, but must be NAMESPACE:ACTION:RESOURCE, e.g. web:search:**`,
     );
   }
   return { namespace, action, resource: resource.join(":") };

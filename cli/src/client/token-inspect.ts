@@ -26,14 +26,14 @@ export async function inspectToken(invocation: Invocation): Promise<void> {
   write(lines.map((line) => cut(oneLine(line), columns)).join("\n"));
 }
 
-/** Reads and parses a token. @throws CommandError for a text that is no token */
+/** Reads and parses a token. @throws CommandError if the text is not a token */
 export async function tokenFrom(argument: string) {
   const { parseToken, portableEngine, revocationIds } = await import("@depute/dct");
   const text = textOf(argument).trim();
   const result = parseToken(text);
   if (!result.ok) {
     const { type, detail = "" } = result.denial as { type: string; detail?: string };
-    throw new CommandError(`the text is no token (${type}: ${detail}); pass the token's text, or @FILE`);
+    throw new CommandError(`the text is not a token (${type}: ${detail}); pass the token's text, or @FILE`);
   }
   return { text, parsed: result.token, ids: revocationIds(portableEngine, result.token) };
 }
@@ -46,7 +46,7 @@ function verdictOf(invocation: Invocation, token: string, parsed: SignedJSONToke
   );
 }
 
-/** Draws a token's chain: one box per block, from the authority's block to the holder's. */
+/** Draws a token's chain: one box for each block, from the authority block to the holder's block. */
 export function chainLines({ authority, attenuations }: SignedJSONToken, ids: readonly string[]): string[] {
   const first = [
     `block 0, signed by the root ${authority.issuer}`,
@@ -62,7 +62,9 @@ export function chainLines({ authority, attenuations }: SignedJSONToken, ids: re
   const others = attenuations.map((block, index) => [
     `block ${index + 1}, signed by ${block.attenuator}`,
     `for        ${block.delegatee}`,
-    ...(block.allowedCapabilities === undefined ? [] : [`narrows to ${listed(block.allowedCapabilities)}`]),
+    ...(block.allowedCapabilities === undefined
+      ? []
+      : [`attenuates to ${listed(block.allowedCapabilities)}`]),
     ...(block.maxBudgetMicrocents === undefined ? [] : [`budget     ${amount(block.maxBudgetMicrocents)}`]),
     ...(block.expiresAt === undefined ? [] : [`expires    ${block.expiresAt}`]),
     ...(block.maxChainDepth === undefined ? [] : [`may be attenuated ${block.maxChainDepth} times`]),

@@ -44,7 +44,7 @@ async function revoke(
   if (key === undefined)
     return connection.call("revocations", "revokeMintedToken", { revocationId, scope: constant });
   if (source === undefined) {
-    throw new CommandError("a signed revocation needs the token; give it as @FILE or with --token-file");
+    throw new CommandError("a signed revocation needs the token; pass it as @FILE or with --token-file");
   }
   const { createRevocation, portableEngine, SJT_FORMAT } = await import("@depute/dct");
   const entry = createRevocation(portableEngine, revocationId, scope, key);

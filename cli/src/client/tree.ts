@@ -7,11 +7,11 @@ import type { Invocation } from "../table/command.ts";
 import { type Connection, connected } from "./connection.ts";
 import { type Form, isDocument, printDocument, remark, write } from "./output.ts";
 
-/** Maximum number of tasks in a drawn tree. */
+/** Maximum number of tasks that the command reads for a tree. */
 const MAX_TASKS = 5_000;
 const PAGE = 100;
 
-/** A task with the tasks below it. */
+/** A task and the branches of its child tasks. */
 export interface Branch {
   readonly task: JsonObject;
   readonly children: Branch[];
@@ -46,7 +46,7 @@ async function below(connection: Connection, top: JsonObject) {
   return { tasks, hasMore: pageToken !== "" };
 }
 
-/** Builds the tree of the tasks below `top`. */
+/** Builds the tree of `top` and the tasks below it. */
 export function branchOf(top: JsonObject, tasks: readonly JsonObject[]): Branch {
   const branches = new Map(tasks.map((task) => [String(task.id), { task, children: [] as Branch[] }]));
   const root: Branch = { task: top, children: [] };
@@ -72,7 +72,7 @@ function asJson({ task, children }: Branch): JsonObject {
 export function treeLines(root: Branch, now: number): string[] {
   const { columns, paint } = layoutFor(process.stdout);
   const lines: string[] = [];
-  // An explicit stack instead of recursion, because the platform may answer with a tree of any depth.
+  // Uses a stack instead of recursion, because the platform may answer with a tree of any depth.
   const open = [{ branch: root, lead: "", turn: "" }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { branch, lead, turn } = next;

@@ -6,7 +6,10 @@ import { readText } from "./files.ts";
 import { write } from "./output.ts";
 import { readSuccessions } from "./root-successions.ts";
 
-/** `depute verify-authority FILE`: checks a bundle of ExplainAuthority offline. @returns 0 for a valid bundle, else 1 */
+/**
+ * `depute verify-authority FILE`: checks a bundle of ExplainAuthority offline. @returns 0 if the bundle is valid,
+ * otherwise 1
+ */
 export async function verifyAuthority({ values }: Invocation): Promise<number> {
   const { portableEngine, verifyAuthorityBundle } = await import("@depute/dct");
   const { followRootSuccessions } = await import("@depute/dct/transparency");
@@ -28,11 +31,11 @@ function checkLine({ name, ok, detail }: BundleCheck): string {
 }
 
 function statementLines({ ok, statement }: BundleVerdict): string[] {
-  if (!ok || statement === undefined) return ["The bundle proves nothing."];
+  if (!ok || statement === undefined) return ["The bundle is not valid."];
   return authorityLines(statement);
 }
 
-/** The lines about the receipt, or about the tool call, of a statement. */
+/** Returns the lines about the receipt or the tool call of a statement; empty if the statement has neither. */
 function useLines({ receipt, toolCall }: Pick<AuthorityStatement, "receipt" | "toolCall">): string[] {
   if (receipt !== undefined) return [`Receipt ${receipt.sequence} of the request ${receipt.requestId}.`];
   if (toolCall === undefined) return [];

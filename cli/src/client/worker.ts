@@ -8,9 +8,9 @@ import { runProgram } from "./program.ts";
 import { durationMs, wholeNumber } from "./request.ts";
 import { tlsOf } from "./tls.ts";
 
-/** Milliseconds for which running tasks may continue after the worker gets SIGTERM. Then they return to the queue. */
+/** After SIGTERM, running tasks may continue for this many milliseconds. Then they return to the queue. */
 const STOP_MS = 10_000;
-/** Maximum time in milliseconds to wait for the output of a killed program. */
+/** Maximum time to wait for the remaining output of a killed program, in milliseconds. */
 const KILLED_MS = 5_000;
 const MAX_CAPACITY = 100;
 
@@ -20,13 +20,13 @@ export async function worker(invocation: Invocation): Promise<void> {
   const [program, ...args] = rest;
   if (program === undefined) {
     throw new CommandError(
-      "a worker needs a program; give it after --, e.g. depute worker --agent echo -- cat",
+      "a worker needs a program; write it after --, e.g. depute worker --agent echo -- cat",
     );
   }
   const agentId = String(values.agent);
   const capacity = Number(wholeNumber(String(values.capacity), "--capacity"));
   if (capacity < 1 || capacity > MAX_CAPACITY) {
-    throw new CommandError(`--capacity is ${capacity}, but takes a number from 1 to ${MAX_CAPACITY}`);
+    throw new CommandError(`--capacity is ${capacity}, but must be a number from 1 to ${MAX_CAPACITY}`);
   }
   const graceMs = durationMs(String(values.grace), "--grace");
   const depute = connect(...(await addressOf(invocation)));
@@ -37,7 +37,7 @@ export async function worker(invocation: Invocation): Promise<void> {
       capacity,
       abandonAfterMs: graceMs + KILLED_MS,
       onError: (error) =>
-        remark(`depute: ${error instanceof Error ? error.message : String(error)}; the worker goes on`),
+        remark(`depute: ${error instanceof Error ? error.message : String(error)}; the worker continues`),
       work: async (input, context) => {
         const { output, failure } = await runProgram({ program, args, input, context, graceMs });
         if (failure !== undefined) throw new WorkFailure(failure.reason, failure.message, failure.retryable);
@@ -58,7 +58,7 @@ async function addressOf(invocation: Invocation): Promise<Parameters<typeof conn
   const tls = tlsOf(target);
   const key = await keyOf(target);
   if (secretFile !== undefined && key !== undefined) {
-    throw new CommandError("a call has one kind of credentials; give a secret or a key");
+    throw new CommandError("a call may have only one kind of credentials; set either a secret or a key");
   }
   return [
     server,

@@ -21,7 +21,7 @@ import { prepareLocalPostgres } from "./postgres.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
-/** A process that does not end is killed this many milliseconds after the drain timeout. */
+/** If a process has not ended this many milliseconds after the drain timeout, it is killed. */
 const END_MS = 2_000;
 
 export interface ClusterOptions {
@@ -31,24 +31,24 @@ export interface ClusterOptions {
   readonly log: Logger;
 }
 
-/** The processes of a platform on this machine, with the Redis and the Postgres that they need. */
+/** The processes of a platform on this machine, and the Redis and Postgres that they need. */
 export class Cluster {
   readonly plan: ClusterPlan;
   readonly #options: ClusterOptions;
-  /** Redis and Postgres, if the cluster starts them. */
+  /** The supervisors of Redis and Postgres, if this cluster starts them. */
   readonly #backends: Supervisor[] = [];
   readonly #services: { readonly supervisor: Supervisor; readonly planned: PlannedProcess }[] = [];
   #removeSocket = () => {};
   #stopped: Promise<void> | undefined;
 
-  /** @throws SettingsError if two processes would have one port */
+  /** @throws SettingsError if two processes would listen on the same port */
   constructor(options: ClusterOptions) {
     this.#options = options;
     this.plan = planCluster(options.settings, options.replicas, MODULES);
   }
 
   /**
-   * Starts Redis and Postgres if the cluster needs them, then all processes side by side.
+   * Starts Redis and Postgres if the cluster needs its own, and then all processes at the same time.
    *
    * @throws the error of the first start that fails
    */
@@ -67,7 +67,7 @@ export class Cluster {
     }
   }
 
-  /** Restarts the processes one after the other, while all other processes serve. */
+  /** Restarts the processes one after the other. All other processes serve calls in this time. */
   async restartInTurn(): Promise<void> {
     const { log } = this.#options;
     for (const { supervisor } of this.#services) {
@@ -93,7 +93,7 @@ export class Cluster {
     rmSync(this.#stateFile, { force: true });
   }
 
-  /** Returns the settings that all processes of the cluster share. */
+  /** Returns the settings that are equal for all processes of the cluster. */
   #shared(): Readonly<Record<string, unknown>> {
     const { settings, replicas } = this.#options;
     return {
@@ -105,8 +105,8 @@ export class Cluster {
   }
 
   /**
-   * Returns the path of the master key's file, which the replicas share. If no file is configured, this method creates
-   * one in the data folder.
+   * Returns the path of the file with the master key, which all replicas share. If no file is configured, creates it in
+   * the data folder.
    */
   #masterKeyFile(): string {
     const { dataDir, masterKeyFile } = this.#options.settings;
@@ -120,7 +120,7 @@ export class Cluster {
     const { redisUrl } = this.#options.settings;
     if (redisUrl !== "") return redisUrl;
     if (!findRedis())
-      throw new SettingsError("there is no redis-server on the PATH: install one, or set DEPUTE_REDIS_URL");
+      throw new SettingsError("the PATH has no redis-server: install one, or set DEPUTE_REDIS_URL");
     const redis = await prepareLocalRedis();
     await this.#supervise(this.#backends, "redis", () => redis.start());
     return redis.url;
@@ -149,7 +149,7 @@ export class Cluster {
     await started;
   }
 
-  /** Adds a supervisor to a list, and starts it. */
+  /** Creates a supervisor, adds it to a list, and starts its process. */
   async #supervise(
     list: Supervisor[],
     name: string,
@@ -166,7 +166,7 @@ export class Cluster {
     return join(this.#options.settings.dataDir, "cluster.json");
   }
 
-  /** Writes the addresses and process ids of the processes into the file `cluster.json` of the data folder. */
+  /** Writes the addresses and process ids of the processes to the file `cluster.json` in the data folder. */
   #writeState(): void {
     if (this.#stopped !== undefined) return;
     const services = this.#services.map(({ supervisor, planned }) => ({
@@ -178,7 +178,7 @@ export class Cluster {
     }));
     const backends = this.#backends.map(({ name, pid = null, restarts }) => ({ name, pid, restarts }));
     mkdirSync(this.#options.settings.dataDir, { recursive: true, mode: 0o700 });
-    // A rename replaces the file at once, so that no reader sees half of it.
+    // The rename replaces the file atomically, so that no reader sees an incomplete file.
     writeFileSync(`${this.#stateFile}.new`, `${JSON.stringify({ services, backends }, null, 2)}\n`);
     renameSync(`${this.#stateFile}.new`, this.#stateFile);
   }

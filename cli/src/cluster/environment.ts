@@ -1,8 +1,8 @@
 import { envName, type Setting, type SettingsTable, secretFileVariable } from "@depute/service";
 
 /**
- * Returns the environment of a process of the cluster: all settings as variables. So each process has the same settings
- * as the command that starts it.
+ * Returns the environment of a process of the cluster. It contains all settings as variables, so the process has the
+ * given settings and no others.
  */
 export function environmentOf(
   table: SettingsTable,
@@ -12,15 +12,15 @@ export function environmentOf(
     envName(name),
     written(setting, settings[name]),
   ]);
-  // The variables already contain the secrets. A process refuses a secret that is also in a file, so this function
-  // clears the variables that name files.
+  // The variables already contain the secrets. A process refuses a secret that both a variable and a file contain, so
+  // this function clears the variables that name files.
   const secretFiles = Object.keys(table).map((name) => [secretFileVariable(name), ""]);
-  // The variables already contain the values of the settings file, so the processes read no such file.
+  // The variables already contain the values of the settings file, so the processes need not read that file.
   const configFile = [envName("configFile"), ""];
   return { ...process.env, ...Object.fromEntries([...ownVariables, ...secretFiles, configFile]) };
 }
 
-/** Returns the value of a setting as text, in the form of an environment variable. */
+/** Returns the value of a setting in the form of an environment variable's text. */
 function written(setting: Setting, value: unknown): string {
   if (setting.type === "duration") return `${value}ms`;
   return Array.isArray(value) ? value.join(",") : String(value);

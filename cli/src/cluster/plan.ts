@@ -9,12 +9,12 @@ import {
   SettingsError,
 } from "@depute/service";
 
-/** Difference between the ports of consecutive replicas of a service. */
+/** The ports of consecutive replicas of a service differ by this number. */
 const PORT_STEP = 10;
 
-/** One process of the cluster. */
+/** A process that the cluster must start. */
 export interface PlannedProcess {
-  /** The name in logs, such as `tasks` or `tasks-2`. */
+  /** The name of the process in logs, such as `tasks` or `tasks-2`. */
   readonly name: string;
   readonly module: ModuleName;
   readonly url: string;
@@ -24,9 +24,9 @@ export interface PlannedProcess {
 
 export interface ClusterPlan {
   readonly processes: readonly PlannedProcess[];
-  /** The addresses of each service, by the name of its setting. */
+  /** The addresses of each service's processes, by the name of the setting that contains them. */
   readonly urls: Readonly<Record<string, readonly string[]>>;
-  /** The services of which only one process may run. */
+  /** The services of which only one process may run, although the cluster has replicas. Empty without replicas. */
   readonly single: readonly ModuleName[];
 }
 
@@ -35,7 +35,7 @@ export interface ClusterPlan {
  * gateway's port, and each gateway also has its own port.
  *
  * @param replicas number of processes of each service that can have replicas
- * @throws SettingsError if two processes would have one port
+ * @throws SettingsError if two processes would listen on the same port
  */
 export function planCluster(
   settings: CommonSettings,
@@ -71,7 +71,7 @@ function planned(settings: CommonSettings, module: ModuleName, index: number, co
     settings: {
       [`${module}Port`]: port,
       replicated: isReplicated,
-      // The first replica uses the folder that a single process would use, so that it finds existing key files.
+      // The first replica has the data folder of a single process, so that it finds the existing key files.
       dataDir: index === 0 ? dataDir : join(dataDir, `replica-${index + 1}`),
       gatewaySharedPort: sharesPort ? gatewayPort : settings.gatewaySharedPort,
       // Only a gateway listens on the Unix socket, because only clients use it. The other processes call each other

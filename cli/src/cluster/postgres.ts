@@ -12,7 +12,7 @@ const TIED = fileURLToPath(new URL("../tied.ts", import.meta.url));
 /** Maximum number of connections: enough for sixteen processes with three stores each. */
 const MAX_CONNECTIONS = 400;
 
-/** A Postgres of this machine whose data is beside the data folder. */
+/** A Postgres on this machine whose data folder is beside the platform's data folder. */
 export interface LocalPostgres {
   /** The URL of the database, over a UNIX socket. */
   readonly url: string;
@@ -23,8 +23,8 @@ export interface LocalPostgres {
 }
 
 /**
- * Prepares a Postgres for a cluster. Its data stays in the folder `DATA_DIR-postgres`, which the first call creates.
- * Only the user of this process can connect.
+ * Prepares a Postgres for a cluster. Its data are in the folder `DATA_DIR-postgres`, which the first call creates. Only
+ * the user of this process can connect.
  *
  * @throws SettingsError if Postgres is not installed or its folder cannot be created
  */

@@ -40,7 +40,7 @@ test("a process that does not start is retried until it does", async () => {
 
 test("the first start that fails is an error with the last lines of the process", async () => {
   const supervisor = supervise(() => startProgram('console.log("no port"); process.exitCode = 3'));
-  await expect(supervisor.start()).rejects.toThrow("program ended (3) before it was up: no port");
+  await expect(supervisor.start()).rejects.toThrow("program ended (3) before it was ready: no port");
 }, 20_000);
 
 test("a replaced process stops in order and starts at once", async () => {

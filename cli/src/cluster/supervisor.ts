@@ -1,15 +1,15 @@
 import type { Logger } from "@depute/service";
 import type { Child } from "../processes.ts";
 
-/** Milliseconds before a dead process is started again. Each further wait is twice as long, up to LONGEST_BACKOFF_MS. */
+/**
+ * After a process has ended, the supervisor waits this many milliseconds before it starts the process again. Each
+ * further wait is twice as long, up to LONGEST_BACKOFF_MS.
+ */
 const FIRST_BACKOFF_MS = 100;
 const LONGEST_BACKOFF_MS = 5_000;
-/** Number of attempts of the first start. */
+/** Maximum number of attempts to start the process for the first time. */
 const FIRST_TRIES = 3;
-/**
- * A process that has run for this many milliseconds counts as stable. After its next end, the backoff begins again at
- * FIRST_BACKOFF_MS.
- */
+/** If a process has run for this many milliseconds before it ends, the next wait is FIRST_BACKOFF_MS again. */
 const STABLE_MS = 10_000;
 
 export interface SupervisorOptions {
@@ -23,14 +23,14 @@ export interface SupervisorOptions {
   readonly onChange?: () => void;
 }
 
-/** Supervises one process: starts the process again after it ends, with a longer wait after each failure. */
+/** Supervises one process: starts the process again whenever it ends, after a wait that grows with each failure. */
 export class Supervisor {
   readonly name: string;
   readonly #options: SupervisorOptions;
   #child: Child | undefined;
   #backoffMs = FIRST_BACKOFF_MS;
   #starts = 0;
-  /** Ends the wait before the next start. */
+  /** If the supervisor is waiting before the next start, ends this wait. */
   #wake = () => {};
   #isStopping = false;
   #isReplacing = false;
@@ -47,7 +47,7 @@ export class Supervisor {
     return this.#child?.pid;
   }
 
-  /** Number of starts after the first one. */
+  /** Number of times that the process was started again. */
   get restarts(): number {
     return Math.max(0, this.#starts - 1);
   }
@@ -64,7 +64,7 @@ export class Supervisor {
   }
 
   /**
-   * Repeats the first start, because many processes that start side by side can make the database too slow for the
+   * Repeats a failed first start. When many processes start at the same time, the database can be too slow for the
    * first attempt.
    */
   async #tryStarting(): Promise<void> {
@@ -104,7 +104,7 @@ export class Supervisor {
     if (this.#isStopping) await child.stop(this.#options.graceMs);
   }
 
-  /** Starts the process again each time it ends. The promise never rejects. */
+  /** Starts the process again whenever it ends, until the supervisor stops. The promise never rejects. */
   async #keepRunning(): Promise<void> {
     const { name, log, onChange } = this.#options;
     while (!this.#isStopping) {

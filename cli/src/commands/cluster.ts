@@ -27,8 +27,8 @@ const clusterSettings = defineSettings({
 
 /**
  * `depute cluster`: starts each service in separate processes, from one set of settings. The processes use the Redis of
- * DEPUTE_REDIS_URL and the Postgres of DEPUTE_POSTGRES_URL. Without these settings, the command starts Redis and
- * Postgres on this machine. SIGHUP restarts one process after the other.
+ * DEPUTE_REDIS_URL and the Postgres of DEPUTE_POSTGRES_URL. If the processes need a server whose setting is empty, the
+ * command starts that server on this machine. SIGHUP restarts one process after the other.
  */
 export async function cluster(args: readonly string[]): Promise<void> {
   const table = platformSettings();

@@ -22,8 +22,8 @@ const OWN_SETTINGS = {
 const MARKS: Readonly<Record<Status, string>> = { ok: "ok  ", warn: "WARN", fail: "FAIL" };
 
 /**
- * `depute doctor`: checks the settings of a deployment by the hardening list of docs/security.md. It reads the flags,
- * variables and file that the platform would get, and starts nothing.
+ * `depute doctor`: checks the settings of a deployment against the hardening list of docs/security.md. The command
+ * reads the flags, variables and file that the platform would read, and starts nothing.
  *
  * @returns the exit code: 1 if a check failed
  */
@@ -83,7 +83,7 @@ function factsOfCertificate(certificate: X509Certificate): CertificateFacts {
   };
 }
 
-/** The mode bits that let a file's group and all other users read the file. */
+/** The mode bits that let the file's group or all other users read the file. */
 const OTHERS_READ = 0o044;
 
 function fileFacts(path: string): FileFacts {

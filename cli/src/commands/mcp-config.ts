@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { ConfigError, readConfig, SHIPPED_MAPS, type UpstreamConfig } from "@depute/mcp";
 import { defineSettings, SettingsError } from "@depute/service";
 
-/** The settings of both MCP commands: the MCP server, and how to start it. */
+/** The settings that both MCP commands share: which MCP server to use, and how to start it. */
 export const serverSettings = defineSettings({
   config: { type: "string", default: "", help: "JSON file of MCP servers and their tool maps" },
   upstream: {
@@ -12,7 +12,7 @@ export const serverSettings = defineSettings({
   },
 });
 
-/** Splits the arguments into the flags before `--` and the command of the MCP server after `--`. */
+/** Splits the arguments: `--` separates the flags from the command of the MCP server. */
 export function splitCommand(args: readonly string[]): {
   flags: readonly string[];
   command: readonly string[];
@@ -22,7 +22,7 @@ export function splitCommand(args: readonly string[]): {
 }
 
 /**
- * Returns the MCP server that the flags name, or that the command after `--` starts.
+ * Returns the MCP server to use: the server that the flags name, or the server that the command after `--` starts.
  *
  * @throws SettingsError
  */

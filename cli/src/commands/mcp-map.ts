@@ -9,7 +9,7 @@ import { serverSettings, splitCommand, upstreamOf } from "./mcp-config.ts";
  */
 const MAX_PAGES = 64;
 
-/** `depute mcp-map -- COMMAND ARGS`: drafts a tool map from a server's lists, for a person to review. */
+/** `depute mcp-map -- COMMAND ARGS`: reads a server's lists, and drafts a tool map for a person to review. */
 export async function mcpMap(args: readonly string[]): Promise<void> {
   const { flags, command } = splitCommand(args);
   const options = readSettings(serverSettings, flags, {

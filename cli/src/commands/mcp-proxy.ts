@@ -45,7 +45,7 @@ const settings = defineSettings({
 });
 
 /**
- * `depute mcp-proxy --config F -- COMMAND ARGS`: serves an MCP server over stdio. Each call of a tool needs a
+ * `depute mcp-proxy --config F -- COMMAND ARGS`: serves an MCP server over stdio. A client can call a tool only with a
  * token that allows the call.
  */
 export async function mcpProxy(args: readonly string[]): Promise<void> {
@@ -63,7 +63,7 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const secret = options.credentialFile === "" ? undefined : textIn(options.credentialFile);
   if (secret !== undefined && secret() === undefined)
     throw new SettingsError(`the credential ${options.credentialFile} cannot be read, or is empty`);
-  // The platform accepts one kind of credentials per call. So the proxy sends no proof if it has a secret.
+  // A call to the platform may have only one kind of credentials. If the proxy has a secret, it sends no proof.
   const transport =
     key === undefined || secret !== undefined ? service : provingTransport(service, key, publicUrl);
   // Standard output is the MCP connection to the client, so messages for people go to standard error.
@@ -92,7 +92,8 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const proxy = new McpProxy({
     config,
     upstream,
-    // The MCP server's tasks end together with the server. So a key that only this process has is enough.
+    // The MCP server loses its tasks when it ends. So a key that exists only in this process is enough to seal their
+    // ids.
     seal: SealedSecrets.ofProcess(),
     authoriser: new PlatformAuthoriser({
       server: config.name,
@@ -137,8 +138,8 @@ function readKey(path: string) {
 }
 
 /**
- * Returns a function that reads a file's text, and reads it again after the file has changed. A token is
- * valid for an hour, so a server that runs longer needs new tokens from the file.
+ * Returns a function that reads a file's text, and reads it again after the file has changed. A token is usually valid
+ * for an hour, so a proxy that runs longer must read new tokens from the file.
  */
 function textIn(path: string): () => string | undefined {
   let changed = Number.NaN;
@@ -149,7 +150,7 @@ function textIn(path: string): () => string | undefined {
       if (mtimeMs !== changed) text = readFileSync(path, "utf8").trim();
       changed = mtimeMs;
     } catch {
-      // The file is missing, so the function returns no text.
+      // If the file is missing, the function returns undefined.
       text = undefined;
       changed = Number.NaN;
     }

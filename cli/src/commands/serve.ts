@@ -4,7 +4,10 @@ import { isModuleName, MODULE_NAMES } from "../load-modules.ts";
 import { parentGone } from "../parent-exit.ts";
 import { startPlatform } from "../platform.ts";
 
-/** When the parent process ends, this process drains. It is killed this many milliseconds after the drain timeout. */
+/**
+ * When the parent process has ended, this process drains. If it still runs this many milliseconds after the drain
+ * timeout, it exits.
+ */
 const END_MS = 2_000;
 
 /**
@@ -23,7 +26,7 @@ export async function serve(name: ModuleName, args: readonly string[]): Promise<
   const { log, settings, stop } = platform;
   onStopSignal(log, stop);
   void parentEnded.then(() => {
-    log.warn("the process that started this one is gone; stopping");
+    log.warn("the parent process has ended; stopping");
     setTimeout(() => process.exit(1), settings.drainTimeout + END_MS).unref();
     stop().catch((err: unknown) => {
       log.fatal({ err }, "stopping failed");
@@ -34,7 +37,7 @@ export async function serve(name: ModuleName, args: readonly string[]): Promise<
   compactHeapOnceIdle();
 }
 
-/** `depute serve NAME`, from the words of the command line. @throws SettingsError if NAME is no service */
+/** `depute serve NAME`, from the words of the command line. @throws SettingsError if NAME is not a service */
 export async function serveNamed(words: readonly string[]): Promise<void> {
   const [name, ...rest] = words;
   if (isModuleName(name)) return serve(name, rest);

@@ -60,17 +60,17 @@ test.each([
     1,
     "not verified: untrusted_key",
   ],
-  ["a file that is not a transcript", [trust], 1, "is no transcript"],
+  ["a file that is not a transcript", [trust], 1, "is not a transcript"],
   ["no argument", [], 2, "name the file"],
   ["a missing file", [join(folder, "nothing.json")], 2, "cannot read"],
   ["sealed, without keys", [sealed], 2, "GET /v1/asp/keys"],
-  ["a file without keys", [sealed, "--trust", unsealed], 2, "does not hold the platform's keys"],
-  ["one kind of key without the other", [sealed, "--seal-keys", sealKey], 2, "are needed together"],
-  ["a malformed key", [sealed, "--seal-keys", "x", "--log-keys", logKey], 2, "x is no key"],
+  ["a file without keys", [sealed, "--trust", unsealed], 2, "does not contain the platform's keys"],
+  ["one kind of key without the other", [sealed, "--seal-keys", sealKey], 2, "must be set together"],
+  ["a malformed key", [sealed, "--seal-keys", "x", "--log-keys", logKey], 2, "x is not a key"],
   ["a file and keys", [sealed, "--trust", trust, "--log-keys", logKey], 2, "not both"],
   ["an unknown flag", [sealed, "--nothing"], 2, "--nothing"],
   ["no seal", [unsealed, "--trust", trust], 3, "unsealed: session"],
-  ["no seal, and no keys of agents", [unsealed], 3, "the keys are the transcript's own"],
+  ["no seal, and no keys of agents", [unsealed], 3, "the keys come from the transcript itself"],
 ] as const)("the exit status: %s", async (_name, args, status, message) => {
   const printed: string[] = [];
   const keepSaid = (text: string) => printed.push(text);

@@ -42,8 +42,8 @@ const EXIT = { sealed: 0, altered: 1, usage: 2, unsealed: 3 } as const;
  * `depute verify-transcript FILE`: applies the rules of ASP to a session's transcript and checks its seal, offline. The
  * command prints the state to which the messages lead.
  *
- * @returns the exit status: 0 sealed and valid, 1 altered or no transcript, 2 wrong usage (also a sealed transcript
- * without the platform's keys), 3 consistent but unsealed
+ * @returns the exit status: 0 sealed and valid, 1 altered or not a transcript, 2 wrong usage or missing keys of the
+ * platform for a sealed transcript, 3 consistent but unsealed
  */
 export async function verifyTranscriptFile(args: readonly string[]): Promise<number> {
   try {
@@ -68,7 +68,7 @@ async function verified(args: readonly string[]): Promise<number> {
   const known = new Map(keys.map(entry));
   const read = readTranscript(await bytesOf(file, MAX_TRANSCRIPT_BYTES));
   if (!read.ok) {
-    console.error(`not verified: ${file} is no transcript: ${read.detail}`);
+    console.error(`not verified: ${file} is not a transcript: ${read.detail}`);
     return EXIT.altered;
   }
   const verdict = verifyTranscript(read.transcript, {
@@ -84,7 +84,7 @@ async function verified(args: readonly string[]): Promise<number> {
   }
   if (verdict.seal === "unchecked") {
     throw new SettingsError(
-      "the transcript is sealed, and its seal needs the platform's keys: give --trust FILE with the answer of the platform's GET /v1/asp/keys, or --seal-keys and --log-keys",
+      "the transcript is sealed, and the check of its seal needs the platform's keys: set --trust FILE with the answer of the platform's GET /v1/asp/keys, or --seal-keys and --log-keys",
     );
   }
   console.log(report(verdict, known.size > 0));
@@ -103,7 +103,7 @@ function report({ session, states, seal }: TranscriptVerdict & { ok: true }, are
     `newest: ${lastHash}`,
     ...(areKeysKnown || isSealed
       ? []
-      : ["the keys are the transcript's own: compare them, or give yours with --keys"]),
+      : ["the keys come from the transcript itself: compare them, or pass yours with --keys"]),
   ].join("\n");
 }
 
@@ -116,24 +116,24 @@ interface Trusted {
 /**
  * Returns the trusted keys of the platform; undefined if the flags name none.
  *
- * @throws SettingsError for an unreadable key file or a malformed key, and if only one of seal keys and log keys is
- * given
+ * @throws SettingsError if a key file is unreadable, a key is malformed, or the flags name only one of seal keys and
+ * log keys
  */
 async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<PlatformKeys | undefined> {
   if (trust !== "") {
     if (sealKeys.length + logKeys.length > 0) {
-      throw new SettingsError("give --trust, or --seal-keys and --log-keys, not both");
+      throw new SettingsError("set either --trust, or --seal-keys and --log-keys, but not both");
     }
     const read = readTranscriptKeys(await bytesOf(trust, MAX_TRUST_BYTES));
-    if (!read.ok) throw new SettingsError(`${trust} does not hold the platform's keys: ${read.detail}`);
+    if (!read.ok) throw new SettingsError(`${trust} does not contain the platform's keys: ${read.detail}`);
     return read.keys;
   }
   if (sealKeys.length === 0 && logKeys.length === 0) return undefined;
   if (sealKeys.length === 0 || logKeys.length === 0) {
-    throw new SettingsError("--seal-keys and --log-keys are needed together");
+    throw new SettingsError("--seal-keys and --log-keys must be set together");
   }
   for (const key of [...sealKeys, ...logKeys]) {
-    if (!KEY.test(key)) throw new SettingsError(`${key} is no key of 43 characters of base64url`);
+    if (!KEY.test(key)) throw new SettingsError(`${key} is not a key of 43 characters of base64url`);
   }
   return { sealKeys, logKeys };
 }
@@ -145,7 +145,7 @@ const MAX_TRUST_BYTES = 65_536;
 /**
  * Splits a text AGENT=KEY.
  *
- * @throws SettingsError for any other text
+ * @throws SettingsError if the text has another form
  */
 function entry(text: string): [agentId: string, key: string] {
   const [, agentId, key] = /^(agent:\/\/[^=]+)=([A-Za-z0-9_-]{43})$/.exec(text) ?? [];
@@ -158,7 +158,7 @@ function entry(text: string): [agentId: string, key: string] {
 /**
  * Reads a file.
  *
- * @throws SettingsError for a file that cannot be read, or is longer than `maxBytes`
+ * @throws SettingsError if the file cannot be read, or is longer than `maxBytes`
  */
 async function bytesOf(file: string, maxBytes: number): Promise<Uint8Array> {
   const handle = await open(file).catch((cause: unknown) => {

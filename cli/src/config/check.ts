@@ -11,7 +11,7 @@ import { nearest } from "../parse.ts";
 import { escapeControls } from "../print/safe-text.ts";
 import { openConfigFile } from "./config-file.ts";
 
-/** Variables of Depute that are not settings of the platform. The command line, workers and bin.ts read them. */
+/** Variables of Depute that are not settings of the platform. The client commands, the workers and bin.ts read them. */
 const OTHER_VARIABLES = new Set([
   "DEPUTE_CONFIG",
   "DEPUTE_CONTEXT",
@@ -28,7 +28,7 @@ const OTHER_VARIABLES = new Set([
 ]);
 
 /**
- * `depute config check`: checks the settings that the platform would get, and starts nothing.
+ * `depute config check`: checks the settings that the platform would read, and starts nothing.
  *
  * @returns the exit code: 1 if a setting is invalid
  */
@@ -56,7 +56,10 @@ export async function checkConfig(args: readonly string[]): Promise<number> {
   return EXIT.ok;
 }
 
-/** Returns a warning for each variable `DEPUTE_...` that belongs to no setting. The platform ignores such variables. */
+/**
+ * Returns a warning for each variable `DEPUTE_...` that is not the variable of a setting. The platform ignores such
+ * variables.
+ */
 export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): string[] {
   const known = new Set(
     Object.entries(table).flatMap(([name, { isSecret }]) => [
@@ -69,6 +72,6 @@ export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): 
     .sort()
     .map((name) => {
       const near = nearest(name, [...known]);
-      return `${name} is ignored, because there is no such setting${near === undefined ? "" : `; did you mean ${near}?`}`;
+      return `${name} is ignored, because it is not a setting${near === undefined ? "" : `; did you mean ${near}?`}`;
     });
 }

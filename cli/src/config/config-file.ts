@@ -9,17 +9,17 @@ const MAX_BYTES = 1_000_000;
 /** The bits of a file's mode that let users other than the owner read the file. */
 const OTHERS_READ = 0o044;
 
-/** The file of settings, parsed; without values if no file is named. */
+/** The parsed file of settings. If no file is named, there are no values. */
 export interface ConfigFile extends ParsedConfig {
   /** The path; undefined if flags and variables name no file. */
   readonly path: string | undefined;
 }
 
 /**
- * Reads the file that `--config-file` or DEPUTE_CONFIG_FILE names. One file serves all processes of a platform, so it may
- * have the settings of any service.
+ * Reads the file that `--config-file` or DEPUTE_CONFIG_FILE names. One file serves all processes of a platform, so it
+ * may have the settings of any service.
  *
- * @param table the settings of all services, or their import, which is called only if there is a file
+ * @param table the settings of all services, or a function that imports them; it is called only if there is a file
  * @throws SettingsError that names file, line, setting and reason of the first invalid setting
  */
 export async function readConfigFile(
@@ -31,7 +31,7 @@ export async function readConfigFile(
   return values;
 }
 
-/** Reads the file as `readConfigFile` does, and returns all problems instead of throwing the first. */
+/** Reads the file of settings. Returns all problems, unlike `readConfigFile`, which throws the first problem. */
 export async function openConfigFile(
   args: readonly string[],
   table: SettingsTable | (() => Promise<SettingsTable>),
@@ -43,7 +43,7 @@ export async function openConfigFile(
     const { size, mode } = statSync(path);
     if (size > MAX_BYTES) return { path, values: {}, problems: [`${path}: exceeds ${MAX_BYTES} bytes`] };
     const isPrivate = process.platform === "win32" || (mode & OTHERS_READ) === 0;
-    // The parser is loaded only for processes with a file, because most processes have none.
+    // Most processes have no file of settings, so only processes with a file load the parser.
     const { parseConfig } = await import("./parse-config.ts");
     return { path, ...parseConfig(path, readFileSync(path, "utf8"), settings, isPrivate) };
   } catch (error) {

@@ -69,9 +69,9 @@ describe("a file of settings", () => {
   ])("%s has no settings", (_, text) => expect(problemsOf(text)).toEqual([]));
 
   test.each([
-    ["hosts: x", "depute.yaml:1: hosts: there is no such setting; did you mean host?"],
-    ["registry: 1", "depute.yaml:1: registry: there is no such setting"],
-    ["configFile: a.yaml", "depute.yaml:1: configFile: there is no such setting"],
+    ["hosts: x", "depute.yaml:1: hosts: is not a setting; did you mean host?"],
+    ["registry: 1", "depute.yaml:1: registry: is not a setting"],
+    ["configFile: a.yaml", "depute.yaml:1: configFile: is not a setting"],
     ["\n\nmaxDeadline: 10", "depute.yaml:3: maxDeadline: write a duration like 250ms, 30s, 5m or 1h"],
     ["gatewayPort: 70000", "depute.yaml:1: gatewayPort: write a number from 0 to 65535"],
     ['gatewayPort: "80"', "depute.yaml:1: gatewayPort: write a whole number"],
@@ -87,8 +87,8 @@ describe("a file of settings", () => {
       "postgresUrlFile: /missing",
       "depute.yaml:1: postgresUrlFile: /missing cannot be read (ENOENT); name a readable file",
     ],
-    ["credentialsFileFile: x", "depute.yaml:1: credentialsFileFile: there is no such setting"],
-    ["__proto__: x", "depute.yaml:1: __proto__: there is no such setting"],
+    ["credentialsFileFile: x", "depute.yaml:1: credentialsFileFile: is not a setting"],
+    ["__proto__: x", "depute.yaml:1: __proto__: is not a setting"],
     ["- host", "depute.yaml:1: write one NAME: VALUE a line"],
   ])("%j is refused with file, line, setting and reason", (text, problem) => {
     expect(problemsOf(text)).toEqual([problem]);
@@ -247,6 +247,6 @@ test("depute config check names variables without a setting", () => {
     OTHER: "e",
   };
   expect(unknownVariables(TABLE, env)).toEqual([
-    "DEPUTE_HOTS is ignored, because there is no such setting; did you mean DEPUTE_HOST?",
+    "DEPUTE_HOTS is ignored, because it is not a setting; did you mean DEPUTE_HOST?",
   ]);
 });

@@ -9,20 +9,20 @@ import {
 import { isMap, isPair, isScalar, LineCounter, type Pair, parseDocument } from "yaml";
 import { nearest } from "../parse.ts";
 
-/** The setting that names the file. The file itself cannot contain it. */
+/** The setting that names the file of settings. The file itself cannot contain this setting. */
 const OWN_NAME = "configFile";
 
-/** The valid values of a file of settings, and the reasons why other values are invalid. */
+/** The valid values in a file of settings, and the reasons why the invalid values are invalid. */
 export interface ParsedConfig {
   readonly values: FileValues;
-  /** Each as `FILE:LINE: NAME: reason`, in the order of the file. */
+  /** The problems, each as `FILE:LINE: NAME: reason`, in the order of the file. */
   readonly problems: readonly string[];
 }
 
 /**
  * Parses the text of a file of settings.
  *
- * @param path the name of the file in messages
+ * @param path the file's name for messages
  * @param isPrivate whether only the owner can read the file; only then may it contain secrets
  */
 export function parseConfig(
@@ -81,7 +81,7 @@ function readPair(
       given,
       Object.keys(table).filter((name) => name !== OWN_NAME),
     );
-    throw new Error(`there is no such setting${near === undefined ? "" : `; did you mean ${near}?`}`);
+    throw new Error(`is not a setting${near === undefined ? "" : `; did you mean ${near}?`}`);
   }
   const { name, setting, isFile } = found;
   const value = jsonOf(node);
@@ -94,7 +94,7 @@ function readPair(
   return { name, value: valueInFile(setting, value) };
 }
 
-/** Returns the value of a YAML node. Aliases are refused, so that a short file cannot expand to a large value. */
+/** Returns the value of a YAML node. Refuses aliases, so that a short file cannot expand to a large value. */
 function jsonOf(node: unknown): unknown {
   if (isScalar(node)) return node.value;
   const { items } = (node ?? {}) as { items?: readonly unknown[] };

@@ -16,7 +16,10 @@ const OWN_SETTINGS = {
 
 const MASK = "********";
 
-/** `depute config show`: shows the settings that the platform would get, as a file of settings, with secrets masked. */
+/**
+ * `depute config show`: prints the settings that the platform would use, in the form of a file of settings. Secrets are
+ * masked.
+ */
 export async function showConfig(args: readonly string[]): Promise<void> {
   const table = platformSettings();
   const program = {
@@ -37,7 +40,8 @@ export async function showConfig(args: readonly string[]): Promise<void> {
 }
 
 /**
- * Returns a line of the file of settings. A line with a secret is a comment, because the shown value is only a mask.
+ * Returns one line of the printed file of settings. The line of a secret is a comment, because its value is only a
+ * mask.
  */
 export function lineOf(
   name: string,
@@ -64,7 +68,7 @@ function withoutPassword(address: string): string {
   return url.href;
 }
 
-/** Returns a duration as a whole number of the largest possible unit. */
+/** Returns a duration as a whole number of the largest unit that allows one. */
 function durationText(ms: number): string {
   const units = [
     ["h", 3_600_000],

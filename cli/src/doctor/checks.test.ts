@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { platformSettings } from "../modules.ts";
 import { type CertificateFacts, CHECKS, type Facts, type Status } from "./checks.ts";
 
-/** A deployment that satisfies every check. */
+/** The facts of a deployment that passes every check. */
 const GOOD: Facts = {
   settings: {
     ...{ auth: "required", credentialsFile: "", identitiesFile: "/etc/depute/identities.json" },
@@ -44,7 +44,7 @@ test.each(CHECKS.filter(({ id }) => id !== "data-folder"))("a good deployment pa
   expect(run(id, GOOD)?.status).toBe("ok");
 });
 
-/** A machine on which other users may read one file. */
+/** The facts of a machine on which other users may read one file. */
 function readableByOthers(path: string): Partial<Facts> {
   return { file: (each) => ({ exists: true, isReadableByOthers: each === path }) };
 }
@@ -134,7 +134,7 @@ describe("each check reads the settings that its line of docs/security.md names"
     return [id, variables] as const;
   });
 
-  /** The setting of a variable. The file of a secret belongs to the secret's setting. */
+  /** Returns the setting of a variable. A variable `..._FILE` belongs to the setting of the secret. */
   const settingOf = (variable: string) => names.get(variable) ?? names.get(variable.replace(/_FILE$/, ""));
 
   test.each(rows)("%s", (id, variables) => {

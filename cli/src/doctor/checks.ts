@@ -1,10 +1,10 @@
 /**
- * The result of a check: `warn` is a weakness that may be intended; `fail` must be corrected before other
- * users may call the platform.
+ * The result of a check. `warn`: a weakness that the operator may accept. `fail`: a fault that the operator must
+ * correct before other users may call the platform.
  */
 export type Status = "ok" | "warn" | "fail";
 
-/** A file of the deployment, as the process of the command sees it. */
+/** The facts about a file, as this process sees them. */
 export interface FileFacts {
   readonly exists: boolean;
   /** Whether other users of the machine may read the file. */
@@ -13,11 +13,11 @@ export interface FileFacts {
 
 /** A certificate of the deployment. */
 export interface CertificateFacts {
-  /** End of the certificate's validity, in milliseconds since the Unix epoch. */
+  /** The end of the certificate's validity, in milliseconds since the Unix epoch. */
   readonly expireMs: number;
-  /** Whether the certificate is for a host: a name or an IP address. */
+  /** Whether the certificate is valid for a host, which is a name or an IP address. */
   readonly isFor: (host: string) => boolean;
-  /** Whether a file has the private key of the certificate. */
+  /** Whether the file at a path contains the certificate's private key. */
   readonly hasKey: (path: string) => boolean;
 }
 
@@ -30,18 +30,18 @@ export interface SecretFile {
 
 /** The facts about a deployment that the checks use. */
 export interface Facts {
-  /** The effective settings, by their names. */
+  /** The effective values of the settings, by name. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Returns the environment variable of a setting. */
+  /** Returns the name of a setting's environment variable. */
   readonly variableOf: (name: string) => string;
-  /** The settings whose secret is in the environment itself, and not in a file. */
+  /** The variables that contain a secret themselves, instead of naming a file. */
   readonly secretVariables: readonly string[];
   /** The files with secrets that the environment names. */
   readonly secretFiles: readonly SecretFile[];
   readonly nowMs: number;
-  /** Returns the facts of a file; a path may also name a folder. */
+  /** Returns the facts about the file or folder at a path. */
   readonly file: (path: string) => FileFacts;
-  /** Returns the first certificate of a PEM file; undefined if there is none. */
+  /** Returns the first certificate of a PEM file; undefined if the file has none. */
   readonly certificate: (path: string) => CertificateFacts | undefined;
   /** Returns whether a path is inside a folder. */
   readonly isWithin: (path: string, folder: string) => boolean;
@@ -56,7 +56,7 @@ export interface Finding {
 /** One line of the hardening list. The list in docs/security.md contains the same lines. */
 export interface Check {
   readonly id: string;
-  /** The security measure that the check verifies, as an instruction. */
+  /** The security measure that the check looks for, as an instruction to the operator. */
   readonly measure: string;
   readonly run: (facts: Facts) => Finding;
 }
@@ -84,7 +84,7 @@ export const CHECKS: readonly Check[] = [
       return hasFile
         ? ok("calls need credentials")
         : warn(
-            "only holder proofs count; set DEPUTE_IDENTITIES_FILE or DEPUTE_CREDENTIALS_FILE for other callers",
+            "only holder proofs are accepted; set DEPUTE_IDENTITIES_FILE or DEPUTE_CREDENTIALS_FILE for other callers",
           );
     },
   },
@@ -94,7 +94,7 @@ export const CHECKS: readonly Check[] = [
     run: ({ settings }) =>
       settings.identitiesFile === ""
         ? warn("no issuer is configured; set DEPUTE_IDENTITIES_FILE")
-        : ok("tokens of issuers or client certificates count"),
+        : ok("tokens of issuers or client certificates are accepted"),
   },
   {
     id: "public-url",
@@ -103,7 +103,7 @@ export const CHECKS: readonly Check[] = [
       const url = String(settings.publicUrl);
       if (url === "") return fail("the public address is unknown; set DEPUTE_PUBLIC_URL");
       if (url.startsWith("https:")) return ok(`clients use ${url}`);
-      return fail(`${url} has no TLS; give clients an https address, and state it in DEPUTE_PUBLIC_URL`);
+      return fail(`${url} has no TLS; offer clients an https address, and set it in DEPUTE_PUBLIC_URL`);
     },
   },
   {
@@ -137,7 +137,7 @@ export const CHECKS: readonly Check[] = [
     id: "internal-secret",
     measure: "give processes a secret of 32 random bytes",
     run({ settings }) {
-      // During a change of the secret, the setting has one secret for each line.
+      // While operators replace the secret, the setting contains several secrets, one on each line.
       const secrets = String(settings.internalSecret)
         .split(/\s+/)
         .filter((secret) => secret !== "");
@@ -158,10 +158,10 @@ export const CHECKS: readonly Check[] = [
     measure: "keep the master key apart from backups of the database",
     run({ settings, isWithin }) {
       const path = String(settings.masterKeyFile);
-      if (path === "") return fail("the master key lies in the data folder; set DEPUTE_MASTER_KEY_FILE");
+      if (path === "") return fail("the master key is in the data folder; set DEPUTE_MASTER_KEY_FILE");
       return isWithin(path, String(settings.dataDir))
-        ? fail("the file of DEPUTE_MASTER_KEY_FILE lies in the data folder; move it elsewhere")
-        : ok("the master key lies apart from the data folder");
+        ? fail("the file of DEPUTE_MASTER_KEY_FILE is in the data folder; move it to another folder")
+        : ok("the master key is not in the data folder");
     },
   },
   {
@@ -169,7 +169,7 @@ export const CHECKS: readonly Check[] = [
     measure: "protect the metrics",
     run: ({ settings: { metricsPort, metricsToken } }) =>
       metricsPort === 0 && metricsToken === ""
-        ? fail("everybody can read the metrics; set DEPUTE_METRICS_PORT or DEPUTE_METRICS_TOKEN")
+        ? fail("any caller can read the metrics; set DEPUTE_METRICS_PORT or DEPUTE_METRICS_TOKEN")
         : ok("metrics have a port or a token of their own"),
   },
   {
@@ -186,7 +186,7 @@ export const CHECKS: readonly Check[] = [
       const empty = names.filter((name) => listOf(settings[name]).length === 0);
       return empty.length === 0
         ? ok("each special right has its principals")
-        : warn(`nobody is named in ${empty.map(variableOf).join(", ")}; check that this is meant`);
+        : warn(`no principal is named in ${empty.map(variableOf).join(", ")}; check that this is intended`);
     },
   },
   {
@@ -222,9 +222,9 @@ export const CHECKS: readonly Check[] = [
     run({ settings, isWithin }) {
       const place = String(settings.witness);
       if (place === "") return warn("an old copy of the data folder starts; set DEPUTE_WITNESS");
-      if (place.startsWith("http:")) return fail("the witness is asked without TLS; name an https address");
+      if (place.startsWith("http:")) return fail("the witness is called without TLS; name an https address");
       return !place.startsWith("https:") && isWithin(place, String(settings.dataDir))
-        ? fail("the folder of DEPUTE_WITNESS lies in the data folder; name another one")
+        ? fail("the folder of DEPUTE_WITNESS is in the data folder; name another folder")
         : ok("the heads of the logs are kept outside the data folder");
     },
   },
@@ -239,8 +239,8 @@ export const CHECKS: readonly Check[] = [
           `${folder} does not exist yet; copy its revocations.checkpoint once the platform has run`,
         );
       return isReadableByOthers
-        ? fail(`other users can read ${folder}; take their rights away (chmod 700)`)
-        : warn("copies of revocations.checkpoint cannot be seen from here; make them regularly");
+        ? fail(`other users can read ${folder}; run chmod 700 on it`)
+        : warn("this command cannot check for copies of revocations.checkpoint; make copies regularly");
     },
   },
 ];
@@ -268,7 +268,7 @@ function tls(facts: Facts): Finding {
   const found = certificate(path);
   if (found === undefined) return fail(`${path} has no certificate in PEM; check the file`);
   if (!found.hasKey(String(settings.tlsKeyFile))) {
-    return fail("DEPUTE_TLS_KEY_FILE has not the certificate's key; name the file of its key");
+    return fail("DEPUTE_TLS_KEY_FILE does not contain the certificate's key; name the file of that key");
   }
   const days = Math.floor((found.expireMs - nowMs) / DAY_MS);
   if (days < 0) return fail("the certificate has expired; replace the file, which needs no restart");
@@ -286,13 +286,13 @@ function tls(facts: Facts): Finding {
     : warn("TLS 1.2 is accepted; set DEPUTE_TLS_MIN_VERSION=1.3 if all clients can");
 }
 
-/** Whether the file of a setting exists, or the setting names none. */
+/** True if the file that a setting names exists, or if the setting is empty. */
 function isReadable({ settings, file }: Facts, name: string): boolean {
   const path = String(settings[name] ?? "");
   return path === "" || file(path).exists;
 }
 
-/** The settings that name files with secrets, or with rights of callers. */
+/** The settings that name files with secrets, or with the rights of callers. */
 const OWN_FILES = [
   ...["credentialsFile", "identitiesFile", "masterKeyFile", "tlsKeyFile"],
   ...["rootKeyFile", "verifierKeyFile", "configFile"],
@@ -304,8 +304,7 @@ function secretFiles({ settings, secretVariables, secretFiles: named, file }: Fa
   const missing = paths.filter((path) => !file(path).exists);
   if (missing.length > 0) return fail(`${missing.join(", ")} cannot be read; check the paths and the rights`);
   const shared = paths.filter((path) => file(path).isReadableByOthers);
-  if (shared.length > 0)
-    return fail(`other users can read ${shared.join(", ")}; take their rights away (chmod 600)`);
+  if (shared.length > 0) return fail(`other users can read ${shared.join(", ")}; run chmod 600 on them`);
   if (secretVariables.length > 0) {
     return warn(`secrets are in the environment: ${secretVariables.join(", ")}; name files with ..._FILE`);
   }
@@ -334,18 +333,18 @@ function databases({ settings }: Facts): Finding {
     .map(([name]) => name);
   if (unnamed.length > 0) {
     return warn(
-      `${unnamed.join(" and ")} names no user of the platform's own; create one with its rights alone`,
+      `${unnamed.join(" and ")} names no user that only the platform uses; create a user with only the rights that it needs`,
     );
   }
   return ok("no database is reached over a network without TLS");
 }
 
-/** Whether the URL of a database has one of these users. */
+/** Whether the URL of a database contains one of these user names. */
 function isUserOf(url: string, users: readonly string[]): boolean {
   return users.includes(decodeURIComponent(new URL(url).username));
 }
 
-/** The host of a URL, without the brackets of an IPv6 address; undefined for no URL. */
+/** Returns the host of a URL, without the brackets of an IPv6 address; undefined if the text is not a URL. */
 function hostOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : undefined;
 }

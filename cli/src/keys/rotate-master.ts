@@ -33,13 +33,13 @@ const OWN_SETTINGS = {
 
 const DESCRIPTION = "Seals the platform's secrets with a new master key, while the platform is stopped.";
 const DANGER = "its readers can open all sealed keys";
-/** The name of the new key's file in the data folder. The file exists until all secrets are sealed with the new key. */
+/** The name of the new key's file in the data folder, until all secrets are sealed with the new key. */
 const NEXT = "master.next.key";
 const MASTER = "master.key";
 
 /**
- * `depute keys rotate-master`: seals all secrets with a new master key. The platform must be stopped. A run after an
- * interruption continues with the same new key.
+ * `depute keys rotate-master`: seals all secrets with a new master key. The operator must stop the platform first. If a
+ * run was interrupted, the next run continues with the same new key.
  */
 export async function rotateMaster(args: readonly string[]): Promise<number> {
   const table = platformSettings();
@@ -57,12 +57,12 @@ export async function rotateMaster(args: readonly string[]): Promise<number> {
   const from = keyFiles(dataDir, masterKeyFile, warn).openMaster();
   const to = openSeedFile({ dataDir, name: NEXT, configured: newMasterKeyFile, danger: DANGER, warn });
   if (Buffer.compare(from, to) === 0)
-    throw new CommandError("the new master key is the old one; make another");
+    throw new CommandError("the new master key equals the old key; create another key");
 
   const stores: Pick<ResealOptions, "place" | "migrations" | "tables">[] = [
     { place: storeAt(common, "tokens"), migrations, tables: SEALED_TABLES },
   ];
-  // The database contains keys only if the master key has a configured file.
+  // The database can contain keys of the platform only if a file contains the master key.
   if (postgresUrl !== "" && masterKeyFile !== "")
     stores.push({ place: storeAt(common, "platform"), migrations: KEY_MIGRATIONS, tables: [PLATFORM_KEYS] });
   let count = 0;
@@ -81,7 +81,7 @@ export async function rotateMaster(args: readonly string[]): Promise<number> {
       `${count} secrets are sealed with the new key; start with DEPUTE_MASTER_KEY_FILE=${newMasterKeyFile}`,
     );
   }
-  console.log("backups from before need the old key");
+  console.log("backups that were made before need the old key");
   return EXIT.ok;
 }
 
@@ -104,6 +104,6 @@ function warn(message: string): void {
 
 function explained(error: unknown): unknown {
   if (!(error instanceof StoreKeyError || error instanceof UnopenedSecretError)) return error;
-  const advice = "nothing was changed there; set the master key that sealed the records";
+  const advice = "no record of this store was changed; set the master key that sealed the records";
   return new CommandError(`${error.message}; ${advice}`);
 }

@@ -34,7 +34,10 @@ export function cellsOf(item: JsonValue, columns: readonly Column[], now: number
   });
 }
 
-/** Returns the first value that one of the paths finds. `|` separates the paths. */
+/**
+ * Returns the value at the first of several paths that leads to a value; undefined if none does. `|` separates the
+ * paths.
+ */
 export function valueAt(item: JsonValue, paths: string): JsonValue | undefined {
   for (const path of paths.split("|")) {
     let value: JsonValue | undefined = item;
@@ -65,10 +68,7 @@ export function usd(microcents: number): string {
   return `$${(microcents / MICROCENTS_PER_USD).toFixed(8).replace(/0{1,6}$/, "")}`;
 }
 
-/**
- * Returns an enum constant of the contracts in the form that users write: lower case, with dashes, without
- * the prefix.
- */
+/** Returns the word that users write for an enum constant: in lower case, with dashes, and without the prefix. */
 export function enumName(constant: string, prefix: string): string {
   const name = constant.startsWith(prefix) ? constant.slice(prefix.length) : constant;
   return oneLine(name.toLowerCase().replaceAll("_", "-"));
@@ -84,7 +84,7 @@ const UNITS = [
   ["m", 60_000],
 ] as const;
 
-/** Returns a duration in its largest unit, as kubectl shows ages: `12s`, `5m`, `3h`, `2d`. */
+/** Returns a duration as a number of its largest unit: `12s`, `5m`, `3h`, `2d`. */
 export function ageOf(ms: number): string {
   if (Number.isNaN(ms)) return "";
   for (const [unit, size] of UNITS) if (ms >= 2 * size) return `${Math.floor(ms / size)}${unit}`;

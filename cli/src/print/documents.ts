@@ -2,7 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { escapeControls } from "./safe-text.ts";
 
 /**
- * Returns a value as JSON. Control characters are escaped, so that a terminal does not execute them. The escapes do not
+ * Returns a value as JSON. Control characters are escaped, so that a terminal does not obey them. The escapes do not
  * change the value.
  */
 export function jsonText(value: unknown, indent: number): string {
@@ -10,8 +10,8 @@ export function jsonText(value: unknown, indent: number): string {
 }
 
 /**
- * Returns a value as YAML 1.2. Strings with control characters are quoted and escaped, so that the terminal does not
- * execute them.
+ * Returns a value as YAML 1.2. Strings with control characters are quoted and escaped, so that a terminal does not obey
+ * them.
  */
 export async function yamlText(value: JsonValue): Promise<string> {
   const { Document, visit } = await import("yaml");

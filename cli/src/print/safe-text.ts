@@ -7,7 +7,7 @@ const UNSAFE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is searched for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|[\ud800-\udfff]/gu;
 
-/** Replaces characters that control a terminal by `\uXXXX`. Line feeds and tabs stay. */
+/** Replaces characters that control a terminal by `\uXXXX`. Keeps line feeds and tabs. */
 export function escapeControls(text: string): string {
   return text.replace(UNSAFE, (character) =>
     [...Array(character.length).keys()]
@@ -16,7 +16,7 @@ export function escapeControls(text: string): string {
   );
 }
 
-/** Escapes line breaks, tabs and control characters, so that a text stays on one line. */
+/** Escapes line breaks, tabs and control characters, so that the text needs only one line. */
 export function oneLine(text: string): string {
   return escapeControls(text.replaceAll("\n", "\\n").replaceAll("\t", "\\t").replaceAll("\r", "\\r"));
 }

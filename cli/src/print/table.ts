@@ -8,9 +8,9 @@ export interface Cell {
 
 /** The layout of a table. */
 export interface Layout {
-  /** Number of columns of the terminal; undefined for a pipe or a file, where no text is cut. */
+  /** Number of columns of the terminal. If the output goes to a pipe or a file, undefined: no text is cut. */
   readonly columns?: number;
-  /** Colors a text. Returns the text unchanged if the stream does not support colors. */
+  /** Returns a text with the codes of a color. Returns the text unchanged if the stream does not show colors. */
   readonly paint: (text: string, color: NonNullable<Cell["color"]>) => string;
   /** The column widths of the rows that are already printed. Later rows of the same table are aligned with them. */
   readonly widths?: readonly number[];
@@ -18,10 +18,10 @@ export interface Layout {
 }
 
 const GAP = 2;
-/** Minimum width of a column. If a row with columns of this width does not fit, each value gets its own line. */
+/** Minimum width of a column. If a row with columns of this width is too wide, each value gets its own line. */
 const NARROWEST = 6;
 
-/** Lays out a table with one line per row. If the terminal is too narrow for this, each value gets its own line. */
+/** Lays out a table with one line for each row. If the terminal is too narrow, each value gets its own line. */
 export function layTable(
   headings: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -60,7 +60,7 @@ export function layTable(
 /**
  * Narrows the widest columns until a row fits into the line.
  *
- * @returns undefined when no widths fit
+ * @returns undefined if a row cannot fit
  */
 function fitted(widths: readonly number[], columns: number | undefined): number[] | undefined {
   const result = [...widths];

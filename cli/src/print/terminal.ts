@@ -10,7 +10,7 @@ export function hasColors(stream: NodeJS.WriteStream): boolean {
   return stream.isTTY === true && NO_COLOR === "" && TERM !== "dumb";
 }
 
-/** Returns the layout for a stream: cut and colored text for a terminal, whole and plain text otherwise. */
+/** Returns the layout for a stream. In a terminal, text is cut and colored; otherwise it is whole and plain. */
 export function layoutFor(stream: NodeJS.WriteStream): Omit<Layout, "header" | "widths"> {
   return {
     ...(stream.isTTY && { columns: Math.max(stream.columns || 80, 1) }),

@@ -30,7 +30,7 @@ export function cut(text: string, columns: number): string {
   return `${kept}…`;
 }
 
-/** Fills a text with spaces up to a number of columns. */
+/** Appends spaces to a text, so that it takes a number of columns. */
 export function padded(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - widthOf(text)));
 }

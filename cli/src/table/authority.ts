@@ -197,10 +197,10 @@ export const AUTHORITY: readonly Command[] = [
     path: "tokens inspect",
     summary: "Draws the chain of a token, block by block, with the platform's verdict",
     details:
-      "TOKEN is a token, @FILE, or - for standard input. With --offline the platform is not asked. The proof of the holder is not part of the verdict.",
+      "TOKEN is a token, @FILE, or - for standard input. With --offline the command does not call the platform. The proof of the holder is not part of the verdict.",
     remote: true,
     args: [{ name: "TOKEN", type: "string", required: true, help: "token, @FILE, or - for standard input" }],
-    flags: { offline: { type: "bool", help: "draw the chain without asking the platform" } },
+    flags: { offline: { type: "bool", help: "draw the chain without a call to the platform" } },
     example: "depute tokens inspect @token.txt",
     program: "inspectToken",
   },

@@ -1,21 +1,21 @@
-/** The type of a parameter. It determines how the parameter's text is converted to a value of the request. */
+/** The type of a parameter. It determines how the parser converts the parameter's text to a value of the request. */
 export type ParameterType =
   | "string"
   /** A whole number, as text, because a JSON number cannot represent every 64-bit integer. */
   | "int"
   | "number"
   | "bool"
-  /** A duration such as `250ms`, `30s`, `5m`, `1h`, `7d`. */
+  /** A duration such as `250ms`, `30s`, `5m`, `1h` or `7d`. */
   | "duration"
   /** A time of RFC 3339, or a duration from now such as `+1h`. */
   | "time"
-  /** JSON: inline, `@FILE`, or `-` for standard input. */
+  /** A JSON text, `@FILE` for the text in a file, or `-` for standard input. */
   | "json"
   | "enum"
   /** The path of a file. */
   | "file";
 
-/** An argument or a flag of a command. */
+/** A parameter of a command: an argument or a flag. */
 export interface Parameter {
   readonly type: ParameterType;
   readonly help: string;
@@ -34,7 +34,7 @@ export interface Parameter {
   readonly short?: string;
 }
 
-/** A positional argument; its name is upper case in help. */
+/** A positional argument. Help shows its name in upper case. */
 export interface Argument extends Parameter {
   readonly name: string;
 }
@@ -42,8 +42,8 @@ export interface Argument extends Parameter {
 export type Flags = Readonly<Record<string, Parameter>>;
 
 /**
- * The format in which a column shows a value. `enum:PREFIX_`: a constant without its prefix. `age`: the time
- * since a timestamp. `count`: the length of a list. `usd`: an amount of microcents in dollars. `number` and
+ * The format in which a column shows a value. `enum:PREFIX_`: the name of a constant without its prefix. `age`: the
+ * time since a timestamp. `count`: the length of a list. `usd`: an amount of microcents in dollars. `number` and
  * `flag`: an absent value is shown as 0 or false, because ProtoJSON omits zeros.
  */
 export type ColumnFormat =
@@ -76,20 +76,20 @@ export interface Shown {
 }
 
 /**
- * A server stream that `--watch` follows instead of reading the list at intervals. The stream must contain the items
- * that exist already, and apply the list's filters.
+ * A server stream that `--watch` follows instead of reading the list at intervals. The stream must begin with the
+ * existing items, and must accept the list's filters.
  */
 export interface Stream {
   readonly method: string;
   /** Path of the item in each message of the stream. A message without an item is skipped. */
   readonly item: string;
-  /** Whether the path leads to a list of new and changed items, newest first. */
+  /** Whether `item` leads to a list of new and changed items, newest first. */
   readonly isList?: boolean;
   /** Fixed fields of the stream's request. The command line adds further fields. */
   readonly request?: Readonly<Record<string, unknown>>;
 }
 
-/** The RPC that a command calls. */
+/** The RPC that a command calls, and how the command prints the response. */
 export interface Call {
   readonly service: ServiceName;
   readonly method: string;
@@ -98,7 +98,7 @@ export interface Call {
   readonly shown: Shown;
   /** Whether the response is a list with pages. */
   readonly list?: boolean;
-  /** Whether the item is shown with one line per field instead of as a table row. */
+  /** Whether the command prints the item with one line for each field, instead of as a row of a table. */
   readonly describe?: boolean;
   readonly stream?: Stream;
 }
@@ -132,7 +132,7 @@ export type ServiceName =
 /** A parsed command line. It is the input of the command's program. */
 export interface Invocation {
   readonly command: Command;
-  /** Texts of arguments and flags by their names; a list for a repeated flag, `true` for a flag without a value. */
+  /** The texts of arguments and flags by name. A repeated flag has a list, and a flag without a value has `true`. */
   readonly values: Readonly<Record<string, string | boolean | readonly string[]>>;
   /** The words after `--`. */
   readonly rest: readonly string[];
@@ -142,7 +142,7 @@ export interface Invocation {
 export interface Command {
   /** The words that name the command, e.g. `tasks list`. */
   readonly path: string;
-  /** The group of a command without a resource, for help. */
+  /** The heading under which help lists a command without a resource. */
   readonly group?: "platform" | "work" | "settings" | "tools";
   /** The description of the command, in one line. */
   readonly summary: string;
@@ -153,7 +153,7 @@ export interface Command {
   readonly rest?: string;
   /** Whether the command calls the platform. It then accepts the flags of the connection and of the output. */
   readonly remote?: boolean;
-  /** A command line that docs/cli.md shows, and that its test runs. */
+  /** A command line that docs/cli.md shows. The test of docs/cli.md runs it. */
   readonly example?: string;
   /** The reason why the test of docs/cli.md does not run `example`. */
   readonly notRun?: string;
@@ -161,6 +161,6 @@ export interface Command {
   readonly call?: Call;
   /** Name of a program in programs.ts. */
   readonly program?: string;
-  /** Name of a command in programs.ts that parses its own words. */
+  /** Name of a command in programs.ts that itself parses the words after its path. */
   readonly ownWords?: string;
 }

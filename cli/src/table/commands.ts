@@ -9,7 +9,7 @@ import { REGISTRY } from "./registry.ts";
 import { TASKS } from "./tasks.ts";
 import { VERIFIER } from "./verifier.ts";
 
-/** Every command. The parser, the help, the shell completion and docs/cli.md use this table. */
+/** All commands. The parser, the help, the shell completion and docs/cli.md use this table. */
 export const COMMANDS: readonly Command[] = [
   ...TASKS,
   ...REGISTRY,
@@ -32,7 +32,7 @@ export function flagsOf(command: Command): Flags {
   };
 }
 
-/** Returns the command that the first words name, and the number of these words. */
+/** Returns the command whose path is at the start of the words, and the number of words in that path. */
 export function findCommand(words: readonly string[]): { command: Command; length: number } | undefined {
   for (const length of [2, 1]) {
     const path = words.slice(0, length).join(" ");
@@ -47,7 +47,7 @@ export function commandsOf(resource: string): Command[] {
   return COMMANDS.filter(({ path, hidden = false }) => !hidden && path.startsWith(`${resource} `));
 }
 
-/** Returns the first words of all visible commands, without repetitions. */
+/** Returns the first word of each command that is not hidden. Each word occurs once. */
 export function firstWords(): string[] {
   return [
     ...new Set(COMMANDS.filter(({ hidden = false }) => !hidden).map(({ path }) => path.split(" ")[0] ?? "")),

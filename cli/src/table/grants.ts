@@ -27,7 +27,7 @@ const AUTHORITY = arg("AUTHORITY", "authority", "host name in agents' URIs, such
 const proof = { item: "proof", columns: PROOF_COLUMNS };
 const grant = { item: "grant", columns: GRANT_COLUMNS };
 
-/** Commands of operators: for organizations, and for the authorities of agent URIs. */
+/** Commands for operators: about organizations, and about the authorities of agent URIs. */
 export const GRANTS: readonly Command[] = [
   {
     path: "organizations list",

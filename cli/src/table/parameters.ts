@@ -1,6 +1,6 @@
 import type { Argument, Column, Flags, Parameter } from "./command.ts";
 
-/** Creates a positional argument that is a field of the request. */
+/** Creates a positional argument whose value becomes a field of the request. */
 export function arg(name: string, field: string, help: string): Argument {
   return { name, field, help, type: "string", required: true };
 }
@@ -20,7 +20,7 @@ export function oneOf(field: string, prefix: string, values: readonly string[], 
 export const AGENT = arg("AGENT", "agentId", "id of the agent");
 export const TASK = arg("TASK", "taskId", "id of the task");
 
-/** Creates the flag for a JSON document that is a field of the request. */
+/** Creates the flag for a JSON document that becomes a field of the request. */
 export function document(field: string, help: string): Flags {
   return {
     file: { type: "json", field, required: true, help: `${help}: JSON, @FILE, or - for standard input` },

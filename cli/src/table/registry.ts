@@ -144,7 +144,7 @@ export const REGISTRY: readonly Command[] = [
   },
   {
     path: "agents check",
-    summary: "Tells whether an agent may delegate to another, and why",
+    summary: "Shows whether an agent may delegate to another, and why",
     remote: true,
     args: [arg("FROM", "fromAgentId", "agent that delegates"), arg("TO", "toAgentId", "agent that works")],
     flags: {

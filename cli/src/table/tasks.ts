@@ -18,7 +18,7 @@ const EVENTS: readonly Column[] = [
 
 const taskView = { item: "task", columns: TASK_COLUMNS, wide: WIDE };
 
-/** The fields of a task that its delegator writes, as flags. */
+/** The flags for the fields of a task that its delegator writes. */
 export const DRAFT_FLAGS: Flags = {
   agent: text("draft.agentId", "agent that does the work"),
   capability: text("draft.capabilityId", "kind of the work; without an agent the platform chooses one"),
@@ -30,7 +30,7 @@ export const DRAFT_FLAGS: Flags = {
   description: text("draft.description", "a text for people"),
   "external-id": text("draft.externalId", "the caller's own id of the task"),
   "correlation-id": text("draft.correlationId", "id that several tasks share"),
-  contract: text("draft.contractId", "contract that the result has to satisfy"),
+  contract: text("draft.contractId", "contract that the result must satisfy"),
   parent: text("draft.parentTaskId", "task that the new task belongs to"),
   "worker-token": { type: "file", help: "file with a token for the worker" },
   priority: { type: "int", field: "draft.priority", help: "0 to 9; higher comes first" },
@@ -144,7 +144,7 @@ export const TASKS: readonly Command[] = [
   },
   {
     path: "tasks resume",
-    summary: "Lets suspended work go on",
+    summary: "Lets suspended work continue",
     remote: true,
     args: [TASK],
     example: "depute tasks resume $TASK",
@@ -187,9 +187,9 @@ export const TASKS: readonly Command[] = [
   {
     path: "explain",
     group: "work",
-    summary: "Tells who authorized a task, a purchase or a tool call, and what became of it",
+    summary: "Explains who authorized a task, a purchase or a tool call, and shows its outcome",
     details:
-      "Of a task it reads the task, the tasks above it, its authority and its contract, as far as the caller sees them. With --receipt or --call in place of TASK it tells the authority of a purchase or of a call through the MCP proxy. The bundle has the proofs of the authority; `depute verify-authority` checks it offline.",
+      "Of a task it reads the task, the tasks above it, its authority and its contract, as far as the caller sees them. With --receipt or --call in place of TASK it shows the authority of a purchase or of a call through the MCP proxy. The bundle has the proofs of the authority; `depute verify-authority` checks it offline.",
     remote: true,
     args: [{ ...TASK, required: false }],
     flags: {

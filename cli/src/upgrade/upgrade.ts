@@ -21,8 +21,8 @@ const OWN_SETTINGS = {
 } as const satisfies SettingsTable;
 
 /**
- * `depute upgrade --check`: compares the stores with this version, even while another version uses them. The command
- * has no other form, because the start of the platform migrates the stores.
+ * `depute upgrade --check`: shows what the next start of this version would change in the stores, even while another
+ * version uses them. The command has no form that changes them, because the start of the platform migrates the stores.
  *
  * @returns the exit code: 1 if this version cannot open a store
  */
@@ -35,7 +35,7 @@ export async function upgrade(args: readonly string[]): Promise<number> {
     await readConfigFile(args, table),
   );
   if (check !== true)
-    throw new CommandError("write depute upgrade --check; the start of the platform migrates its stores");
+    throw new CommandError("run depute upgrade --check; the start of the platform migrates its stores");
   let failed = false;
   let pendingCount = 0;
   for (const { name, location, migrations } of platformStores(

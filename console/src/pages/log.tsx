@@ -71,8 +71,8 @@ function Head({ head }: { readonly head: LogHead }) {
 }
 
 /**
- * Shows whether the log only grows: each head must extend the head that this browser verified last, even on an earlier
- * visit.
+ * Shows whether the log only grows. Each head must extend the head that this browser verified before it, possibly on an
+ * earlier visit.
  */
 function Growth({ head }: { readonly head: LogHead }) {
   const transport = useTransport();
@@ -148,7 +148,7 @@ const COLUMNS: readonly Column<LogEntry>[] = [
   { title: "Inclusion", grow: 1.3, align: "end", cell: (entry) => <Inclusion entry={entry} /> },
 ];
 
-/** Verifies that the log includes an entry, when the user asks for it. */
+/** When the user asks for it, verifies that the log includes an entry, and shows the result. */
 function Inclusion({ entry }: { readonly entry: LogEntry }) {
   const [isAsked, setAsked] = useState(false);
   const query = useQuery(

@@ -21,7 +21,7 @@ import { durationText } from "../rules/time.ts";
 /** Milliseconds between two reads of the figures that the stream of recent tasks does not contain. */
 const READ_MS = 5_000;
 
-/** Minimum milliseconds between two reads that follow changes of tasks. */
+/** A change of tasks causes a new read of the figures, at most once in this many milliseconds. */
 const SOON_MS = 500;
 
 /** Milliseconds between two updates of the displayed times. */

@@ -10,7 +10,7 @@ interface AskProps {
   readonly act: string;
   readonly isDangerous?: boolean;
   readonly isDisabled?: boolean;
-  /** Runs the action. After it, the dialog closes. If the call fails, the dialog stays open and shows the error. */
+  /** Runs the action. If it succeeds, the dialog closes. If it fails, the dialog stays open and shows the error. */
   readonly onAct: (form: FormData) => Promise<unknown>;
   readonly onClose: () => void;
 }

@@ -1,7 +1,7 @@
 import { differencesOf } from "../rules/differences.ts";
 import { Line, Text } from "./text.tsx";
 
-/** Shows the members in which two documents differ, each with its old and its new value. */
+/** Shows each member in which two documents differ, with its old and its new value. */
 export function Differences({ before, after }: { readonly before: unknown; readonly after: unknown }) {
   const differences = differencesOf(before, after);
   if (differences.length === 0) return <p className="quiet">No differences</p>;

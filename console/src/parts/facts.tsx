@@ -6,12 +6,12 @@ import { lineOf } from "../rules/text.ts";
 import { durationText, relativeText } from "../rules/time.ts";
 import { Text } from "./text.tsx";
 
-/** Shows the names and values of one object. */
+/** Shows a list of facts about one object: each fact has a name and a value. */
 export function Facts({ children }: { readonly children: ReactNode }) {
   return <dl className="facts">{children}</dl>;
 }
 
-/** Shows one name with its value; shows nothing for an absent value. */
+/** Shows one fact: a name and its value. Shows nothing if the value is absent. */
 export function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
   if (children === undefined || children === null || children === "" || children === false) return null;
   return (
@@ -22,7 +22,7 @@ export function Fact({ name, children }: { readonly name: string; readonly child
   );
 }
 
-/** Shows a word with a color. */
+/** Shows a word in the color of a tone. */
 export function Tag({ tone, children }: { readonly tone: Tone; readonly children: ReactNode }) {
   return <span className={`tag tag-${tone}`}>{children}</span>;
 }
@@ -34,7 +34,7 @@ export function Time({ value }: { readonly value: Timestamp | undefined }) {
   return <TimeMs ms={timestampMs(value)} now={now} />;
 }
 
-/** Shows a time that a protocol's document contains as ISO 8601 text, relative to now. */
+/** Shows a time relative to now. The time is ISO 8601 text from a protocol's document. */
 export function TimeText({ value }: { readonly value: string }) {
   const now = useNow();
   const ms = Date.parse(value);

@@ -2,7 +2,7 @@ import { type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { Block } from "./text.tsx";
 
-/** Shows a JSON value from an untrusted party, with indentation. */
+/** Shows a JSON value from an untrusted party as indented text. */
 export function Json({ value, label }: { readonly value: JsonValue | undefined; readonly label: string }) {
   if (value === undefined) return <p className="quiet">None</p>;
   return <Block value={typeof value === "string" ? value : JSON.stringify(value, null, 2)} label={label} />;

@@ -8,7 +8,7 @@ interface PlotProps {
   readonly x: readonly number[];
   readonly lines: readonly {
     readonly name: string;
-    /** The name of a color of the theme. */
+    /** The name of one of the theme's colors. */
     readonly color: string;
     readonly values: readonly (number | null)[];
   }[];
@@ -85,7 +85,8 @@ function optionsOf(node: HTMLElement, lines: PlotProps["lines"]): uPlot.Options 
 }
 
 /**
- * Returns the name of the current theme. The component renders again when the user or the system selects another theme.
+ * Returns the name of the current theme. The calling component renders again when the user or the system selects
+ * another theme.
  */
 function useThemeName(): string {
   const [name, setName] = useState(readThemeName);

@@ -3,7 +3,7 @@ import type { Connection } from "../rpc/follow.ts";
 import { type Refusal, refusalOf } from "../rpc/refusal.ts";
 import { Text } from "./text.tsx";
 
-/** Shows that the page is reading `what`. */
+/** Shows that the page is reading its data; `what` names the data. */
 export function Loading({ what }: { readonly what: string }) {
   return (
     <p className="quiet" role="status">
@@ -12,7 +12,7 @@ export function Loading({ what }: { readonly what: string }) {
   );
 }
 
-/** Shows a text instead of an empty list. */
+/** Shows a text in place of an empty list. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
     <div className="empty">
@@ -27,7 +27,7 @@ export function Refused({ error }: { readonly error: unknown }) {
   return <RefusalText {...refusalOf(error)} />;
 }
 
-/** Shows the error of a stream that the platform refused; shows nothing for any other state of a connection. */
+/** Shows the error with which the platform refused a stream. Shows nothing in any other state of the connection. */
 export function RefusedStream({ connection }: { readonly connection: Connection }) {
   return connection.state === "refused" ? <RefusalText {...connection.refusal} /> : null;
 }
@@ -52,10 +52,7 @@ function RefusalText({ reason, message, fields }: Refusal) {
   );
 }
 
-/**
- * Shows that the object of a page is loading. It contains a heading, because screen readers need a heading on every
- * page.
- */
+/** Shows the heading of a page while the page reads its object. Screen readers need a heading on every page. */
 export function Opening({ what }: { readonly what: string }) {
   return (
     <>
@@ -65,7 +62,7 @@ export function Opening({ what }: { readonly what: string }) {
   );
 }
 
-/** Shows an error instead of an object that the caller cannot read. */
+/** Shows an error in place of the object that the caller cannot read. */
 export function NotShown({ what, error }: { readonly what: string; readonly error: unknown }) {
   return (
     <>
@@ -83,7 +80,7 @@ const WORDS = {
   refused: "Not live",
 } as const;
 
-/** Shows whether the page's stream is open, so that the page receives each change. */
+/** Shows whether the page's stream is open. While it is open, the page gets each change at once. */
 export function Liveness({ connection }: { readonly connection: Pick<Connection, "state"> }) {
   return (
     <span className={`liveness liveness-${connection.state}`} role="status">
@@ -93,7 +90,7 @@ export function Liveness({ connection }: { readonly connection: Pick<Connection,
   );
 }
 
-/** Shows whether the latest read at intervals succeeded, so that the page's data are current. */
+/** Shows whether the latest read succeeded, on a page that reads its data at intervals. */
 export function Freshness({ query }: { readonly query: { isError: boolean; isSuccess: boolean } }) {
   const state = query.isError ? "reconnecting" : query.isSuccess ? "live" : "connecting";
   return <Liveness connection={{ state }} />;

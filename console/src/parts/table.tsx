@@ -7,7 +7,7 @@ export interface Column<Row> {
   readonly title: string;
   /** The column's share of the table's width, relative to the other columns. */
   readonly grow: number;
-  /** Whether the table omits the column on a screen as narrow as a phone's. */
+  /** Whether the column is shown only on wide screens, and not on the screen of a phone. */
   readonly isWide?: boolean;
   readonly align?: "end";
   readonly cell: (row: Row) => ReactNode;
@@ -20,13 +20,13 @@ interface TableProps<Row> {
   readonly columns: readonly Column<Row>[];
   /** Called when the last rows come into view. */
   readonly onEnd?: () => void;
-  /** Whether more rows can be read. */
+  /** Whether there are more rows to read. */
   readonly hasMore?: boolean;
 }
 
 const ROW_PX = 44;
 
-/** A table for any number of rows: the DOM contains only the rows that are visible. */
+/** A table for any number of rows. The DOM contains only the rows in view. */
 export function Table<Row>({ label, rows, keyOf, columns, onEnd, hasMore = false }: TableProps<Row>) {
   const scroll = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({

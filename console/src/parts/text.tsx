@@ -9,7 +9,7 @@ export function Text({ value }: { readonly value: string }) {
   return <bdi>{shownPart(value).text}</bdi>;
 }
 
-/** Shows a text from an untrusted party on one line, cut at its end. */
+/** Shows a text from an untrusted party on one line. A long text is cut at its end. */
 export function Line({ value, max }: { readonly value: string; readonly max?: number }) {
   return (
     <bdi className="line" title={visibleText(value.slice(0, 500))}>
@@ -27,7 +27,9 @@ export function Id({ value, max = 13 }: { readonly value: string; readonly max?:
   );
 }
 
-/** Shows a whole document from an untrusted party. A long document is shown in parts. */
+/**
+ * Shows a whole document from an untrusted party. Of a long document, shows the beginning until the user asks for more.
+ */
 export function Block({ value, label }: { readonly value: string; readonly label: string }) {
   const [max, setMax] = useState(MAX_SHOWN);
   const { text, more } = shownPart(value, max);

@@ -2,7 +2,7 @@ import { type TranscriptVerdict, verifySteps } from "@depute/asp";
 import type { Transcript, TranscriptKeys } from "@depute/contracts/asp/v0/transcript_pb";
 import { portableEngine } from "@depute/dct";
 
-/** The result of a transcript's check, as texts that the page shows. */
+/** The result of checking a transcript, as texts for the page. */
 export interface TranscriptCheck {
   readonly isValid: boolean;
   readonly messages: number;
@@ -12,7 +12,7 @@ export interface TranscriptCheck {
   readonly fault: string;
 }
 
-/** Number of messages that are checked without a pause. In a pause the browser handles the user's input. */
+/** After this number of messages, the check pauses, so that the browser can handle the user's input. */
 const STEPS = 10;
 
 /** Verifies a transcript with the keys that the platform publishes. */

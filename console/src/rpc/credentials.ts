@@ -6,7 +6,10 @@ export type Credentials =
       readonly kind: "key";
       /** The seed of the caller's Ed25519 key, base64url. */
       readonly seed: string;
-      /** The token whose last delegatee is the key's principal; empty to present only the key. */
+      /**
+       * The token that the caller presents. Its last delegatee is the principal of the key. Empty if the caller
+       * presents only the key.
+       */
       readonly token: string;
     };
 
@@ -16,7 +19,7 @@ export type Credentials =
  */
 const PLACE = "depute.credentials";
 
-/** Returns the stored credentials; credentials of kind `none` if the storage has no readable credentials. */
+/** Returns the stored credentials. If the storage has no readable credentials, their kind is `none`. */
 export function readCredentials(storage: Storage = sessionStorage): Credentials {
   try {
     const stored = JSON.parse(storage.getItem(PLACE) ?? "null") as Credentials | null;

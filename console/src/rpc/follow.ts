@@ -1,7 +1,10 @@
 import { useEffect, useRef, useState } from "react";
 import { isPassing, type Refusal, refusalOf } from "./refusal.ts";
 
-/** Milliseconds before a stream is opened again for the first time. LONGEST_PAUSE_MS is the maximum of later pauses. */
+/**
+ * When a stream breaks, the first pause before it is opened again, in milliseconds. Later pauses are longer, up to
+ * LONGEST_PAUSE_MS.
+ */
 const FIRST_PAUSE_MS = 400;
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -9,22 +12,22 @@ export type Connection =
   | { readonly state: "connecting" | "live" | "reconnecting" | "ended" }
   | { readonly state: "refused"; readonly refusal: Refusal };
 
-/** A server stream that the page keeps open, and the functions that handle its items. */
+/** A server stream that the page follows, and the functions that handle its items. */
 export interface Followed<Item> {
-  /** Opens the stream after the last item that `take` handled. */
+  /** Opens the stream. The stream must continue after the last item that `take` handled. */
   readonly open: (signal: AbortSignal) => AsyncIterable<Item>;
   /** Handles an item. Returns true if no further item can follow; the stream is then closed. */
   readonly take: (item: Item) => boolean;
   /**
-   * Whether a stream that ended is complete, so that it must not be opened again. The function is called only
-   * if `take` never returned true.
+   * Called when a stream has ended and `take` never returned true. Returns true if the stream is complete, so that it
+   * must not be opened again.
    */
   readonly isOver?: () => boolean;
 }
 
 /**
- * Follows a server stream as long as the page is open. If the stream breaks, a new stream continues after the last
- * item.
+ * Follows a server stream as long as the page is open. If the stream breaks, the hook opens a new stream, which
+ * continues after the last item.
  *
  * @param key identifies the followed object; a new key closes the stream and follows the new object from its start
  */

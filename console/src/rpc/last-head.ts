@@ -2,12 +2,12 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type LogHead, LogHeadSchema } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { decodeBase64Url, encodeBase64Url } from "@depute/core";
 
-/** Returns the storage key of a log's head. Each log has its own. */
+/** Returns the key under which the storage has the head of a log. Each log has its own key. */
 const placeOf = (log: string) => `depute.log-head.${log}`;
 
 /**
- * Returns the head of a log that this browser verified last. A head is public, so it stays stored after the tab has
- * closed.
+ * Returns the head of a log that this browser verified last. A head is public, so the browser keeps it after the tab
+ * has closed.
  *
  * @returns undefined if no readable head is stored
  */

@@ -7,7 +7,7 @@ import { readLastHead, storeLastHead } from "./last-head.ts";
 /**
  * Verifies that a head extends the head that this browser verified last, and stores the head if it does.
  *
- * @throws ConnectError if the platform gives no proof; the stored head then stays unchanged
+ * @throws ConnectError if the platform returns no proof; the stored head then stays unchanged
  */
 export async function checkGrowth(
   client: Client<typeof LogService>,
@@ -20,7 +20,7 @@ export async function checkGrowth(
   const fault = since && faultBySize(since, head);
   if (fault !== undefined) return outcome(0, fault);
   if (since?.treeSize === head.treeSize) return outcome(0);
-  // There is no consistency proof from an empty tree, because every log extends it.
+  // An empty tree needs no consistency proof, because every log extends it.
   if (since === undefined || since.treeSize === 0n) {
     storeLastHead(head);
     return outcome(0);

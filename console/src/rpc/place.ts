@@ -5,7 +5,8 @@ let lastHash = "";
 let lastPlace: Place = placeOf("");
 
 /**
- * Returns the page, object and filters that the browser's address names. The component renders again when they change.
+ * Returns the page, object and filters that the browser's address names. The calling component renders again when they
+ * change.
  */
 export function usePlace(): Place {
   return useSyncExternalStore(
@@ -24,8 +25,8 @@ export function usePlace(): Place {
 }
 
 /**
- * Changes the browser's address to another page, object or filters. A change of filters replaces the current entry of
- * the browser's history.
+ * Changes the browser's address to another page, object or filters. With `replace`, the new address replaces the
+ * current entry of the browser's history, as for a change of filters.
  */
 export function goTo(place: Parameters<typeof hashOf>[0], how: "push" | "replace" = "push"): void {
   if (how === "push") location.hash = hashOf(place);

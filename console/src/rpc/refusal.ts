@@ -1,17 +1,17 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 
-/** The error of a call, in words. */
+/** The error of a call, as texts for the page. */
 export interface Refusal {
   /** The name of the error's `ErrorReason`, e.g. `TASK_NOT_FOUND`, or Connect's code if the error has no reason. */
   readonly reason: string;
   /** The platform's message: the fault, then the remedy. */
   readonly message: string;
-  /** The faulty fields. */
+  /** The fields of the request that are at fault, each with a description of the fault. */
   readonly fields: readonly { readonly field: string; readonly description: string }[];
 }
 
-/** Converts the error of a call to words. */
+/** Returns the texts that describe the error of a call. */
 export function refusalOf(error: unknown): Refusal {
   const refused = ConnectError.from(error);
   const fields = refused
@@ -30,22 +30,22 @@ export function needsCredentials(error: unknown): boolean {
   return ConnectError.from(error).code === Code.Unauthenticated;
 }
 
-/** Whether the same call may succeed later without a change, because the failure is temporary. */
+/** Whether a failure is temporary, so that the same call may succeed later. */
 export function isPassing(error: unknown): boolean {
   const { code } = ConnectError.from(error);
   return isUnreachable(error) || code === Code.Unavailable || code === Code.Aborted;
 }
 
 /**
- * Returns the milliseconds before the next read of a query. Returns false if the platform refused the first read,
- * because it would refuse the same request again.
+ * Returns the milliseconds before the next read of a query. Returns false, for no further read, if the platform refused
+ * the first read: it would refuse the same request again.
  */
 export function unlessRefused(pauseMs: number) {
   return ({ state }: { readonly state: { readonly data: unknown; readonly error: unknown } }) =>
     state.data === undefined && state.error !== null && !isPassing(state.error) ? false : pauseMs;
 }
 
-/** Whether the call got no answer from the platform, because the browser's fetch failed. */
+/** Whether the browser's fetch failed, so that the call got no response from the platform. */
 function isUnreachable(error: unknown): boolean {
   const refused = ConnectError.from(error);
   return (

@@ -6,8 +6,8 @@ import type { Connection } from "./follow.ts";
 import { useWake } from "./wake.ts";
 
 /**
- * Reads the data of the open page again soon after each new revocation. Revocations from before the page opened are
- * skipped.
+ * Reads the data of the open page again soon after each new revocation. Ignores revocations from before the page was
+ * opened.
  */
 export function useRevocationWake(): Connection {
   const transport = useTransport();

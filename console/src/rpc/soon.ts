@@ -1,10 +1,10 @@
 import { useCallback, useEffect, useRef } from "react";
 
 /**
- * Returns a throttled form of `act`: a call runs `act` soon, and all calls within one pause share one run. After the
- * page was left, calls have no effect.
+ * Returns a throttled form of `act`. A call runs `act` after `pauseMs`. Further calls within that time share the same
+ * run. After the user has left the page, calls have no effect.
  *
- * @param pauseMs minimum time between two runs of `act`, in milliseconds
+ * @param pauseMs the delay of a run in milliseconds, and so the minimum time between two runs
  */
 export function useSoon(act: () => void, pauseMs: number): () => void {
   const latest = useRef(act);

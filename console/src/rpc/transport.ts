@@ -23,7 +23,7 @@ function presenting(credentials: Credentials): Interceptor {
   return (next) => async (request) => {
     if (credentials.kind === "secret") request.header.set("authorization", `Bearer ${credentials.secret}`);
     if (credentials.kind === "key") {
-      // The module is loaded only on demand, because only callers with a key need the code for signatures.
+      // The code for signatures is loaded on demand, because only callers with a key need it.
       const { proofHeaders } = await import("./proof.ts");
       const path = `/${request.service.typeName}/${request.method.name}`;
       const headers = proofHeaders(credentials, `${location.origin}${path}`);

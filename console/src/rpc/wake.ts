@@ -2,15 +2,17 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type Connection, useFollow } from "./follow.ts";
 import { useSoon } from "./soon.ts";
 
-/** Minimum milliseconds between two reads that follow changes. */
+/** Changes cause a new read, at most once in this many milliseconds. */
 const READ_MS = 300;
 
-/** Milliseconds between two reads of a page whose stream is open. In between, the stream reports each change. */
+/**
+ * Milliseconds between two reads of a page while its stream is open. Between the reads, the stream reports each change.
+ */
 const LIVE_MS = 15_000;
 
 /**
- * Reads the data of the open page again soon after each item of a stream. The page must also read at intervals, because
- * some callers may not open the stream.
+ * Reads the data of the open page again soon after each item of a stream. The page must also read its data at
+ * intervals, because some callers may not open the stream.
  *
  * @param key identifies the stream
  */
@@ -27,7 +29,7 @@ export function useWake<Item>(key: string, open: (signal: AbortSignal) => AsyncI
 }
 
 /**
- * Returns the milliseconds between two reads of a page's data: longer while a stream reports the changes.
+ * Returns the milliseconds between two reads of a page's data. The time is longer while the stream is open.
  *
  * @param withoutStreamMs the time between two reads while the stream is not open
  */

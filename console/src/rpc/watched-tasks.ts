@@ -16,7 +16,7 @@ const NO_TASKS: readonly Task[] = [];
 export interface WatchedTasks {
   /** The newest tasks that match the request, newest first; empty until the first response. */
   readonly tasks: readonly Task[];
-  /** Whether older tasks match too. */
+  /** Whether there are older tasks that also match. */
   readonly hasMore: boolean;
   /** Whether the stream has sent its first response. */
   readonly isRead: boolean;
@@ -26,7 +26,7 @@ export interface WatchedTasks {
 /**
  * Follows the newest tasks of the caller that match a request.
  *
- * @param onChange called for each response after the first one of a stream
+ * @param onChange called for each response of a stream except the first
  */
 export function useWatchedTasks(
   request: MessageInitShape<typeof WatchTasksRequestSchema>,

@@ -7,7 +7,8 @@ export interface RevocableDelegation {
 }
 
 /**
- * Returns the delegations that a revocation ends: the revoked one, and every one below it in the same tree.
+ * Returns the delegations that a revocation ends: the revoked delegation, and all delegations below it in the same
+ * tree.
  *
  * @param all the known delegations; the platform may have more
  */

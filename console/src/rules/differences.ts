@@ -8,7 +8,7 @@ export interface Difference {
   readonly after?: string;
 }
 
-/** Maximum number of differences that the result lists. */
+/** Maximum number of differences in the result. Further differences are omitted. */
 export const MAX_DIFFERENCES = 500;
 
 /** Returns the members in which two JSON documents differ, in the order of the documents. */

@@ -1,5 +1,5 @@
 /**
- * Returns the word for an enum's value, e.g. `Schema match`; `Unknown` for a value of a newer platform.
+ * Returns the word for an enum's value, e.g. `Schema match`; `Unknown` for a value that this version does not know.
  *
  * @param names the enum's generated object, which maps names to numbers
  */

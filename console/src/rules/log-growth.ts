@@ -1,16 +1,16 @@
 import type { LogHead } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 
-/** The combined result of a page's growth checks. Each check verifies that the log has only added leaves. */
+/** The combined result of a page's growth checks. Each check verifies that only leaves were added to the log. */
 export interface GrowthCheck {
   /** The number of verified consistency proofs. */
   readonly proofs: number;
-  /** The head that the browser had verified before this page was opened; undefined for a first visit. */
+  /** The head that this browser had verified before the page was opened; undefined if there was none. */
   readonly since: LogHead | undefined;
-  /** The reason why the log does not extend an earlier head; undefined while no fault was found. */
+  /** The reason why the log does not extend an earlier head; undefined if no check has found a fault. */
   readonly fault: string | undefined;
 }
 
-/** Adds the outcome of one more check to the state. A fault, once found, remains in the state. */
+/** Combines the earlier result with the result of one more check. A fault stays in the result. */
 export function addedGrowth(before: GrowthCheck, found: GrowthCheck): GrowthCheck {
   return {
     proofs: before.proofs + found.proofs,
@@ -22,8 +22,8 @@ export function addedGrowth(before: GrowthCheck, found: GrowthCheck): GrowthChec
 /**
  * Compares two heads of one log without a proof.
  *
- * @returns the reason why the later head cannot extend the earlier one; undefined if a consistency proof has
- *   to decide, or if both heads are the same
+ * @returns the reason why the later head cannot extend the earlier head; undefined if only a consistency proof can
+ * decide, or if both heads are the same
  */
 export function faultBySize(first: LogHead, second: LogHead): string | undefined {
   if (second.treeSize < first.treeSize) {

@@ -1,13 +1,13 @@
 interface RowRules<Row> {
   readonly idOf: (row: Row) => string;
   readonly timeOf: (row: Row) => number;
-  /** Whether the state `one` of an object is at least as new as its state `other`. */
+  /** Whether the row `one` has the same state of an object as the row `other`, or a newer state. */
   readonly isNewer: (one: Row, other: Row) => boolean;
 }
 
 /**
- * Merges the newest rows, which are read often, with rows from earlier reads. Each object occurs once, in its newest
- * state, and the newest object comes first.
+ * Merges the newest rows, which are read often, with rows from earlier reads. In the result each object has one row,
+ * with its newest state. The newest object is first.
  */
 export function mergedRows<Row>(
   head: readonly Row[],

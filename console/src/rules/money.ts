@@ -1,7 +1,7 @@
 /** Number of microcents in 1 USD. */
 const MICROCENTS = 100_000_000;
 
-/** Formats an amount in US dollars. Smaller amounts get more decimals. */
+/** Formats an amount in US dollars. The smaller the amount, the more decimals it gets. */
 export function dollars(microcents: bigint | number): string {
   const usd = Number(microcents) / MICROCENTS;
   const digits = usd !== 0 && Math.abs(usd) < 0.01 ? 6 : Math.abs(usd) < 1 ? 4 : 2;
@@ -9,7 +9,7 @@ export function dollars(microcents: bigint | number): string {
 }
 
 /**
- * Formats an amount that the Agenta protocol states in hundredths of a currency: whole units with two
+ * Formats an amount that the Agenta protocol states in hundredths of a currency. The text has whole units and two
  * decimals.
  */
 export function minorUnits(amount: bigint | number, currency: string): string {

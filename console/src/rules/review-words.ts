@@ -24,13 +24,13 @@ export function reviewState(state: ReviewState): { readonly label: string; reado
   return { label, tone };
 }
 
-/** The heading of the content of a review. */
+/** Returns the heading of a review's content. */
 export function contentTitle(kind: ReviewKind): string {
   if (kind === ReviewKind.GRANT) return "Proposal";
   return kind === ReviewKind.START_APPROVAL ? "Request" : "Result";
 }
 
-/** The effect of each verdict on a review. */
+/** The effect that each verdict on a review has. */
 export interface VerdictEffects {
   readonly APPROVED: string;
   readonly CHANGES_REQUESTED: string;
@@ -57,7 +57,8 @@ export function reviewKind(kind: ReviewKind): string {
 }
 
 /**
- * Returns the ids that a review's subject contains: the task of an oversight, or the contract of an output.
+ * Returns the id in a review's subject: of a task for an oversight, or of a contract for a human_review. The other id
+ * is empty, and both are empty for all other kinds.
  *
  * @param subject the subject's text, as the service that created the review wrote it
  */

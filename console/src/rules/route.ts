@@ -13,19 +13,19 @@ export const PAGES = [
 export type PageName = (typeof PAGES)[number];
 
 /**
- * The page, object and filters that the browser's address names, as in `#/tasks/ID?status=3`. They are in the fragment
- * of the address, which a browser never sends to a server.
+ * The page, object and filters that the browser's address names, as in `#/tasks/ID?status=3`. The address has them in
+ * its fragment, which a browser never sends to a server.
  */
 export interface Place {
   readonly page: PageName;
-  /** The id of the shown object; empty for the page itself. */
+  /** The id of the object that the page shows; empty if the page shows no single object. */
   readonly id: string;
   readonly query: Readonly<Record<string, string>>;
 }
 
 const HOME: Place = { page: "overview", id: "", query: {} };
 
-/** Reads the fragment of an address. An unknown page becomes the overview. */
+/** Returns the place that the fragment of an address names. For an unknown page, returns the overview. */
 export function placeOf(hash: string): Place {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [page = "", id = ""] = path.split("/", 2);
@@ -33,7 +33,7 @@ export function placeOf(hash: string): Place {
   return { page, id: decoded(id), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-/** Returns the fragment of a place. Empty filters are left out. */
+/** Returns the fragment for a place. Omits empty filters. */
 export function hashOf({ page, id = "", query = {} }: Partial<Place> & Pick<Place, "page">): string {
   const entries = Object.entries(query).filter(([, value]) => value !== "");
   const text = new URLSearchParams(entries).toString();

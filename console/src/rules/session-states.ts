@@ -5,10 +5,7 @@ import type { Tone } from "./task-status.ts";
 const { IDLE, INVITED, INTRODUCED, CONVERSING, AGREEING, EXECUTING, CLOSED, ESCALATED, FAILED } =
   SessionState;
 
-/**
- * The column and row of each state in the diagram. The states of a session without failure and escalation are in the
- * first row.
- */
+/** The column and row of each state in the diagram. Row 0 has all states but FAILED and ESCALATED. */
 export const STATE_PLACES: ReadonlyMap<SessionState, readonly [column: number, row: number]> = new Map([
   [IDLE, [0, 0]],
   [INVITED, [1, 0]],
@@ -21,18 +18,15 @@ export const STATE_PLACES: ReadonlyMap<SessionState, readonly [column: number, r
   [ESCALATED, [4, 1]],
 ]);
 
-/** One line of the state diagram, between two states. */
+/** A line of the state diagram, from one state to another. */
 export interface StateLine {
   readonly from: SessionState;
   readonly to: SessionState;
-  /** Whether the session may also go from `to` to `from`. */
+  /** Whether a session may also go from `to` back to `from`. */
   readonly isMutual: boolean;
 }
 
-/**
- * Returns the lines of the diagram: one for each pair of states between which ASP's table of transitions allows a
- * transition.
- */
+/** Returns the lines of the diagram: one for each pair of states, if ASP's table allows a transition between them. */
 export function stateLines(table: readonly Row[] = TABLE): StateLine[] {
   const pairs = new Map(table.flatMap(pairsOf).map((pair) => [pair.join(" "), pair]));
   const lines = new Map<string, StateLine>();
@@ -43,7 +37,10 @@ export function stateLines(table: readonly Row[] = TABLE): StateLine[] {
   return [...lines.values()];
 }
 
-/** Returns the state pairs of one row. A transition to ESCALATED also adds the way back from ESCALATED. */
+/**
+ * Returns the pairs of states in one row of the table. A transition to ESCALATED also adds the pair for the return from
+ * ESCALATED.
+ */
 function pairsOf({ moves }: Row): (readonly [SessionState, SessionState])[] {
   return [...moves].flatMap(([from, next]): (readonly [SessionState, SessionState])[] => {
     if (next === "stay" || next === "return") return [];
@@ -71,9 +68,9 @@ export interface SessionMove extends SessionStep {
 }
 
 /**
- * The transitions of a session, in order.
+ * Returns the transitions of a session, in order.
  *
- * @param steps the states after each message; the first message leaves the state IDLE
+ * @param steps the state after each message; before the first message the state is IDLE
  */
 export function sessionMoves(steps: readonly SessionStep[]): SessionMove[] {
   return steps.flatMap((step, index) => {

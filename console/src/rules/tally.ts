@@ -7,28 +7,34 @@ export interface Ranked {
   readonly value: number;
 }
 
-/** The figures of the overview. Lists by minute have one element for each of `minutes`. */
+/**
+ * The figures of the overview. The element of each list by minute belongs to the element of `minutes` at the same
+ * index.
+ */
 export interface Tally {
-  /** The number of open tasks in each status. */
+  /** For each status, the number of open tasks. */
   readonly open: Readonly<Partial<Record<TaskStatus, number>>>;
-  /** The start of each minute, epoch seconds. */
+  /** The start of each minute in epoch seconds. */
   readonly minutes: readonly number[];
   readonly created: readonly number[];
   readonly completed: readonly number[];
   readonly failed: readonly number[];
-  /** Median time from creation to completion, seconds; null in a minute without completions. */
+  /**
+   * For each minute, the median time from creation to completion in seconds; null if no task was completed in that
+   * minute.
+   */
   readonly latency: readonly (number | null)[];
-  /** For each minute, the total cost from the start of the first minute to the minute's end, in US dollars. */
+  /** For each minute, the total cost from the start of the period to the end of that minute, in US dollars. */
   readonly spend: readonly number[];
-  /** Number of tasks that end per minute, as the average of the last five minutes. */
+  /** Average number of tasks that ended per minute in the last five minutes. */
   readonly endedPerMinute: number;
   readonly medianMs: number | undefined;
   readonly p95Ms: number | undefined;
-  /** The total cost in the period, in microcents. */
+  /** The total cost of the period in microcents. */
   readonly spent: number;
   readonly queue: readonly Ranked[];
   readonly reasons: readonly Ranked[];
-  /** The cost per agent, in microcents. */
+  /** The cost of each agent in microcents. */
   readonly spendByAgent: readonly Ranked[];
 }
 

@@ -3,15 +3,15 @@ import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { dollars } from "./money.ts";
 import type { Tone } from "./task-status.ts";
 
-/** A description of an event in words, for the timeline. */
+/** The words that describe an event in the timeline. */
 export interface EventLine {
   readonly title: string;
-  /** Further facts in one text; empty for none. May contain texts from untrusted parties. */
+  /** Further facts as one text; empty if there are none. The text may come from untrusted parties. */
   readonly detail: string;
   readonly tone: Tone;
 }
 
-/** Returns the description of a task's event. */
+/** Returns the words that describe a task's event. */
 export function eventLine({ payload }: TaskEvent): EventLine {
   switch (payload.case) {
     case "created":

@@ -25,12 +25,14 @@ const FACTS: Readonly<Record<TaskStatus, StatusFacts>> = {
   [TaskStatus.REVOKED]: { label: "Revoked", tone: "bad", isOpen: false },
 };
 
-/** Returns the facts about a status. A status of a newer platform has the facts of `UNSPECIFIED`. */
+/**
+ * Returns the facts about a status. For a status that this version does not know, returns the facts of `UNSPECIFIED`.
+ */
 export function statusFacts(status: TaskStatus): StatusFacts {
   return FACTS[status] ?? FACTS[TaskStatus.UNSPECIFIED];
 }
 
-/** All statuses that a task can have, from creation to end. */
+/** All statuses that a task can have, in the order of their numbers in the contract. */
 export const STATUSES: readonly TaskStatus[] = Object.keys(FACTS)
   .map(Number)
   .filter((status) => status !== TaskStatus.UNSPECIFIED) as TaskStatus[];
@@ -38,7 +40,7 @@ export const STATUSES: readonly TaskStatus[] = Object.keys(FACTS)
 /** The statuses of tasks that have not ended. */
 export const OPEN_STATUSES: readonly TaskStatus[] = STATUSES.filter((status) => statusFacts(status).isOpen);
 
-/** The actions that a status allows a delegator. The platform may still refuse an action. */
+/** The actions that a delegator may take on a task in a status. The platform may still refuse an action. */
 export interface TaskActions {
   readonly cancel: boolean;
   readonly suspend: boolean;
@@ -46,7 +48,7 @@ export interface TaskActions {
   readonly answer: boolean;
 }
 
-/** Returns the actions that a status allows. */
+/** Returns the actions that a delegator may take on a task in a status. */
 export function actionsOf(status: TaskStatus): TaskActions {
   return {
     cancel: statusFacts(status).isOpen,

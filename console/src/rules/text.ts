@@ -16,21 +16,21 @@ export function visibleText(text: string): string {
   );
 }
 
-/** Returns the part of a text that is shown at first, and the number of further characters. */
+/** Returns the part of a text that is shown first, and the number of characters that remain. */
 export function shownPart(text: string, max = MAX_SHOWN): { readonly text: string; readonly more: number } {
   if (text.length <= max) return { text: visibleText(text), more: 0 };
-  // A cut between the two halves of a surrogate pair would show half a character.
+  // The cut must not separate the two halves of a surrogate pair.
   const end = isHigh(text.charCodeAt(max - 1)) ? max - 1 : max;
   return { text: visibleText(text.slice(0, end)), more: text.length - end };
 }
 
-/** Returns a text on one line, for cells of a table. */
+/** Returns a text on one line, for the cells of a table. Cuts a long text. */
 export function lineOf(text: string, max = 200): string {
   const line = visibleText(text.slice(0, max).replace(/\s+/g, " ").trim());
   return text.length > max ? `${line}…` : line;
 }
 
-/** Returns the start of a long id or key, for cells of a table. */
+/** Returns the beginning of a long id or key, for the cells of a table. */
 export function shortId(id: string, max = 13): string {
   return lineOf(id, max);
 }

@@ -1,12 +1,12 @@
 import type { Capability, SignedJSONToken } from "@depute/dct";
 
-/** One block of a token. A member is absent if the block keeps the value of the block above. */
+/** One block of a token. A member that the block does not change is absent. */
 export interface ChainBlock {
   readonly signer: string;
   readonly delegatee: string;
   readonly delegationId: string;
   readonly capabilities?: readonly string[];
-  /** The budget of the block, in microcents. */
+  /** The budget that the block sets, in microcents. */
   readonly budget?: number;
   readonly expiresAt?: string;
   readonly hops?: number;
@@ -14,7 +14,7 @@ export interface ChainBlock {
   readonly narrowed: readonly string[];
 }
 
-/** Returns the blocks of a token, the authority first. This function does not check the signatures. */
+/** Returns the blocks of a token, the authority block first. Does not check the signatures. */
 export function chainBlocks({ authority, attenuations }: SignedJSONToken): ChainBlock[] {
   const first: ChainBlock = {
     signer: authority.issuer,

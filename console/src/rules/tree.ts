@@ -1,7 +1,7 @@
 /** A node of a tree of tasks. `placedTree` adds the node's coordinates. */
 export interface TreeNode {
   readonly id: string;
-  /** The id of the node above; empty for the root. */
+  /** The id of the node above; empty for a root. */
   readonly parentId: string;
 }
 
@@ -15,8 +15,8 @@ const WIDTH = 260;
 const HEIGHT = 88;
 
 /**
- * Lays out a tree from left to right: each leaf gets a row of its own, and a parent is in the middle of its children. A
- * node whose parent is unknown counts as a root.
+ * Lays out a tree from left to right: each leaf has its own row, and a parent is in the middle of its children. A node
+ * whose parent is unknown counts as a root.
  */
 export function placedTree<Node extends TreeNode>(nodes: readonly Node[]): Placed<Node>[] {
   const knownIds = new Set(nodes.map(({ id }) => id));

@@ -16,7 +16,10 @@ const EXTENSIONS: ReadonlySet<string> = new Set(Object.values(A2A_EXTENSIONS).ma
 /** The request headers that may contain credentials. */
 const CREDENTIALS = ["authorization", "dpop", "x-api-key"];
 
-/** Returns the A2A version that a request states in its header or its query. (A2A 3.6.1) */
+/**
+ * Returns the A2A version that the header or the query of a request states; undefined if neither states one. (A2A
+ * 3.6.1)
+ */
 export function statedIn({ headers, query }: Pick<WireRequest, "headers" | "query">): string | undefined {
   return headerOf(headers, VERSION_PARAMETER) ?? query.get(VERSION_PARAMETER) ?? undefined;
 }
@@ -45,8 +48,8 @@ function activeIn(headers: IncomingHttpHeaders): ReadonlySet<string> {
 }
 
 /**
- * Returns the sequence of the event after which a subscription resumes. Undefined if the request states no sequence, or
- * has not activated the resume extension.
+ * Returns the sequence of the event after which a subscription resumes. The result is empty if the request states no
+ * sequence, or has not activated the resume extension.
  *
  * @throws DeputeError INVALID_REQUEST
  */

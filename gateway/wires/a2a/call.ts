@@ -11,21 +11,22 @@ export interface A2aCall {
   /** The URIs of the activated extensions. */
   readonly extensions: ReadonlySet<string>;
   /**
-   * The sequence of the event after which a subscription resumes. If absent, the stream begins after the task's newest
-   * event.
+   * The sequence of the event after which a subscription resumes. If absent, the stream begins with the events after
+   * the task's newest event.
    */
   readonly afterSequence?: bigint;
 }
 
 /**
- * Returns the agent that a request addresses, by the address or by the tenant.
+ * Returns the id of the agent that the request's address or its `tenant` names.
  *
  * @throws DeputeError INVALID_REQUEST if they differ, or if both are empty
  */
 export function agentOf({ tenant }: { readonly tenant: string }, { agentId }: A2aCall): string {
-  if (tenant === "" && agentId === "") throw invalid("tenant", "has to name the agent at this address");
+  if (tenant === "" && agentId === "")
+    throw invalid("tenant", "must name the agent, because the address names none");
   if (tenant !== "" && agentId !== "" && tenant !== agentId) {
-    throw invalid("tenant", "is not the agent of this address: leave it out");
+    throw invalid("tenant", "must be the agent in the address: leave it out");
   }
   return agentId || tenant;
 }

@@ -5,8 +5,8 @@ import type { Answer } from "../../edge/route.ts";
 import type { Validated } from "../../edge/validated.ts";
 
 /**
- * An agent card depends on the caller's permissions. So only the client's own cache may store it, and must revalidate
- * it before each use.
+ * An agent card depends on the caller's permissions. So only the client's own cache may store the card. The cache must
+ * revalidate it before each use.
  */
 const CACHE_CONTROL = "private, no-cache";
 
@@ -22,8 +22,8 @@ export function cardDocument({ card, digest, updateTime }: GetAgentCardResponse)
 }
 
 /**
- * Creates the answer with an A2A 1.0 card. The client may cache the card for a minute, then must revalidate
- * it. (A2A 8.6.1)
+ * Creates the answer with an A2A 1.0 card. The client may cache the card for a minute. It must then revalidate the
+ * card. (A2A 8.6.1)
  */
 export function cardAnswer(card: GetAgentCardResponse): Answer {
   return { kind: "document", document: { ...cardDocument(card), cacheControl: "private, max-age=60" } };

@@ -26,7 +26,7 @@ import type { A2aMethods } from "./methods.ts";
 
 const STREAMING = new Set(["SendStreamingMessage", "SubscribeToTask"]);
 
-/** Adds the address and the headers of the HTTP request to the data of each JSON-RPC call in the request. */
+/** Converts the data of a JSON-RPC call to an A2aCall, with the address and the headers of the HTTP request. */
 export type Addressed = (call: WireCall) => A2aCall;
 
 /** A2A as JSON-RPC: one method for each RPC. (A2A 9) */
@@ -103,8 +103,8 @@ export function endpoint(methods: A2aMethods, addressed: Addressed): JsonRpcEndp
   }
 
   /**
-   * Yields each element as a JSON-RPC response with the request's id. If the stream fails, the last response is the
-   * error. (A2A 9.4.2)
+   * Yields each element of the stream as a JSON-RPC response with the request's id. If the stream fails, the last
+   * response contains the error. (A2A 9.4.2)
    */
   async function* framed(
     responses: AsyncGenerator<StreamResponse>,

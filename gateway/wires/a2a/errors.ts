@@ -4,7 +4,7 @@ import type { NotedError } from "@depute/service";
 import { errorTable } from "../../edge/error-table.ts";
 import { JSON_RPC } from "../../edge/own-codes.ts";
 
-/** The domain of A2A's errors. (A2A 5.4) */
+/** The `domain` of A2A's errors in google.rpc.ErrorInfo. (A2A 5.4) */
 export const A2A_DOMAIN = "a2a-protocol.org";
 
 /** An error that A2A defines. */
@@ -57,7 +57,7 @@ export const A2A = {
   },
 } as const satisfies Record<string, A2aError>;
 
-/** The error of A2A for each reason of Depute, if A2A defines one. */
+/** The A2A error for each reason of Depute. Contains only reasons for which A2A defines an error. */
 const OWN = {
   TASK_NOT_FOUND: A2A.TASK_NOT_FOUND,
   TASK_NOT_CANCELLABLE: A2A.TASK_NOT_CANCELABLE,
@@ -72,7 +72,7 @@ const OWN = {
   PROTOCOL_VERSION_UNSUPPORTED: A2A.VERSION_NOT_SUPPORTED,
 } as const satisfies Partial<Record<keyof typeof ErrorReason, A2aError>>;
 
-/** The JSON-RPC code of every reason: A2A's number where A2A defines an error, otherwise Depute's own code. */
+/** The JSON-RPC code for each reason: the code of the A2A error if A2A defines one, otherwise Depute's own code. */
 export const A2A_ERRORS = errorTable({
   ...OWN,
   MALFORMED_JSON: JSON_RPC.PARSE_ERROR,
@@ -84,8 +84,8 @@ const BY_REASON = new Map<ErrorReason, A2aError>(
 );
 
 /**
- * Returns the reason and domain of google.rpc.ErrorInfo: A2A's own if A2A defines the refusal, otherwise the
- * platform's.
+ * Returns the reason and the domain of google.rpc.ErrorInfo. They are A2A's if A2A defines an error for the reason,
+ * otherwise Depute's.
  */
 export function infoOf({ reason, metadata }: DeputeError): {
   reason: string;
@@ -99,15 +99,17 @@ export function infoOf({ reason, metadata }: DeputeError): {
 }
 
 /**
- * Returns the ErrorInfo of a refusal on gRPC, with A2A's reason and domain. Empty if A2A defines no error for
- * the reason. (A2A 10.6)
+ * Returns the ErrorInfo of a refusal on gRPC, with A2A's reason and domain. The result is empty if A2A defines no error
+ * for the reason. (A2A 10.6)
  */
 export function errorNote(reason: ErrorReason): NotedError {
   const ownRow = BY_REASON.get(reason);
   return ownRow === undefined ? {} : { info: { reason: ownRow.reason, domain: A2A_DOMAIN } };
 }
 
-/** The details of an error in JSON: google.rpc.ErrorInfo, and google.rpc.BadRequest for faulty fields. (A2A 9.5) */
+/**
+ * Returns the details of an error in JSON: google.rpc.ErrorInfo, and google.rpc.BadRequest for faulty fields. (A2A 9.5)
+ */
 export function detailsOf(refusal: DeputeError, requestId: string): JsonValue[] {
   // For an internal fault the client gets only the request id. The log contains the cause under this id.
   if (refusal.reason === ErrorReason.INTERNAL) {

@@ -19,7 +19,7 @@ export function showsData(active: Active): boolean {
 }
 
 /**
- * Returns the fields of the task draft that a message sets in the data of its active extensions.
+ * Returns the fields of the task draft that the message's extension data sets. Only active extensions count.
  * (docs/a2a.md, Extensions)
  *
  * @throws DeputeError INVALID_REQUEST for malformed data of an active extension
@@ -45,11 +45,11 @@ export function draftFieldsOf(message: Message, active: Active): DraftFields {
   };
 }
 
-/** The action on an existing task that a message requests by the suspension extension. */
+/** The action on an existing task that a client requests by the suspension extension. */
 export type SuspensionAction = "suspend" | "resume";
 
 /**
- * Returns the action that a message requests in the data of the suspension extension; undefined if there is
+ * Returns the action that a message requests in the data of the suspension extension; undefined if the message contains
  * no such data.
  *
  * @throws DeputeError INVALID_REQUEST
@@ -66,7 +66,7 @@ export function actionOf(message: Message, active: Active): SuspensionAction | u
 /**
  * Returns the metadata of a task: the data of each active extension under its URI.
  *
- * @param chain the delegations of the task's token, the root first; empty without a token
+ * @param chain the delegations of the task's token, the root first; empty if the task has no token
  */
 export function metadataOf(task: Task, active: Active, chain: readonly DelegationRecord[]): JsonObject {
   const { spend, usage, verification, attestationId, contractId, delegationId } = task;
@@ -126,7 +126,7 @@ class ExtensionData {
     throw this.fault(name, "must be a whole number from 0 to 2^53-1");
   }
 
-  /** @throws DeputeError INVALID_REQUEST if the data has a member that was not read */
+  /** @throws DeputeError INVALID_REQUEST if the data has a member that this class has not read */
   end(): void {
     for (const name of Object.keys(this.#members))
       if (!this.#read.has(name)) throw this.fault(name, "is not a member of this extension: leave it out");

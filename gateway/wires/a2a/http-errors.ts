@@ -6,7 +6,10 @@ import { detailsOf } from "./errors.ts";
 
 const STATUS_NAMES = new Map<number, string>(Object.entries(Status).map(([name, number]) => [number, name]));
 
-/** An error as HTTP+JSON: google.rpc.Status under `error`, with the HTTP status as its code. (A2A 11.6) */
+/**
+ * Converts an error to HTTP+JSON: the member `error` contains a google.rpc.Status, whose code is the HTTP status. (A2A
+ * 11.6)
+ */
 export function httpError(thrown: unknown, requestId: string): WireError {
   const refusal = refusalIn(thrown);
   const { reason } = refusal;

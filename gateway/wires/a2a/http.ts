@@ -40,7 +40,7 @@ export function a2aHttpWire(methods: A2aMethods): Wire {
     headersOf: (_path, _parameters, received) => extensionHeaders(received),
     write: (body, { accept = "" }) => ({
       bytes: Buffer.from(JSON.stringify(body)),
-      // Clients of an older release may accept only plain JSON.
+      // Clients that use an older release of A2A may accept only plain JSON.
       type: accept === "application/json" ? "application/json" : A2A_JSON,
     }),
     routes: [
@@ -56,7 +56,8 @@ export function a2aHttpWire(methods: A2aMethods): Wire {
         mayOmitBody: true,
         answer: unary(CancelTaskRequestSchema, TaskSchema, (...of) => methods.cancelTask(...of)),
       },
-      // A2A's proto maps SubscribeToTask to GET, and A2A's text to POST. Both are served. (A2A 3.1.6, 11.3)
+      // A2A's proto maps SubscribeToTask to GET, but A2A's text maps it to POST. The gateway serves both. (A2A 3.1.6,
+      // 11.3)
       {
         ...posts("tasks/{id}:subscribe"),
         mayOmitBody: true,
@@ -161,7 +162,7 @@ function streams<Request extends DescMessage>(
   };
 }
 
-/** Yields each element as an event. If the stream fails, the last event is named `error`. (A2A 11.7) */
+/** Yields each element of the stream as an event. If the stream fails, the last event is named `error`. (A2A 11.7) */
 async function* framed(responses: AsyncGenerator<StreamResponse>, { call }: WireRequest): Events {
   try {
     for await (const response of responses) yield { data: writeMessage(StreamResponseSchema, response) };
@@ -171,15 +172,15 @@ async function* framed(responses: AsyncGenerator<StreamResponse>, { call }: Wire
   }
 }
 
-/** Returns the call data of a request. Refuses a request whose version of A2A is not supported. */
+/** Returns the call data of a request. Throws if the platform does not support the request's version of A2A. */
 function called(wireRequest: WireRequest): A2aCall {
   requireVersion(statedIn(wireRequest));
   return callAt(wireRequest.parameters.agent ?? "", wireRequest, wireRequest.call);
 }
 
 /**
- * Builds the request message from body, query and path. The path wins over the query, and the query over the body. (A2A
- * 11.5)
+ * Builds the request message from body, query and path. If a field occurs several times, the path has priority over the
+ * query, and the query over the body. (A2A 11.5)
  *
  * @throws DeputeError MALFORMED_JSON, INVALID_REQUEST
  */
@@ -192,12 +193,11 @@ function bodyOf({ body }: WireRequest): JsonObject {
   if (body === undefined || body.bytes.length === 0) return {};
   const parsed = parseJson(body.bytes, { maxBytes: body.bytes.length });
   if (!parsed.ok) throw refusalOf(parsed.error);
-  // A body that is JSON but not an object is read as an empty message. Then a missing required field causes the
-  // refusal.
+  // If the body is JSON but not an object, the message is empty. The refusal then names the missing required fields.
   return isObject(parsed.value) ? (parsed.value as JsonObject) : {};
 }
 
-/** Returns the parameters of a query as members of the message's ProtoJSON. */
+/** Converts query parameters to members of a message's ProtoJSON. */
 function fieldsOf(schema: DescMessage, query: URLSearchParams): Record<string, JsonValue> {
   const fields: Record<string, JsonValue> = {};
   for (const { jsonName, scalar } of schema.fields) {

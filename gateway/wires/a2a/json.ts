@@ -32,7 +32,7 @@ function parsed<Desc extends DescMessage>(schema: Desc, json: unknown): MessageS
   }
 }
 
-/** Maximum number of characters that a refusal quotes from the description of a fault. */
+/** Maximum number of characters that a refusal quotes from the parser's description of a fault. */
 const MAX_PROBLEM = 200;
 
 /** Writes a message as ProtoJSON. */
@@ -40,7 +40,7 @@ export function writeMessage<Desc extends DescMessage>(schema: Desc, message: Me
   return toJson(schema, message);
 }
 
-/** A page of tasks as ProtoJSON. Its REQUIRED members are present even if they are empty. (A2A 3.1.4) */
+/** Returns a page of tasks as ProtoJSON. Its REQUIRED members are present even if they are empty. (A2A 3.1.4) */
 export function writePage(page: ListTasksResponse): JsonObject {
   const { nextPageToken, pageSize, totalSize } = page;
   const { tasks = [] } = toJson(ListTasksResponseSchema, page) as JsonObject;

@@ -82,8 +82,8 @@ export class A2aMethods {
     const begun = await this.#begin(request, a2aCall);
     const { task, reply } = returnImmediately ? { task: begun.task } : await settled(begun);
     await begun.events.return?.();
-    // A client that names the task, or has a webhook for the task, already knows that the task exists. So the
-    // client gets the task in the answer.
+    // A client that names the task, or has a webhook for the task, already knows that the task exists. So the answer
+    // contains the task.
     const knowsTask = request.message?.taskId !== "" || request.configuration?.taskPushNotificationConfig;
     if (reply !== undefined && !knowsTask) {
       const value = inModes(reply, acceptedOutputModes);
@@ -95,8 +95,8 @@ export class A2aMethods {
   }
 
   /**
-   * SendStreamingMessage. (A2A 3.1.2) The task exists when the stream is returned, so a refusal is thrown before the
-   * answer begins.
+   * SendStreamingMessage. (A2A 3.1.2) The task is created before the stream is returned. So a refusal is thrown before
+   * the answer begins.
    */
   async stream(request: SendMessageRequest, a2aCall: A2aCall): Promise<AsyncGenerator<StreamResponse>> {
     const begun = await this.#begin(request, a2aCall);
@@ -119,7 +119,7 @@ export class A2aMethods {
     const { conversations } = this.#context.clients;
     const agentId = agentOf(request, a2aCall);
     const statuses = status === TaskState.UNSPECIFIED ? [] : statusesOf(status);
-    // No status of a task maps to this state, so the list is empty.
+    // No task can have this state, so the list is empty.
     if (status !== TaskState.UNSPECIFIED && statuses.length === 0) {
       return create(ListTasksResponseSchema, { pageSize });
     }
@@ -127,8 +127,8 @@ export class A2aMethods {
       agentId,
       correlationId: contextId,
       statuses,
-      // In the tasks service one status covers both questions, for input and for authorization. So a second filter
-      // distinguishes them.
+      // In the tasks service, one status covers both waits: for input and for authorization. So a second filter
+      // distinguishes the two.
       ...(isInterrupted(status) && { awaitsAuthorization: status === TaskState.AUTH_REQUIRED }),
       ...(updatedFrom && { updatedFrom }),
       pageSize,
@@ -164,10 +164,10 @@ export class A2aMethods {
     const agentId = agentOf(request, a2aCall);
     const { conversation, task } = await this.#read(request.id, agentId, undefined, a2aCall.call.asCaller);
     const { afterSequence = task.lastSequence } = a2aCall;
-    // The stream sends the later chunks of artifacts, so this snapshot leaves them out. Otherwise a client
-    // would append a chunk twice.
+    // The stream will send the chunks of artifacts after this sequence, so the snapshot must not contain them.
+    // Otherwise a client would append a chunk twice.
     const now = toConversation(conversation, afterSequence);
-    // An ended task gets no new events. So only a client that resumes from an earlier event may still subscribe.
+    // An ended task gets no new events. So only a client that asks for earlier events may still subscribe.
     if (isTerminal(stateIn(now)) && afterSequence >= task.lastSequence) {
       throw new DeputeError(ErrorReason.OPERATION_UNSUPPORTED, "the task has ended: read it with GetTask");
     }
@@ -194,7 +194,7 @@ export class A2aMethods {
   /**
    * GetExtendedAgentCard: the card for callers with credentials. (A2A 3.1.11)
    *
-   * @throws DeputeError OPERATION_UNSUPPORTED where the platform needs no credentials, UNAUTHENTICATED
+   * @throws DeputeError OPERATION_UNSUPPORTED if the platform requires no credentials, UNAUTHENTICATED
    */
   extendedCard(request: { readonly tenant: string }, a2aCall: A2aCall): Promise<GetAgentCardResponse> {
     if (!this.#context.needsCredentials) {
@@ -207,7 +207,7 @@ export class A2aMethods {
     return this.card(agentOf(request, a2aCall), a2aCall.call);
   }
 
-  /** Reads a task with its newest messages: at most `length`, and at most MAX_HISTORY. */
+  /** Reads a task with its newest messages: at most `length` messages, and never more than MAX_HISTORY. */
   async #read(taskId: string, agentId: string, length: number | undefined, options: CallOptions) {
     const { conversations } = this.#context.clients;
     const maxMessages = Math.min(length ?? MAX_HISTORY, MAX_HISTORY);
@@ -217,7 +217,7 @@ export class A2aMethods {
     return { conversation, task: conversation.task };
   }
 
-  /** Creates a task for the message or, if the message names a task, answers that task's question. */
+  /** If the message names a task, answers the open question of this task. Otherwise creates a task for the message. */
   async #begin(request: SendMessageRequest, a2aCall: A2aCall): Promise<Begun> {
     const { message } = request;
     if (message === undefined) throw new Error("a valid request has a message");
@@ -233,7 +233,8 @@ export class A2aMethods {
         : this.#suspendOrResume(agentId, message, action, a2aCall));
     if (webhook === undefined) return begun;
     try {
-      // The webhook's default id derives from the message's id. So a repeated message registers no second webhook.
+      // The default id of the webhook is derived from the message's id. So a repeated message does not register a
+      // second webhook.
       const id = webhook.id || sha256Hex(message.messageId).slice(0, MAX_WEBHOOK_ID);
       await this.webhooks.attach({ ...webhook, id, taskId: begun.task.id }, begun.sequence, a2aCall);
       return begun;
@@ -279,7 +280,7 @@ export class A2aMethods {
     return { task: toConversation(conversation), sequence, events: this.#follow(taskId, sequence, call) };
   }
 
-  /** Suspends the task that a message names, or resumes it. The texts of the message are the reason. */
+  /** Suspends the task that a message names, or resumes it. The text of the message becomes the reason. */
   async #suspendOrResume(
     agentId: string,
     message: Message,
@@ -303,8 +304,8 @@ export class A2aMethods {
   }
 
   /**
-   * Watches the events of a task after a sequence. An earlier call has checked that the caller may see the
-   * task.
+   * Watches the events of a task after a sequence. The caller of this method has already checked that the client may
+   * see the task.
    */
   #follow(taskId: string, afterSequence: bigint, { aside }: WireCall): AsyncIterator<StreamItem> {
     const { tasks } = this.#context.clients;
@@ -313,14 +314,14 @@ export class A2aMethods {
 }
 
 /**
- * The principal in whose name the gateway reads for callers without credentials. No real principal has this name, so
- * only public agents are visible.
+ * The principal for which the gateway reads if the client has no credentials. No real principal has this name, so only
+ * public agents are visible.
  */
 const ANYONE = "anonymous";
 
 /**
- * Returns the request id for a message. With the extension idempotent-send it derives from the message's id, so a
- * repeated message has no second effect. Without the extension it is random.
+ * Returns the request id for a message. If the client has activated the extension idempotent-send, the request id is
+ * derived from the message's id. A repeated message then has no second effect. Otherwise the request id is random.
  */
 function requestIdOf(agentId: string, { messageId }: Message, { extensions }: A2aCall): string {
   if (!extensions.has(A2A_EXTENSIONS.IDEMPOTENT_SEND.uri)) return randomUuid();
@@ -330,7 +331,10 @@ function requestIdOf(agentId: string, { messageId }: Message, { extensions }: A2
 /** Number of characters of the webhook id that is derived from a message's id. */
 const MAX_WEBHOOK_ID = 32;
 
-/** Maximum number of messages in an answer. A2A allows fewer than the client requests. (A2A 3.2.4) */
+/**
+ * Maximum number of messages in an answer. A2A allows an agent to return fewer messages than the client requests. (A2A
+ * 3.2.4)
+ */
 const MAX_HISTORY = 100;
 
 /** Maximum number of preliminary results that an answer combines into artifacts. */
@@ -339,7 +343,7 @@ const MAX_PARTIALS = 100;
 /** The size of a page if the request states none. (A2A 3.1.4) */
 const DEFAULT_PAGE_SIZE = 50;
 
-/** Maps the fields of the tasks service's requests to paths in A2A's messages. Refusals name these paths. */
+/** For each field in requests to the tasks service, the path in A2A's messages. Refusals name this path. */
 const FIELDS = {
   "draft.input": "message.parts",
   "draft.message": "message",

@@ -11,7 +11,7 @@ export const EXTENSIONS_PARAMETER = "A2A-Extensions";
  */
 export const AFTER_PARAMETER = "A2A-After-Sequence";
 
-/** The version of A2A that a request has if it states none. (A2A 3.6.2) */
+/** The version of A2A of a request that states no version. (A2A 3.6.2) */
 const UNSTATED = "0.3";
 const SUPPORTED = /^1\.0(\.\d+)?$/;
 const MAX_VERSION = 32;
@@ -22,7 +22,7 @@ const MAX_EXTENSIONS = 32;
 /**
  * Checks that the gateway supports the A2A version that a request states.
  *
- * @param stated the version that the request states; empty or undefined for none
+ * @param stated the version that the request states; empty or undefined if the request states none
  * @throws DeputeError PROTOCOL_VERSION_UNSUPPORTED
  */
 export function requireVersion(stated: string | null | undefined): void {
@@ -31,7 +31,7 @@ export function requireVersion(stated: string | null | undefined): void {
   const shownVersion = version.slice(0, MAX_VERSION).toWellFormed();
   throw new DeputeError(
     ErrorReason.PROTOCOL_VERSION_UNSUPPORTED,
-    `A2A ${shownVersion} is not spoken here: send ${VERSION_PARAMETER}: 1.0`,
+    `the version ${shownVersion} of A2A is not supported: send ${VERSION_PARAMETER}: 1.0`,
     { metadata: { version: shownVersion, supported: "1.0" } },
   );
 }

@@ -17,7 +17,10 @@ const SIGNERS: Readonly<Record<string, AgentCardSigner>> = {
   owner: AgentCardSigner.OWNER,
 };
 
-/** The cards of A2A 0.3, signed by the platform or, for `signer=owner`, by the agent's owner. (DelegateOS 14.2) */
+/**
+ * The wire of the A2A 0.3 cards. The platform signs each card or, for `signer=owner`, the agent's owner does.
+ * (DelegateOS 14.2)
+ */
 export function cardsWire({ agents }: Pick<Clients, "agents">): Wire {
   return {
     name: "cards",
@@ -42,7 +45,7 @@ function signerOf(query: URLSearchParams): AgentCardSigner {
   const [word = "platform"] = words;
   const signer = Object.hasOwn(SIGNERS, word) ? SIGNERS[word] : undefined;
   if (words.length > 1 || signer === undefined) {
-    throw invalid("signer", `must be given once, as one of ${Object.keys(SIGNERS).join(", ")}`);
+    throw invalid("signer", `must occur only once, as one of ${Object.keys(SIGNERS).join(", ")}`);
   }
   return signer;
 }
@@ -56,7 +59,7 @@ export function a2aWire(methods: A2aMethods): Wire {
     });
   return {
     name: "a2a",
-    // The A2A wire for HTTP+JSON claims all other paths below `/a2a`.
+    // The A2A wire for HTTP+JSON claims all remaining paths below `/a2a`.
     claims: [],
     toError,
     headersOf: (_path, _parameters, received) => extensionHeaders(received),

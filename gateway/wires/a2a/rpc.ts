@@ -52,7 +52,7 @@ export function a2aService(methods: A2aMethods, clock: Clock): ServiceImpl<typeo
   };
 }
 
-/** Returns the result of `call`. Converts an exception to the refusal that gRPC clients of A2A expect. */
+/** Returns the result of `call`. Converts its exceptions to the errors that gRPC clients of A2A expect. */
 async function plain<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();

@@ -20,7 +20,7 @@ import type { StreamItem } from "../../edge/started-stream.ts";
 import type { A2aCall } from "./call.ts";
 import { type TaskMetadata, withMetadata } from "./task-metadata.ts";
 
-/** A task as read at the start of a call, and the stream of its later events. */
+/** A task in its state at the start of a call, and the stream of its later events. */
 export interface Begun {
   readonly task: A2aTask;
   /** The sequence of the newest event that `task` includes. */
@@ -30,30 +30,30 @@ export interface Begun {
 
 /** The client's requirements for the form of a returned task. */
 export interface Form {
-  /** Maximum number of messages of the history; absent for all. */
+  /** Maximum number of messages in the history; absent for no maximum. */
   readonly historyLength?: number | undefined;
-  /** The media types that the client accepts; absent or empty for all. */
+  /** The media types that the client accepts; absent or empty if it accepts all. */
   readonly modes?: readonly string[] | undefined;
 }
 
 export function stateIn({ status }: Pick<A2aTask, "status">) {
-  if (status === undefined) throw new Error("a task without a status");
+  if (status === undefined) throw new Error("the task has no status");
   return status.state;
 }
 
-/** Returns a task with its artifacts in the media types that a client accepts. */
+/** Returns the task with the parts of its artifacts in the media types in `modes`: see inModes. */
 export function withModes(task: A2aTask, modes: readonly string[]): A2aTask {
   return { ...task, artifacts: task.artifacts.map((artifact) => inModes(artifact, modes)) };
 }
 
 /**
- * Waits until the task has ended or needs the caller. Returns the task, and the reply if the task's result is
- * a message. If the stream ends earlier, returns the task in its state at that time. (A2A 3.2.2)
+ * Waits until the task has ended, or waits for an action of the caller. Returns the task, and the reply if the task's
+ * result is a message. If the stream ends earlier, returns the task in its last known state. (A2A 3.2.2)
  */
 export async function settled({ task: first, events }: Begun): Promise<{ task: A2aTask; reply?: Message }> {
   let task = first;
   let reply: Message | undefined;
-  // The stream of an ended task is read to its end. Otherwise the metrics would count the call as cancelled.
+  // Reads the stream of an ended task to its end. Otherwise the metrics would count the call as cancelled.
   while (!isSettled(stateIn(task)) || isTerminal(stateIn(task))) {
     const item = await events.next();
     if (item.done === true) break;
@@ -68,7 +68,7 @@ export async function settled({ task: first, events }: Begun): Promise<{ task: A
 /**
  * Yields the task, then the task's events until the task ends. (A2A 3.1.2, 3.1.6)
  *
- * @param data reads the extensions' data for the task, and again when the task ends or waits for the caller
+ * @param data reads the extensions' data at the start, and again when the task ends or waits for the caller
  */
 export async function* streamOf(
   { task, sequence, events }: Begun,
@@ -106,7 +106,7 @@ export async function* streamOf(
   }
 }
 
-/** Adds the event's sequence to an element of a stream, in the metadata of the extension for resumable streams. */
+/** Adds the event's sequence to an element of a stream, under the URI of the extension for resumable streams. */
 function numbered(response: StreamResponse, sequence: bigint): StreamResponse {
   return withMetadata(response, { [A2A_EXTENSIONS.RESUMABLE_STREAMS.uri]: { sequence: Number(sequence) } });
 }

@@ -9,7 +9,7 @@ import type { WireCall } from "../../edge/wire-call.ts";
 import type { A2aCall } from "./call.ts";
 import { metadataOf, showsData } from "./extension-data.ts";
 
-/** The refusals which show that the caller may not see a delegation. */
+/** The error reasons with which the tokens service hides a delegation from a caller. */
 const HIDDEN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.DELEGATION_NOT_FOUND,
   ErrorReason.DELEGATION_AMBIGUOUS,
@@ -27,7 +27,7 @@ export class TaskMetadata {
   /**
    * Adds the data of the active extensions to the metadata of a task.
    *
-   * @param stored the task as the tasks service has it; if absent, this method reads it
+   * @param stored the task as the tasks service returned it; if absent, this method reads the task
    */
   async addTo(shown: A2aTask, a2aCall: A2aCall, stored?: Task): Promise<A2aTask> {
     const metadata = await this.of(shown.id, a2aCall, stored);
@@ -46,12 +46,12 @@ export class TaskMetadata {
     return metadataOf(task, extensions, isChained ? await this.#chainOf(task, call) : []);
   }
 
-  /** Returns the delegations of a task's token, the root first; none if the caller is no party to them. */
+  /** Returns the delegations of a task's token, the root first; empty if the caller is not a party to any of them. */
   async #chainOf({ delegationId }: Task, { aside, viewer }: WireCall): Promise<DelegationRecord[]> {
     try {
       const { delegations } = await this.#clients.delegations.getDelegationChain({ delegationId }, aside);
-      // The gateway reads in its own name for a caller whose proof is used up. So the gateway itself must check
-      // that the caller is a party.
+      // If the caller's proof is used up, the gateway reads in its own name. So the gateway itself must check that the
+      // caller is a party.
       const isParty = delegations.some((each) => [each.delegator, each.delegatee].includes(viewer ?? ""));
       return viewer === "" || isParty ? delegations : [];
     } catch (thrown) {

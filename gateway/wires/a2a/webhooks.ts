@@ -12,7 +12,7 @@ import type { Clients } from "../../edge/clients.ts";
 import { refusalIn, renameFields } from "../../edge/fault.ts";
 import { type A2aCall, agentOf } from "./call.ts";
 
-/** The methods of A2A on webhooks, for every binding. Answers contain no secrets. (A2A 3.1.7 to 3.1.10) */
+/** A2A's methods for webhooks. All bindings use them. The answers contain no secrets. (A2A 3.1.7 to 3.1.10) */
 export class A2aWebhooks {
   readonly #clients: Pick<Clients, "conversations">;
 
@@ -21,10 +21,10 @@ export class A2aWebhooks {
   }
 
   /**
-   * CreateTaskPushNotificationConfig. (A2A 3.1.7) The first delivery of a new webhook is the next event of the task.
+   * CreateTaskPushNotificationConfig. (A2A 3.1.7) A new webhook first receives the next event of the task.
    *
    * @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, TASK_NOT_FOUND, OPERATION_UNSUPPORTED, LIMIT_EXCEEDED;
-   *   INVALID_REQUEST if no task or agent is named, or if the platform may not call the address
+   * INVALID_REQUEST if the request names no task or no agent, or if the platform may not call the address
    */
   async create(config: TaskPushNotificationConfig, a2aCall: A2aCall): Promise<TaskPushNotificationConfig> {
     const agentId = agentOf(config, a2aCall);
@@ -72,7 +72,7 @@ export class A2aWebhooks {
   }
 
   /**
-   * Checks the webhook of a message before the message takes effect.
+   * Checks the webhook in a message, before the message takes effect.
    *
    * @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED; INVALID_REQUEST for an address that the platform may not call
    */
@@ -84,7 +84,7 @@ export class A2aWebhooks {
   }
 
   /**
-   * Registers the webhook of a message. The service has already checked the caller's permissions.
+   * Registers the webhook in a message. The tasks service has already checked the caller's permissions.
    *
    * @param afterSequence the sequence of the newest event that the answer to the message shows
    * @throws DeputeError LIMIT_EXCEEDED
@@ -97,10 +97,10 @@ export class A2aWebhooks {
 }
 
 /**
- * Returns a handler that rethrows an error of the service in A2A's terms. An address that the platform may
- * not call becomes an invalid parameter.
+ * Returns a handler that rethrows a service's error in A2A's terms. If the platform may not call the address, the error
+ * is that of an invalid parameter.
  *
- * @param prefix the path of the config in the request
+ * @param prefix the path of the webhook's config in the request
  */
 function inTermsOf(prefix: string) {
   const fields = ["task_id", "id", "url", "token", "authentication.scheme", "authentication.credentials"];

@@ -4,10 +4,10 @@ import type { Validated } from "../../edge/validated.ts";
 import { agentCard, pricingIndex, siteIndex, specsIndex, verificationIndex } from "./indexes.ts";
 import { type Manifest, manifestHtml, manifestMarkdown } from "./pages.ts";
 
-/** The name of the protocol family as used in addresses. */
+/** The name of the protocol family in addresses. */
 export const FAMILY = "agenta.delegation.v0";
 
-/** The four messages of the family, by the names of their schemas. */
+/** The names of the four message schemas of the family. */
 export const AGENTA_MESSAGES = [
   "offer",
   "execution_request",
@@ -19,7 +19,7 @@ export type AgentaMessage = (typeof AGENTA_MESSAGES)[number];
 
 const FOLDER = new URL("./documents/", import.meta.url);
 
-/** A document in the form in which it is published. */
+/** A document as the platform publishes it. */
 export interface PublishedDocument extends Validated {
   readonly path: string;
   readonly bytes: Buffer;
@@ -28,7 +28,7 @@ export interface PublishedDocument extends Validated {
 /** Documents change only with a release, so caches may keep them for an hour without revalidation. */
 const CACHE_CONTROL = "public, max-age=3600";
 
-/** The origin of a document: published by the protocol's authors, or generated for this platform. */
+/** The origin of a document: either the protocol's authors published it, or this platform generates it. */
 type Source =
   | { readonly file: string }
   | { readonly module: string; readonly write: (publicUrl: string, manifest: Manifest) => string };
@@ -92,7 +92,7 @@ export function readDocument(file: string): Buffer {
 }
 
 /**
- * Returns the documents that this platform publishes for the family. They are read only once.
+ * Returns the documents that this platform publishes for the family. Reads the files only once.
  *
  * @param publicUrl the address under which clients know the platform, without a trailing slash
  */
@@ -107,7 +107,7 @@ export function publishedDocuments(publicUrl: string): PublishedDocument[] {
       bytes,
       contentType,
       cacheControl: CACHE_CONTROL,
-      // The tag is a digest of the bytes, so that every replica sends the same tag.
+      // The tag is a digest of the bytes, so all replicas send the same tag.
       etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`,
       modifiedMs: modifiedMs(origin),
     };

@@ -21,13 +21,13 @@ type Code =
 interface ErrorRow {
   readonly http: number;
   readonly code: Code;
-  /** The name that the manifest gives the failure mode. */
+  /** The name of the failure mode in the protocol's manifest; absent if the manifest names none. */
   readonly mode?: string;
 }
 
 const SCHEMA = "schema_validation_failure";
 
-/** The HTTP status and the protocol's code for each gRPC status. */
+/** The HTTP status and the protocol's code for a reason that is not in OWN, by the reason's gRPC status. */
 const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
   UNSPECIFIED: { http: 500, code: "internal_error" },
   INVALID_ARGUMENT: { http: 400, code: "invalid_request", mode: SCHEMA },
@@ -45,7 +45,7 @@ const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
   UNAUTHENTICATED: { http: 401, code: "buyer_not_allowed" },
 };
 
-/** Reasons with their own code in the protocol, or with an HTTP status other than that of their gRPC status. */
+/** The exceptions from BY_STATUS: reasons that need a different code or HTTP status. */
 const OWN: Partial<Record<ErrorReason, ErrorRow>> = {
   [ErrorReason.OFFER_NOT_FOUND]: { http: 404, code: "offer_not_found" },
   [ErrorReason.OFFER_VERSION_EXISTS]: {
@@ -67,7 +67,7 @@ const byStatus = new Map<number, ErrorRow>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
-/** A refusal as an HTTP answer. The body's `error` has the same members as the `error` of a receipt. */
+/** An error as an HTTP answer. The member `error` of the body has the same members as `error` in a receipt. */
 export interface AgentaError extends WireError {
   readonly body: { readonly error: JsonObject };
 }
@@ -82,7 +82,7 @@ export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
   const http = requestStatusOf(refusal) ?? plain;
   if (reason === ErrorReason.INTERNAL) {
     const details = { reason: "INTERNAL", request_id: requestId };
-    return answer(500, code, "a fault of the platform", false, details);
+    return answer(500, code, "an internal error of the platform", false, details);
   }
   const faults = violations.map(({ field, description }) => ({
     path: pointerOf(field),
@@ -115,15 +115,15 @@ function answer(
 }
 
 /**
- * Returns the failure mode of a refusal. Missing evidence and evidence with another digest have the same
- * reason, so the violations' text must distinguish them.
+ * Returns the failure mode of a refusal. Missing evidence, and evidence with a wrong digest, have the same reason. Only
+ * the text of the violations distinguishes them.
  */
 function modeOf(mode: string, violations: readonly FieldViolation[]): string {
   if (mode !== "required_evidence_missing") return mode;
   return violations.some(({ description }) => description.includes("digest")) ? "digest_mismatch" : mode;
 }
 
-/** Converts the field that a service reports to a JSON pointer into the document of the request. */
+/** Converts the field in a service's error to a JSON pointer into the request's document. */
 function pointerOf(field: string): string {
   if (field === "" || field.startsWith("/")) return field;
   const inside = field.replace(/^(?:request|offer|result)(?=[.[]|$)/, "");

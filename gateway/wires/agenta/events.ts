@@ -5,8 +5,8 @@ import type { SseEvent } from "../../edge/sse.ts";
 import { toAgentaError } from "./errors.ts";
 
 /**
- * Converts receipts to events: `receipt` for each status, `settled_receipt` for the settlement, `error` when the stream
- * fails. The event id is the receipt's sequence.
+ * Converts receipts to server-sent events. A receipt of a settlement becomes `settled_receipt`, and every other receipt
+ * becomes `receipt`. If the stream fails, the last event is `error`. The event id is the receipt's sequence.
  */
 export async function* toSse(
   watched: AsyncIterable<WatchReceiptsResponse>,

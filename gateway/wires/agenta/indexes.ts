@@ -105,7 +105,7 @@ export function pricingIndex(url: string) {
   };
 }
 
-/** Returns `/verification/index.json`: the verifiers, and the requirements for a pass. */
+/** Returns `/verification/index.json`: the verifiers, and the conditions under which a verification passes. */
 export function verificationIndex(url: string, manifest: Manifest) {
   return {
     protocol_id: FAMILY,

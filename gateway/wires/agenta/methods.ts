@@ -41,7 +41,7 @@ interface AgentaRequest {
   readObject(): Promise<JsonObject>;
 }
 
-/** The document that is sent as an answer, with the HTTP status. */
+/** The document to send as an answer, and its HTTP status. */
 interface Answer {
   readonly status: number;
   readonly body: JsonValue;
@@ -52,7 +52,7 @@ export type Method = (wireRequest: AgentaRequest) => Promise<Answer>;
 
 const PAGE_LIMIT = 200;
 
-/** The address under which executions are requested and read. */
+/** The address at which clients request and read executions. */
 export const EXECUTIONS = "/agenta/execution_requests";
 
 /** The methods of each address, by HTTP method. They make the same calls as a gRPC client. */
@@ -83,7 +83,7 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
     "/agenta/offers": {
       POST: async ({ read, call }) => {
         const offer = await read("offer", OfferSchema);
-        // A new request id for each call is safe, because publishing the same offer again changes nothing.
+        // A new request id for each call is safe, because a repeated publication of an offer changes nothing.
         const request = { requestId: randomUuid(), offer };
         const published = requireValue((await offers.publishOffer(request, call.asCaller)).offer);
         return offerAnswer(published, 201);
@@ -185,7 +185,7 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
       },
       GET: async ({ query, call }) => {
         const receiptId = query.get("receipt_id");
-        if (receiptId === null) throw invalid("receipt_id", "names the receipt whose results are asked for");
+        if (receiptId === null) throw invalid("receipt_id", "is required: the id of a receipt");
         const documents: JsonValue[] = [];
         for (let pageToken = ""; ; ) {
           const page = await results.listVerificationResults({ receiptId, pageToken }, call.asCaller);
@@ -207,7 +207,9 @@ function receiptAnswer(receipt: ExecutionReceipt | undefined, status = 200): Ans
   return ok(encode(ExecutionReceiptSchema, requireValue(receipt)), status);
 }
 
-/** Status and digest are sent as headers, because the schema of an offer's document allows no additional members. */
+/**
+ * Headers contain the status and the digest, because the schema of an offer's document allows no additional members.
+ */
 function offerAnswer({ offer, status, digest }: PublishedOffer, http: number): Answer {
   const document = requireValue(offer);
   const id = encodeURIComponent(document.offerId);
@@ -255,7 +257,7 @@ function partyOf(query: URLSearchParams) {
   if (seller !== null && buyer === null) return { case: "sellerAgentId", value: seller } as const;
   throw invalid(
     "buyer_agent_id",
-    "write one of ?buyer_agent_id= and ?seller_agent_id=: the agent of yours whose executions are listed",
+    "exactly one of buyer_agent_id and seller_agent_id is required: one of the caller's agents",
   );
 }
 
@@ -263,7 +265,7 @@ function pageOf(query: URLSearchParams) {
   const text = query.get("limit") ?? "0";
   const pageSize = Number(text);
   if (!/^\d{1,3}$/.test(text) || pageSize > PAGE_LIMIT) {
-    throw invalid("limit", `is a whole number up to ${PAGE_LIMIT}`);
+    throw invalid("limit", `must be a whole number up to ${PAGE_LIMIT}`);
   }
   return { pageSize, pageToken: query.get("cursor") ?? "" };
 }
@@ -276,13 +278,16 @@ function timeOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
   const time = parseOffsetTime(text);
-  if (time === undefined) throw invalid(name, "is no RFC 3339 date-time");
+  if (time === undefined) throw invalid(name, "must be an RFC 3339 date-time");
   return time;
 }
 
-/** Reads a text from a body for which the protocol defines no document. Members other than `name` are refused. */
+/**
+ * Reads the member `name`, a text, from a body for which the protocol defines no document. Refuses all other members.
+ */
 function textOf(body: JsonObject, name: string): string {
-  for (const other of Object.keys(body)) if (other !== name) throw invalid(`/${other}`, "is not known here");
+  for (const other of Object.keys(body))
+    if (other !== name) throw invalid(`/${other}`, "is not a known member: remove it");
   const value = body[name];
   if (value === undefined) return "";
   if (typeof value !== "string") throw invalid(`/${name}`, "must be a text");

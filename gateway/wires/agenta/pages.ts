@@ -54,7 +54,7 @@ function sections(url: string, manifest: Manifest): Section[] {
   ];
 }
 
-/** Writes the manifest in Markdown, for people. */
+/** Returns the manifest as Markdown, for human readers. */
 export function manifestMarkdown(url: string, manifest: Manifest): string {
   const item = (each: Item) =>
     typeof each === "string" ? `- \`${each}\`` : `- [${each.text}](${each.href})`;
@@ -65,7 +65,7 @@ export function manifestMarkdown(url: string, manifest: Manifest): string {
   return [head, ...body].join("\n");
 }
 
-/** Writes the manifest as an HTML page, for people. */
+/** Returns the manifest as an HTML page, for human readers. */
 export function manifestHtml(url: string, manifest: Manifest): string {
   const item = (each: Item) =>
     typeof each === "string"

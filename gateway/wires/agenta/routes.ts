@@ -23,13 +23,15 @@ import { compileAgenta, type ValidateAgenta } from "./validate.ts";
 /** The address of an execution's receipts, as a list or as server-sent events. */
 const RECEIPTS = `${EXECUTIONS}/{id}/receipts`;
 
-/** Addresses whose body is a document of the protocol. At the other addresses, the client may omit the body. */
+/**
+ * The addresses that require a document of the protocol as body. At all other addresses, the client may omit the body.
+ */
 const DOCUMENTS = new Set(["/agenta/offers", EXECUTIONS, "/agenta/verification_results"]);
 
 const PAGE = ["limit", "cursor"];
 const PARTIES = ["buyer_agent_id", "seller_agent_id"];
 
-/** The query parameters by method and path. At other addresses none are allowed. */
+/** The allowed query parameters, by method and path. All other addresses allow none. */
 const QUERIES: Readonly<Record<string, readonly string[]>> = {
   "GET /agenta/offers": [...PAGE, ...PARTIES, "organization_id", "capability", "valid_at"],
   [`GET ${EXECUTIONS}`]: [...PAGE, ...PARTIES],
@@ -79,8 +81,8 @@ async function watchReceipts(
 }
 
 /**
- * Creates the routes of the published documents on demand. The documents contain the platform's address, which is known
- * only after the server listens.
+ * Creates the routes of the published documents. Each route reads the documents only on request, because they contain
+ * the platform's address, which is set only after the server listens.
  */
 function documentRoutes(deps: Pick<WireDeps, "publicUrl">): MethodRoute[] {
   let published:
@@ -99,7 +101,8 @@ function documentRoutes(deps: Pick<WireDeps, "publicUrl">): MethodRoute[] {
     gives: [contentType],
     answer: async () => {
       const document = find(path);
-      if (document === undefined) throw new DeputeError(ErrorReason.INTERNAL, `no document at ${path}`);
+      if (document === undefined)
+        throw new DeputeError(ErrorReason.INTERNAL, `the document at ${path} does not exist`);
       return { kind: "document", document };
     },
   }));
@@ -111,14 +114,14 @@ function parsed({ bytes }: Body): JsonValue {
   return result.value;
 }
 
-/** Reads the document in a body. The document must satisfy the protocol's schema, then the rules of the contract. */
+/** Reads the document in a body. Checks it against the protocol's schema, then against the rules of the contract. */
 function documentOf<Desc extends DescMessage>(
   body: Body | undefined,
   message: AgentaMessage,
   schema: Desc,
   validate: ValidateAgenta,
 ): MessageShape<Desc> {
-  if (body === undefined) throw new Error("the route takes a body");
+  if (body === undefined) throw new Error("the request must have a body");
   const value = parsed(body);
   const valid = validate(message, value);
   if (!valid.ok) {
@@ -134,7 +137,7 @@ function documentOf<Desc extends DescMessage>(
   return decoded.message;
 }
 
-/** Reads the object in a body that the client may omit. */
+/** Reads the JSON object in a body; returns an empty object if the client omitted the body. */
 function objectOf(body: Body | undefined): JsonObject {
   if (body === undefined) return {};
   const value = parsed(body);
@@ -142,9 +145,9 @@ function objectOf(body: Body | undefined): JsonObject {
   throw invalid("", "must be an object");
 }
 
-/** Returns the number of the last receipt that the client has. */
+/** Returns the sequence of the last receipt that the client has; 0 if the client has none. */
 function afterOf(query: URLSearchParams, { lastEventId }: WireCall): number {
   const text = lastEventId ?? query.get("after") ?? "0";
   if (/^\d{1,4}$/.test(text)) return Number(text);
-  throw invalid(lastEventId === undefined ? "after" : "Last-Event-ID", "is the number of a receipt");
+  throw invalid(lastEventId === undefined ? "after" : "Last-Event-ID", "must be the sequence of a receipt");
 }

@@ -15,9 +15,8 @@ export type AgentaValidation =
 export type ValidateAgenta = (messageType: AgentaMessage, document: unknown) => AgentaValidation;
 
 /**
- * Returns a function that checks documents against the four published schemas, in strict mode and with checks
- * of formats. Each schema is compiled at its first use: a compilation takes 60 ms, and the start should not
- * wait for it.
+ * Returns a function that checks documents against the four published schemas, in strict mode and including formats.
+ * Each schema is compiled at its first use, so that the compilations (60 ms each) do not delay the start.
  */
 export function compileAgenta(): ValidateAgenta {
   const compiled = new Map<AgentaMessage, CompiledSchema>();

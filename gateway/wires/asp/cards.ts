@@ -7,21 +7,18 @@ import type { Clients } from "../../edge/clients.ts";
 import { refusalIn } from "../../edge/fault.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 
-/**
- * Maximum number of agents that are read for one discovery. The registry's own filter has already selected
- * these agents.
- */
+/** Maximum number of agents that the gateway reads from the registry for one discovery. */
 const MAX_SCANNED = 1000;
 /** Maximum number of cards in one answer. */
 const MAX_LISTED = 100;
-/** The highest trust level. A `min_trust` up to this number is a level; a greater one is a score. */
+/** The highest trust level. A `min_trust` up to this number is a level; a greater number is a score. */
 const MAX_LEVEL = 4;
 
 /**
  * Finds the cards of agents that support ASP, offer a capability and have enough trust. (ASP transports "HTTP/SSE",
- * `discover`) As in sessions, an agent is hidden if its key may not act for the authority in its URI. ASP compares with
- * a level ("a minimum trust level of 3"), but uses one number for levels and scores. So Depute reads 0 to 4 as a level,
- * and a greater number as a score.
+ * `discover`) As in sessions, an agent is hidden if its key may not act for the authority in its URI. ASP describes
+ * `min_trust` as a level ("a minimum trust level of 3"), but uses the same number for scores. So Depute reads 0 to 4 as
+ * a level, and a greater number as a score.
  *
  * @throws DeputeError INVALID_REQUEST
  */
@@ -33,7 +30,7 @@ export async function discoverCards(
   const capability = query.get("capability") ?? "";
   const minTrust = Number(query.get("min_trust") ?? "0");
   if (!(minTrust >= 0 && minTrust <= 100))
-    throw invalid("min_trust", "is a level of 0 to 4 or a score up to 100");
+    throw invalid("min_trust", "must be a level from 0 to 4 or a score up to 100");
   const { agents } = await clients.agents.listAgents({ pageSize: MAX_SCANNED }, call.asCaller);
   const offering = agents.filter(
     ({ card, status }) =>
@@ -53,7 +50,7 @@ export async function discoverCards(
 }
 
 /**
- * Returns the card of an agent, which the caller identifies by its URI or by its id in the registry.
+ * Returns the card of an agent. The caller names the agent by its URI or by its id in the registry.
  *
  * @throws DeputeError AGENT_NOT_FOUND
  */
@@ -63,14 +60,14 @@ export async function cardOf(clients: Clients, agentRef: string, call: WireCall)
     : await clients.agents.getAgent({ agentId: agentRef }, call.asCaller);
   const card = agent === undefined ? undefined : await withTrust(clients, agent, call.aside);
   if (card === undefined || agent?.status === AgentStatus.REMOVED) {
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent with a card", {
+    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "the agent does not exist, or has no card", {
       metadata: { agent: agentRef },
     });
   }
   return card;
 }
 
-/** Finds the agent of a URI, by the same rules as sessions; undefined for an unknown agent. */
+/** Finds the agent of a URI, by the same rules as for sessions. Returns undefined if no agent has the URI. */
 export async function agentOfUri(
   { agents }: Clients,
   uri: string,
@@ -86,7 +83,7 @@ export async function agentOfUri(
 
 const SCHEME = "agent://";
 
-/** Returns the agent's card. The platform's trust score replaces the score that the agent states. */
+/** Returns the agent's card with the platform's trust score instead of the score that the agent states. */
 async function withTrust(
   { trust }: Clients,
   { id, card }: Agent,

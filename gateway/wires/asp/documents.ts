@@ -18,8 +18,8 @@ export function writeAsp(body: JsonValue, headers: IncomingHttpHeaders): { bytes
 }
 
 /**
- * Returns the media type of a response: the type that the client accepts. Without `Accept`, a MessagePack body gets a
- * MessagePack response.
+ * Returns the media type of a response: the type that the `accept` header allows. If this header is absent, a request
+ * with a MessagePack body gets a MessagePack response.
  */
 function typeFor({ accept = "", "content-type": sent = "" }: IncomingHttpHeaders): string {
   const accepted = accept.toLowerCase();
@@ -35,7 +35,7 @@ function typeFor({ accept = "", "content-type": sent = "" }: IncomingHttpHeaders
  * @throws DeputeError MALFORMED_JSON, INVALID_REQUEST, LIMIT_EXCEEDED
  */
 export function readAsp<Desc extends DescMessage>(schema: Desc, body: Body | undefined): MessageShape<Desc> {
-  if (body === undefined) throw new Error("the route takes a body");
+  if (body === undefined) throw new Error("the request must have a body");
   const { bytes, type } = body;
   const parsed = type === ASP_MSGPACK ? parseMsgpack(bytes) : parseJson(bytes, { maxBytes: bytes.length });
   if (!parsed.ok) throw refusalOf(parsed.error);

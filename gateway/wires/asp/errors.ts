@@ -38,7 +38,7 @@ const byStatus = new Map<number, ErrorRow>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
-/** A refusal as an HTTP answer. */
+/** An error as an HTTP answer. */
 export interface AspError {
   readonly status: number;
   readonly body: { readonly error: JsonObject };
@@ -49,7 +49,7 @@ export function toAspError(thrown: unknown, requestId: string): AspError {
   const refusal = refusalIn(thrown);
   const row = byStatus.get(statusOf(refusal.reason)) ?? BY_STATUS.INTERNAL;
   const oversize = oversizeStatusOf(refusal);
-  // A message over the size limit gets the code `malformed`, so that the client does not retry it.
+  // An oversized message gets the code `malformed`, so that the client does not send it again.
   if (oversize !== undefined) refusal.metadata.code = "malformed";
   const known = knownRefusal(refusal);
   const code = known?.rejection ?? row.code;

@@ -12,7 +12,7 @@ import type { SseEvent } from "../../edge/sse.ts";
 import { toAspError } from "./errors.ts";
 
 /**
- * Converts a session's messages to events. The events have the names of ASP's WebSocket frames: `message`,
+ * Converts a session's messages to server-sent events. Their names are those of ASP's WebSocket frames: `message`,
  * `session_state`, `error`.
  */
 export async function* toSse(

@@ -8,14 +8,14 @@ import { invalid } from "@depute/core";
 import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
 import type { AspError } from "./errors.ts";
 
-/** Maximum size of a client's frame in bytes. It is enough for the longest message as JSON. */
+/** Maximum size of a client's frame in bytes. The longest message as JSON fits into it. */
 export const MAX_FRAME_BYTES = 1_048_576;
 /** Maximum length of one credential in characters. */
 const MAX_CREDENTIAL = 16_384;
 
 /**
- * A frame that a client sends. (ASP transports "WebSocket" names the frames; Depute chose the members, because none are
- * published.)
+ * A frame that a client sends. (The names are from ASP transports "WebSocket". ASP publishes no members, so Depute
+ * chose them.)
  */
 export type ClientFrame =
   | {
@@ -23,7 +23,7 @@ export type ClientFrame =
       /** The values for the headers Authorization and DPoP. */
       readonly authorization?: string;
       readonly dpop?: string;
-      /** The sequence of the last message that the client has. */
+      /** The sequence of the last message that the client has; 0 if it has none. */
       readonly sinceSequence: number;
     }
   | { readonly type: "send"; readonly envelope: Envelope }
@@ -39,7 +39,7 @@ export function readFrame(text: Uint8Array): ClientFrame {
   if (!parsed.ok) throw refusalOf(parsed.error);
   const frame = parsed.value;
   if (typeof frame !== "object" || frame === null || Array.isArray(frame)) {
-    throw invalid("frame", "is not an object");
+    throw invalid("frame", "must be an object");
   }
   switch (frame.type) {
     case "auth":
@@ -57,7 +57,7 @@ export function readFrame(text: Uint8Array): ClientFrame {
     case "pong":
       return { type: "pong" };
     default:
-      throw invalid("type", "has to be one of auth, send, pong");
+      throw invalid("type", "must be one of auth, send, pong");
   }
 }
 
@@ -65,7 +65,7 @@ function credential<Name extends "authorization" | "dpop">(frame: JsonObject, na
   const value = frame[name];
   if (value === undefined || value === null) return {};
   if (typeof value !== "string" || value.length > MAX_CREDENTIAL || !/^[\x20-\x7e]+$/.test(value)) {
-    throw invalid(name, `is printable text of at most ${MAX_CREDENTIAL} characters`);
+    throw invalid(name, `must be printable text of at most ${MAX_CREDENTIAL} characters`);
   }
   return { [name]: value } as Partial<Record<Name, string>>;
 }
@@ -73,7 +73,7 @@ function credential<Name extends "authorization" | "dpop">(frame: JsonObject, na
 function place(value: JsonValue | undefined): number {
   if (value === undefined || value === null) return 0;
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 10_000) return value;
-  throw invalid("sinceSequence", "is a whole number up to 10000");
+  throw invalid("sinceSequence", "must be a whole number up to 10000");
 }
 
 /** Creates the frames that the server sends. */

@@ -20,7 +20,7 @@ let clock: ManualClock;
 let logged: Record<string, unknown>[];
 let server: Server;
 let stopping: AbortController;
-/** Returns the stream of the fake session service. */
+/** Returns the stream that the fake session service sends. */
 let watched: () => AsyncGenerator<WatchSessionResponse>;
 
 const begin = create(WatchSessionResponseSchema, {
@@ -118,7 +118,7 @@ test("a silent client gets three pings; one that answers stays", async () => {
     clock.advance(HEARTBEAT_MS);
     await expect.poll(() => polite.types().filter((type) => type === "heartbeat").length).toBe(beat);
     polite.socket.send('{"type":"pong"}');
-    // The client reads all sent frames before the next heartbeat.
+    // The client reads all frames that were sent before the next heartbeat.
     const before = polite.types().length;
     polite.socket.send("1");
     await expect.poll(() => polite.types().length).toBeGreaterThan(before);
@@ -153,7 +153,7 @@ test("the session is read no faster than the client reads, and ends for a client
     before = ordinal;
     await new Promise((resolve) => setTimeout(resolve, 100));
   } while (ordinal > before);
-  // The server stops sending when the kernel's buffer is full, long before 1,000 messages.
+  // The server stops sending when the kernel's socket buffer is full, long before the 1,000th message.
   expect(ordinal).toBeLessThan(1000);
   clock.advance(60_000);
   client.socket.resume();

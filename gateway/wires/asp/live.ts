@@ -29,14 +29,15 @@ export const AUTH_MS = 10_000;
  */
 export const HEARTBEAT_MS = 15_000;
 const MAX_SILENT_BEATS = 3;
-/** Maximum milliseconds for which a client may leave sent data unread. After that the connection is closed. */
+/**
+ * Maximum time in milliseconds for which a client may leave sent data unread. The server then closes the connection.
+ */
 const STALLED_MS = 60_000;
 /** Maximum number of a client's frames that wait until earlier frames are handled. */
 const MAX_WAITING = 128;
 
 /**
- * Codes with which the server closes connections: those of RFC 6455 7.4.1, and 4001 of ASP transports
- * "WebSocket".
+ * Codes with which the server closes connections: codes of RFC 6455 7.4.1, and code 4001 of ASP transports "WebSocket".
  */
 const CLOSE = {
   DONE: 1000,
@@ -47,12 +48,12 @@ const CLOSE = {
   UNAUTHENTICATED: 4001,
 } as const;
 
-/** The close codes that this server sends because of a fault of the client. */
+/** The close codes that mean a fault of the client. */
 const REFUSALS: ReadonlySet<number> = new Set([CLOSE.NOT_TEXT, CLOSE.POLICY, CLOSE.UNAUTHENTICATED]);
 
 /**
- * Live sessions over WebSocket: a client authenticates, receives the messages of a session in order, and
- * sends its own. (ASP transports "WebSocket")
+ * Serves live sessions over WebSocket. A client authenticates, receives the messages of a session in order, and sends
+ * messages. (ASP transports "WebSocket")
  */
 export function aspUpgrades(clients: Clients, deps: WireDeps): UpgradeRoute[] {
   const server = new WebSocketServer({
@@ -78,7 +79,9 @@ export function aspUpgrades(clients: Clients, deps: WireDeps): UpgradeRoute[] {
 class LiveSession {
   readonly #peer: WebSocket;
   readonly #received: Headers;
-  /** The SPIFFE id of the client's certificate, as `certificateOfSocket` returns it. */
+  /**
+   * The SPIFFE id of the client's certificate; empty if the certificate has no id, undefined if the client has none.
+   */
   readonly #certificate: string | undefined;
   readonly #address: string;
   readonly #requestId: string;
@@ -129,10 +132,10 @@ class LiveSession {
       this.#closed.abort();
       this.#logEnd(code);
     });
-    this.#peer.on("error", (error) => this.#deps.log.debug({ err: error }, "a live session broke"));
+    this.#peer.on("error", (error) => this.#deps.log.debug({ err: error }, "a live session failed"));
     this.#peer.on("message", (data: Buffer, isBinary: boolean) => this.#take(data, isBinary));
     this.#cancelTimer = timers.after(AUTH_MS, () =>
-      this.#close(CLOSE.UNAUTHENTICATED, "no auth frame came in time: connect again and send one"),
+      this.#close(CLOSE.UNAUTHENTICATED, "no auth frame arrived in time: connect again and send one"),
     );
   }
 
@@ -155,14 +158,14 @@ class LiveSession {
   }
 
   /**
-   * Handles the frames of a client one after the other. Disconnects a client that has MAX_WAITING frames
-   * waiting and sends another.
+   * Handles the frames of a client one after the other. If MAX_WAITING frames already wait, the next frame disconnects
+   * the client.
    */
   #take(data: Buffer, isBinary: boolean): void {
     this.#silentBeats = 0;
     if (isBinary || this.#waiting >= MAX_WAITING) {
-      if (isBinary) this.#close(CLOSE.NOT_TEXT, "frames are JSON text");
-      else this.#close(CLOSE.POLICY, "too many frames at once");
+      if (isBinary) this.#close(CLOSE.NOT_TEXT, "a frame must be JSON text");
+      else this.#close(CLOSE.POLICY, "too many frames wait: send more slowly");
       return;
     }
     this.#waiting += 1;
@@ -183,7 +186,7 @@ class LiveSession {
       if (frame.type === "auth") return await this.#authenticate(frame);
       messageId = frame.envelope.messageId;
       if (!this.#isLetIn) {
-        throw new DeputeError(ErrorReason.UNAUTHENTICATED, "the first frame is auth");
+        throw new DeputeError(ErrorReason.UNAUTHENTICATED, "the first frame must be auth");
       }
       await this.#append(frame.envelope);
     } catch (thrown) {
@@ -193,11 +196,11 @@ class LiveSession {
   }
 
   /**
-   * Starts to watch the session with the client's credentials. The first event of the watch proves that the client may
+   * Starts to watch the session with the client's credentials. The first event of the watch shows that the client may
    * read the session.
    */
   async #authenticate(frame: ClientFrame & { type: "auth" }): Promise<void> {
-    if (this.#isLetIn) throw invalid("type", "auth comes once");
+    if (this.#isLetIn) throw invalid("type", "must be auth only once");
     this.#credentials = frame;
     const options = this.#options("GET", "ws", frame.dpop);
     const request = {
@@ -219,7 +222,7 @@ class LiveSession {
     await this.#send(frames.authOk(session));
     await this.#send(frames.state(session.state));
     this.#tellAll(watched, session).catch((error: unknown) => {
-      if (!this.#closed.signal.aborted) this.#deps.log.debug({ err: error }, "a live session broke");
+      if (!this.#closed.signal.aborted) this.#deps.log.debug({ err: error }, "a live session failed");
     });
   }
 
@@ -255,9 +258,9 @@ class LiveSession {
 
   async #append(envelope: Envelope): Promise<void> {
     if (envelope.sessionId !== this.#sessionId) {
-      throw invalid("sessionId", "is not the session of the address");
+      throw invalid("sessionId", "must be the session in the address");
     }
-    // A holder proof is valid once. So a client that authenticated by a proof adds a new one to each message.
+    // A holder proof is valid only once. So a client that authenticated with a proof adds a new proof to each message.
     const proof = this.#provesKey ? envelope.sender?.dpopProof : undefined;
     const options = this.#options("POST", "messages", proof);
     const appended = await this.#clients.aspSessions.appendMessage({ envelope }, options);
@@ -269,8 +272,8 @@ class LiveSession {
   }
 
   /**
-   * Returns the options of a call with the client's credentials. A holder proof among them must name the HTTP method
-   * `htm` and the session's address that ends in `place`. The same holds for a plain HTTP request.
+   * Returns the options of a call with the client's credentials. A holder proof must name the HTTP method `htm` and the
+   * session's address that ends in `place`, as for a plain HTTP request.
    */
   #options(htm: string, place: "ws" | "messages", proof: string | undefined): CallOptions {
     const received = new Headers(this.#received);
@@ -295,8 +298,8 @@ class LiveSession {
   }
 
   /**
-   * Sends a frame, and waits until the client has room for more. A client that reads nothing for a minute is
-   * disconnected.
+   * Sends a frame, and waits until the connection accepts more data. Disconnects a client that reads nothing for
+   * STALLED_MS.
    */
   #send(frame: JsonObject): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -314,9 +317,10 @@ class LiveSession {
     this.#cancelTimer = timers.after(HEARTBEAT_MS, () => {
       if (this.#peer.readyState !== WebSocket.OPEN) return;
       this.#silentBeats += 1;
-      if (this.#silentBeats > MAX_SILENT_BEATS) return this.#close(CLOSE.POLICY, "no pong");
-      // Sends no heartbeat while the client has unread data. During that time STALLED_MS limits the client's
-      // silence.
+      if (this.#silentBeats > MAX_SILENT_BEATS)
+        return this.#close(CLOSE.POLICY, "the client did not answer with pong");
+      // Sends no heartbeat while the client has unread data. STALLED_MS then limits how long the client may read
+      // nothing.
       if (this.#peer.bufferedAmount === 0) {
         this.#send(frames.heartbeat(formatTime(clock.now()))).catch(() => {});
       }

@@ -20,8 +20,8 @@ import { readAsp } from "./documents.ts";
 import { toSse, toWorkSse } from "./events.ts";
 
 /**
- * Implements the HTTP addresses of ASP. (ASP transports "HTTP/SSE") Each method throws DeputeError
- * INVALID_REQUEST for a malformed request, and ConnectErrors of the called service.
+ * Implements the HTTP addresses of ASP (ASP transports "HTTP/SSE"). Each method throws DeputeError INVALID_REQUEST for
+ * a malformed request, and forwards the ConnectErrors of the called service.
  */
 export class AspMethods {
   readonly #clients: Clients;
@@ -62,10 +62,7 @@ export class AspMethods {
     return json(encode(SessionSchema, requireValue(session)));
   }
 
-  /**
-   * Appends a CLOSE message. The gateway never removes a session, because only messages of its participants end
-   * it.
-   */
+  /** Appends a CLOSE message. This is the only way to end a session: the gateway never deletes one. */
   async closeSession(wireRequest: WireRequest): Promise<Answer> {
     const envelope = readAsp(EnvelopeSchema, wireRequest.body);
     requireSession(envelope, wireRequest);
@@ -92,7 +89,7 @@ export class AspMethods {
     const { entries, nextPageToken } = await this.#sessions.listMessages(request, call.asCaller);
     return json({
       messages: entries.map((entry) => encode(TranscriptEntrySchema, entry)),
-      // The cursor is an ordinal, as in ASP, with the same meaning as `since_sequence`.
+      // As in ASP, the cursor is an ordinal. It means the same as `since_sequence`.
       ...(nextPageToken === "" ? {} : { nextCursor: String(entries.at(-1)?.ordinal) }),
     });
   }
@@ -109,7 +106,7 @@ export class AspMethods {
     const { entries } = await this.#sessions.listMessages({ sessionId, messageId }, call.asCaller);
     const [entry] = entries;
     if (entry !== undefined) return json(encode(TranscriptEntrySchema, entry));
-    throw new DeputeError(ErrorReason.SESSION_NOT_FOUND, "the session has no such message", {
+    throw new DeputeError(ErrorReason.SESSION_NOT_FOUND, "the session has no message with this id", {
       metadata: { session: sessionId, message: messageId },
     });
   }
@@ -140,7 +137,7 @@ export class AspMethods {
     return json(encode(DisputeSchema, requireValue(filed.dispute)), 201);
   }
 
-  /** Returns the public keys that check the seal of a transcript. No credentials are needed. */
+  /** Returns the public keys with which readers check the seal of a transcript. Requires no credentials. */
   async keys({ call: { requestId, signal } }: WireRequest): Promise<Answer> {
     const options = { headers: ownHeaders(requestId), signal };
     const { keys } = await this.#sessions.getTranscriptKeys({}, options);
@@ -161,15 +158,15 @@ export class AspMethods {
   }
 }
 
-/** Requires that the address and the document name the same session. */
+/** Throws unless the address and the document name the same session. */
 function requireSession(
   { sessionId }: Pick<Envelope, "sessionId">,
   { parameters: { id } }: WireRequest,
 ): void {
-  if (sessionId !== id) throw invalid("sessionId", "is not the session of the address");
+  if (sessionId !== id) throw invalid("sessionId", "must be the session in the address");
 }
 
-/** Reads the agent and the page of a list request from the query. */
+/** Reads the agent id, the page size and the cursor from the query of a list request. */
 function pageOf(query: URLSearchParams) {
   return {
     agentId: query.get("agent_id") ?? "",
@@ -183,8 +180,8 @@ function limitOf(query: URLSearchParams): number {
 }
 
 /**
- * Returns the position after which a list or a stream begins: the cursor of a page, the last event id, or the
- * client's `since_sequence`.
+ * Returns the ordinal after which a list or a stream begins. It comes from the cursor, the last event id or
+ * `since_sequence`; 0 if the request has none of them.
  */
 function afterOf(query: URLSearchParams, lastEventId?: string): number {
   if (lastEventId !== undefined && !query.has("cursor")) {
@@ -196,7 +193,7 @@ function afterOf(query: URLSearchParams, lastEventId?: string): number {
 function wholeNumber(query: URLSearchParams, name: string, max: number): number {
   const text = query.get(name) ?? "0";
   const value = Number(text);
-  if (!/^\d{1,5}$/.test(text) || value > max) throw invalid(name, `is a whole number up to ${max}`);
+  if (!/^\d{1,5}$/.test(text) || value > max) throw invalid(name, `must be a whole number up to ${max}`);
   return value;
 }
 

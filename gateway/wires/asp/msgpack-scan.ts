@@ -21,11 +21,11 @@ const HEADS: ReadonlyMap<number, Head> = new Map<number, Head>([
 ]);
 
 /**
- * Returns the fault of bytes that are not one MessagePack value of JSON's types; undefined for a valid value. The check
- * takes one pass, without recursion or allocation. Each element takes at least one byte. So the check refuses at once a
- * head that announces more elements than the remaining bytes can hold.
+ * Checks that bytes are one MessagePack value with only JSON's types. Returns the fault, or undefined if there is none.
+ * The check takes one pass, without recursion or allocation. Each element takes at least one byte. So the check fails
+ * immediately if a head announces more elements than there are remaining bytes.
  *
- * @param maxDepth maximum levels of lists and maps
+ * @param maxDepth maximum number of nested lists and maps
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over the types of MessagePack, without a call for each value
 export function faultIn(bytes: Uint8Array, maxDepth: number): string | undefined {
@@ -35,26 +35,26 @@ export function faultIn(bytes: Uint8Array, maxDepth: number): string | undefined
   let claimed = 1;
   for (;;) {
     const innermost = open.at(-1);
-    if (innermost === undefined) return at === bytes.length ? undefined : "more follows after its end";
+    if (innermost === undefined) return at === bytes.length ? undefined : "bytes follow after its end";
     if (innermost === 0) {
       open.pop();
       continue;
     }
     open[open.length - 1] = innermost - 1;
     const first = bytes[at];
-    if (first === undefined) return "it breaks off";
+    if (first === undefined) return "it is incomplete";
     const { kind, width, length } = headOf(first);
-    if (kind === undefined) return "it has binary data or an extension type";
-    if (at + 1 + width > bytes.length) return "it breaks off";
+    if (kind === undefined) return "it contains binary data or an extension type";
+    if (at + 1 + width > bytes.length) return "it is incomplete";
     const size = length ?? sizeAt(view, at + 1, width);
     at += 1 + width;
     if (kind === "text") at += size;
-    if (at > bytes.length) return "it breaks off";
+    if (at > bytes.length) return "it is incomplete";
     if (kind === "list" || kind === "map") {
       const elements = kind === "map" ? 2 * size : size;
       claimed += elements;
-      if (claimed > bytes.length) return "it breaks off";
-      if (open.length > maxDepth) return "it is nested too deep";
+      if (claimed > bytes.length) return "it is incomplete";
+      if (open.length > maxDepth) return "it is nested too deeply";
       open.push(elements);
     }
   }

@@ -8,23 +8,23 @@ import { faultIn } from "./msgpack-scan.ts";
 export const ASP_MSGPACK = "application/asp+msgpack";
 
 /**
- * Refuses extension types. A document may contain only JSON's types, because some readers would not understand an
- * extension.
+ * Refuses MessagePack's extension types. A document may contain only JSON's types, because some readers would not
+ * understand an extension.
  */
 const NO_EXTENSIONS: ExtensionCodecType<undefined> = {
   tryToEncode: () => null,
   decode: () => {
-    throw new Error("extension types are not taken");
+    throw new Error("extension types are not allowed");
   },
 };
 
 /**
- * Reads a MessagePack document as a JSON value. In both formats, hash and signature cover the canonical JSON
- * of that value. The function refuses binary data, extension types, repeated names, names that are not
+ * Reads a MessagePack document as a JSON value. In both formats, the hash and the signature of a message cover the
+ * canonical JSON of this value. The function refuses binary data, extension types, repeated names, names that are not
  * strings, and values without a JSON form. Never throws.
  */
 export function parseMsgpack(bytes: Uint8Array): Parsed {
-  // All heads are checked first, because the library allocates as many elements as a head announces.
+  // Checks all heads first, because the library allocates as many elements as a head announces.
   const fault = faultIn(bytes, MAX_DEPTH);
   if (fault !== undefined) return refuse(fault);
   let names = 0;
@@ -33,7 +33,7 @@ export function parseMsgpack(bytes: Uint8Array): Parsed {
     value = decode(bytes, {
       extensionCodec: NO_EXTENSIONS,
       mapKeyConverter: (key) => {
-        if (typeof key !== "string") throw new Error("names of members are strings");
+        if (typeof key !== "string") throw new Error("names of members must be strings");
         names += 1;
         return key;
       },
@@ -42,7 +42,7 @@ export function parseMsgpack(bytes: Uint8Array): Parsed {
     return refuse((thrown as Error).message);
   }
   const checked = checkJson(value);
-  if (checked.ok && namesIn(checked.value) !== names) return refuse("a member comes twice");
+  if (checked.ok && namesIn(checked.value) !== names) return refuse("a member occurs twice");
   return checked;
 }
 
@@ -60,7 +60,7 @@ function namesIn(value: JsonValue): number {
 }
 
 function refuse(why: string): Parsed {
-  const message = `the body is no MessagePack document of JSON's types: ${why}`.slice(0, MAX_MESSAGE);
+  const message = `the body is not a MessagePack document of JSON's types: ${why}`.slice(0, MAX_MESSAGE);
   return { ok: false, error: { path: "", reason: "not_json", message } };
 }
 

@@ -16,7 +16,10 @@ const PAGE = ["agent_id", "limit", "cursor"];
 /** The query parameters that state where a list or a stream begins. */
 const PLACE = ["since_sequence", "cursor"];
 
-/** The ASP wire: sessions and cards over HTTP, live messages as server-sent events. (ASP transports "HTTP/SSE") */
+/**
+ * The ASP wire. It serves sessions and cards over HTTP, and live messages as server-sent events. (ASP transports
+ * "HTTP/SSE")
+ */
 export function aspWire(clients: Clients): Wire {
   const methods = new AspMethods(clients);
   const get = (
@@ -70,16 +73,16 @@ export function aspWire(clients: Clients): Wire {
 const NO_HEADERS = {};
 
 /**
- * Refuses a client whose `accept` header does not name `text/event-stream`. A range such as `*\/*` is not
- * enough, because clients that read only JSON send it too.
+ * Refuses a client whose `accept` header does not name `text/event-stream`. A range such as `*\/*` does not suffice,
+ * because clients that read only JSON also send this range.
  */
 async function onlyEvents(): Promise<never> {
   throw notAcceptable([EVENT_STREAM]);
 }
 
-/** Answers a request at the WebSocket address that does not ask for an upgrade. (RFC 9110 section 15.5.22) */
+/** Refuses a request at the WebSocket address that does not ask for an upgrade. (RFC 9110 section 15.5.22) */
 async function askForUpgrade({ headers }: WireRequest) {
-  // Recognizes HTTP/2, which has no upgrades and no `upgrade` header.
+  // Detects HTTP/2, which has no upgrades and no `upgrade` header.
   const isHttp2 = ":method" in headers;
   return {
     kind: "text",

@@ -4,8 +4,8 @@ import type { Clients } from "../../edge/clients.ts";
 import { agentOfUri } from "./cards.ts";
 
 /**
- * Maximum number of reads of the registry after a session. Several reads are needed, because the registry gets the
- * outcome some time after the session's end. LOOK_MS is the time between two reads in milliseconds.
+ * Maximum number of reads of the registry after a session has ended. One read does not suffice, because the registry
+ * receives the outcome only some time later. LOOK_MS is the time between two reads, in milliseconds.
  */
 const LOOKS = 20;
 const LOOK_MS = 250;
@@ -31,7 +31,10 @@ export class TrustWatch {
     this.#timers = timers;
   }
 
-  /** Records the agents' current trust. `moved` does not report an agent that the registry did not return. */
+  /**
+   * Records the current trust of these agents. Agents that the registry does not return are not recorded, so `moved`
+   * never reports them.
+   */
   async note(agentIds: readonly string[], signal: AbortSignal): Promise<void> {
     const unknown = agentIds.filter((agentId) => !this.#knownTrust.has(agentId));
     const observations = await Promise.all(
@@ -42,7 +45,10 @@ export class TrustWatch {
     }
   }
 
-  /** Yields each recorded agent once its trust has changed. Ends when all have changed, or after LOOKS reads. */
+  /**
+   * Yields each recorded agent when its trust has changed. Ends when the trust of all has changed, or after LOOKS
+   * reads.
+   */
   async *moved(signal: AbortSignal): AsyncGenerator<MovedTrust, void, undefined> {
     for (let reads = 0; reads < LOOKS && this.#knownTrust.size > 0 && !signal.aborted; reads++) {
       for (const [agentId, before] of this.#knownTrust) {

@@ -22,7 +22,7 @@ import { BrokenJson, positionOf } from "./errors.ts";
 
 /** Reads the document in a body. If the text is not JSON, the refusal contains the position of the fault. */
 export function documentOf(body: Body | undefined): JsonValue {
-  if (body === undefined) throw new Error("the route takes a body");
+  if (body === undefined) throw new Error("the request must have a body");
   const { bytes } = body;
   const parsed = parseJson(bytes, { maxBytes: bytes.length });
   if (parsed.ok) return parsed.value;
@@ -37,7 +37,7 @@ function timed(name: string, time: Time | undefined): JsonObject {
   return time === undefined ? {} : { [name]: formatTime(fromTimestamp(time)) };
 }
 
-/** Returns a value of an enum as the word that CAP's documents use, for example `in_review`. */
+/** Returns the word for an enum value in CAP's documents, for example `in_review`. */
 function wordOf(
   { value }: { value: Readonly<Record<number, { localName: string }>> },
   number: number,
@@ -150,7 +150,7 @@ function inquiryDocument({ number, text, answer, createTime, answerTime }: Revie
   };
 }
 
-/** Returns the published codes of error_response, each with its effect on a task. */
+/** Returns the published codes of error_response, and the effect of each code on a task. */
 export function codesDocument(): JsonObject {
   return {
     codes: [...CAP_CODES].map(([code, { meaning, action }]) => ({ code, meaning, action })),
@@ -159,8 +159,8 @@ export function codesDocument(): JsonObject {
 }
 
 /**
- * Writes a lineage as an HTML page with its text and the source of its diagram. The page loads nothing and runs no
- * scripts.
+ * Returns an HTML page with a lineage as text, and the source of its Mermaid diagram. The page loads no files and runs
+ * no scripts.
  */
 export function lineagePage(taskId: string, text: string, mermaid: string): string {
   return `<!doctype html>

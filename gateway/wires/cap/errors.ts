@@ -19,7 +19,7 @@ export interface TextPosition {
   readonly column: number;
 }
 
-/** The refusal of a text that is not JSON, with the position of the fault. */
+/** The error for a text that is not JSON. It contains the position of the fault. */
 export class BrokenJson extends DeputeError<typeof ErrorReason.MALFORMED_JSON> {
   readonly position: TextPosition;
 
@@ -40,7 +40,7 @@ export function positionOf(text: string, offset: number): TextPosition {
   return { offset, line, column: offset - before.lastIndexOf("\n") };
 }
 
-/** The task and the sender of a request, if they could be read. */
+/** The task and the sender of a request. Each is absent if it could not be read from the request. */
 export interface About {
   readonly taskId?: string;
   readonly senderId?: string;
@@ -56,14 +56,14 @@ class Concerning extends WireFault {
   }
 }
 
-/** Adds the request's task and sender to an error, because the error's document states them. */
+/** Adds the request's task and sender to an error. CAP's error document contains both. */
 export function concerning(thrown: unknown, subject: About): Error {
   return new Concerning(thrown, subject);
 }
 
 /**
- * Converts a thrown value to the CAP wire's error: CAP's own error_response with the platform's reason. CAP's code is
- * also the HTTP status. (CAP "Error Response")
+ * Converts a thrown value to CAP's error_response, which also contains Depute's reason. CAP's error code is also the
+ * HTTP status. (CAP "Error Response")
  */
 export function toCapError(thrown: unknown, requestId: string): WireError & { body: JsonObject } {
   const subject: About = thrown instanceof Concerning ? thrown.subject : {};
@@ -76,7 +76,7 @@ export function toCapError(thrown: unknown, requestId: string): WireError & { bo
     sender_id: PLATFORM,
     recipient_id: subject.senderId ?? "",
     error_code: code,
-    error_message: isOurs ? "a fault of the platform" : refusal.message,
+    error_message: isOurs ? "an internal error of the platform" : refusal.message,
     reason: reasonName(refusal.reason),
     metadata: isOurs ? { request_id: requestId } : refusal.metadata,
     ...(isOurs ? {} : violationsOf(refusal)),
@@ -86,8 +86,9 @@ export function toCapError(thrown: unknown, requestId: string): WireError & { bo
 }
 
 /**
- * Returns the CAP error code of a refusal. A request body that cannot be read has the code of its fault.
- * Otherwise the code is the one that the service stated in the refusal, or the code for the refusal's reason.
+ * Returns the CAP error code of a refusal. If the request body cannot be read, the fault determines the code. Otherwise
+ * the code is the one that the service stated in the refusal. If the service stated none, the refusal's reason
+ * determines the code.
  */
 function codeIn(refusal: DeputeError): number {
   const body = requestStatusOf(refusal);

@@ -13,7 +13,8 @@ const EVENTS = {
 } as const;
 
 /**
- * Converts an inbox to events that are named by the types of the messages. The event id is the sequence in the inbox.
+ * Converts an inbox to server-sent events, which have the types of the messages as names. The event id is the message's
+ * sequence in the inbox.
  */
 export async function* toSse(
   watched: AsyncIterable<WatchInboxResponse>,

@@ -65,7 +65,7 @@ export class CapMethods {
     const document = documentOf(body);
     if (!isObject(document)) throw invalid("", "must be an object");
     const { up_to: upTo = 0, sequences = [] } = document;
-    if (!isSequence(upTo)) throw invalid("/up_to", "must be a whole number, 0 or more");
+    if (!isSequence(upTo)) throw invalid("/up_to", "must be a whole number of at least 0");
     if (!Array.isArray(sequences) || !sequences.every(isSequence)) {
       throw invalid("/sequences", "must be a list of whole numbers");
     }
@@ -74,7 +74,7 @@ export class CapMethods {
     return json({ unacknowledged: Number(unacknowledgedCount) });
   }
 
-  /** Returns the messages that a participant sent and received on a task. */
+  /** Returns a participant's messages about a task: those it sent, and those it received. */
   async conversation({ parameters: { id = "", agent = "" }, query, call }: WireRequest): Promise<Answer> {
     const request = {
       taskId: id,
@@ -117,24 +117,24 @@ export class CapMethods {
     if (agent?.manifest !== undefined) {
       return json(encode(AgentManifestSchema, agent.manifest));
     }
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent with a manifest", {
+    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "the agent does not exist, or has no manifest", {
       metadata: { agent: id },
     });
   }
 
   /**
-   * Registers an agent by its manifest, and keeps the other fields of an existing registration. A new agent gets the
-   * caller's key, as by RegisterAgent, or the key in the query parameter `principal`.
+   * Registers an agent by its manifest. If the agent is already registered, its fields other than the manifest are
+   * kept. A new agent gets the caller's key, as with RegisterAgent, or the key in the query parameter `principal`.
    */
   async register(wireRequest: WireRequest): Promise<Answer> {
     const { query, call } = wireRequest;
     const { id } = wireRequest.parameters;
     const manifest = this.#readManifest(documentOf(wireRequest.body));
-    // The id of an instance is the id of its base agent, a colon and a suffix. The instance uses the base agent's
-    // manifest, but is registered under its own id.
+    // The id of an instance is the id of its base agent, a colon and a suffix. An instance uses the base agent's
+    // manifest, but is registered under the instance's own id.
     const agentId = id ?? manifest.id;
     if (agentId !== manifest.id && !agentId.startsWith(`${manifest.id}:`)) {
-      throw invalid("/id", "is not that of the address");
+      throw invalid("/id", "must be the id in the address, or the id of its base agent");
     }
     const agent = await this.#recordOf(agentId, manifest, query.get("principal") ?? undefined, call);
     const requestId = keyOf(wireRequest) || randomUuid();
@@ -154,7 +154,7 @@ export class CapMethods {
     return create(AgentSchema, {
       ...record,
       ...(principal === undefined ? {} : { principal }),
-      // The name of the version is cleared, because it belongs to the previous registration.
+      // Clears the name of the version, because the name belongs to the previous registration.
       version: "",
       ...(isInstance ? {} : { manifest }),
     });
@@ -172,7 +172,7 @@ export class CapMethods {
   /** Returns the reviews of the caller, or of the principal that the request names. */
   async reviews({ query, call }: WireRequest): Promise<Answer> {
     const state = query.get("state")?.toUpperCase() ?? "PENDING";
-    if (!Object.hasOwn(ReviewState, state)) throw invalid("state", "is not a state of a review");
+    if (!Object.hasOwn(ReviewState, state)) throw invalid("state", "must be a state of a review");
     const page = await this.#clients.reviews.listReviews(
       {
         reviewer: query.get("reviewer") ?? "",
@@ -216,7 +216,7 @@ export class CapMethods {
 }
 
 function reviewNotFound(review: string): DeputeError {
-  return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review } });
+  return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "the review does not exist", { metadata: { review } });
 }
 
 /** Returns the request id from the header `idempotency-key`; empty if the header is absent. */
@@ -242,7 +242,7 @@ function isSequence(value: unknown): value is number {
 export function wholeNumber(query: URLSearchParams, name: string, max = Number.MAX_SAFE_INTEGER): number {
   const text = query.get(name) ?? "0";
   const value = Number(text);
-  if (!/^\d{1,16}$/.test(text) || value > max) throw invalid(name, `is a whole number up to ${max}`);
+  if (!/^\d{1,16}$/.test(text) || value > max) throw invalid(name, `must be a whole number up to ${max}`);
   return value;
 }
 

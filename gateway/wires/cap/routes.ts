@@ -134,7 +134,10 @@ async function answerLineage(methods: CapMethods, wireRequest: WireRequest): Pro
   };
 }
 
-/** Returns the requested form of a lineage: by `format` or, without it, by the `accept` header. */
+/**
+ * Returns the form in which the client requests a lineage. The query parameter `format` decides; if it is absent, the
+ * `accept` header decides.
+ */
 function formOf({ headers, query }: WireRequest): keyof typeof FORM_HEADERS | "json" {
   const format = query.get("format");
   if (format !== null) {

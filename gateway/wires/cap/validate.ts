@@ -12,9 +12,9 @@ export const AGENT_SCHEMA = textOfFile(new URL("./documents/agent.schema.json", 
 export type ReadManifest = (document: JsonValue) => AgentManifest;
 
 /**
- * Returns a function that checks manifests by CAP's compiled schema, then by protobuf validation. Protobuf
- * validation refuses some faults that the schema allows: an id outside its pattern, and a rule for an agent
- * that is not in allowed_agents.
+ * Returns a function that checks manifests against CAP's compiled schema, then against the rules of Depute's contract.
+ * These rules refuse two faults that the schema allows: an id that does not match the pattern, and a rule for an agent
+ * that `allowed_agents` does not contain.
  *
  * @throws Error for an invalid schema
  */

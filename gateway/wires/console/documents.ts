@@ -16,11 +16,12 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
- * The index names the current files. So a cache must revalidate the index before each use; the answer is usually 304.
+ * The index contains the names of the current files. So a cache must revalidate the index before each use. The answer
+ * is usually 304.
  */
 const ASKED_EACH_TIME = "no-cache";
 
-/** A file of the console, plain and compressed by gzip. */
+/** A file of the console: its plain bytes, and the same bytes compressed by gzip. */
 export interface ConsoleFile {
   readonly plain: Validated;
   readonly compressed: Validated;
@@ -29,14 +30,14 @@ export interface ConsoleFile {
 /** The files that `npm run build:console` wrote. */
 export interface ConsoleFiles {
   readonly index: ConsoleFile;
-  /** The built files by their names, without folders. */
+  /** The built files, by file name without folders. */
   readonly assets: ReadonlyMap<string, ConsoleFile>;
 }
 
 /**
  * Reads the files of the console.
  *
- * @param folder has `index.html` and `assets/`, with a slash at the end
+ * @param folder the folder that contains `index.html` and `assets/`; its URL ends with a slash
  * @returns undefined if the folder has no index
  */
 export function readConsole(folder: URL): ConsoleFiles | undefined {

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Returns a function that calls the handler of GET /console. The handler serves the console from `folder`. */
+/** Returns a function that calls the handler of GET /console. The handler reads the console from `folder`. */
 function reader() {
   const { routes } = consoleWire(pathToFileURL(`${folder}/`));
   const { answer } = routes.find(({ path }) => path === "/console") as MethodRoute;
@@ -26,7 +26,7 @@ test("a platform without the built files answers with the command to build them"
   expect(refusal).toBeInstanceOf(HttpRefusal);
   expect(refusal).toMatchObject({
     status: 404,
-    message: "the console was not built; run `npm ci`, then `npm run build:console`",
+    message: "the console is not built; run `npm ci`, then `npm run build:console`",
   });
 });
 

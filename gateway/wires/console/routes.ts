@@ -41,10 +41,11 @@ const HEADERS = {
 export function consoleWire(folder: URL): Wire {
   let files: ConsoleFiles | undefined;
   const built = () => {
-    // The console may be built after the start, so each request reads the folder again until the files exist.
+    // The console may be built only after the start. So each request reads the folder again until it contains the
+    // files.
     files ??= readConsole(folder);
     if (files === undefined) {
-      throw missing(HOME, "the console was not built; run `npm ci`, then `npm run build:console`");
+      throw missing(HOME, "the console is not built; run `npm ci`, then `npm run build:console`");
     }
     return files;
   };
@@ -59,7 +60,7 @@ export function consoleWire(folder: URL): Wire {
         gives: ["text/html", "application/json"],
         answer: async ({ headers }) => {
           if (names(headers, "text/html")) return redirect(HOME);
-          throw missing("/", "there is no document here; browsers find the console at /console");
+          throw missing("/", "the address has no document; the console is at /console");
         },
       },
       {
@@ -75,7 +76,8 @@ export function consoleWire(folder: URL): Wire {
         gives: ["text/javascript", "text/css"],
         answer: async ({ parameters, headers }) => {
           const file = built().assets.get(parameters.file ?? "");
-          if (file === undefined) throw missing(`${HOME}/assets/{file}`, "the console has no such file");
+          if (file === undefined)
+            throw missing(`${HOME}/assets/{file}`, "the file does not exist in the console");
           return send(file, headers);
         },
       },

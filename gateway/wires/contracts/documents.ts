@@ -5,7 +5,10 @@ import { bytesOfFile, fileNames } from "@depute/service";
 import type { Validated } from "../../edge/validated.ts";
 import { openApiDocument } from "./openapi.ts";
 
-/** File name of the descriptors of all contracts and of their imports, with comments. */
+/**
+ * Name of the file with the descriptors of all contracts and of the files that they import. The descriptors include
+ * comments.
+ */
 const IMAGE = "depute.binpb";
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
@@ -25,7 +28,7 @@ export interface BundleFile extends Validated {
 /**
  * Reads the files of a bundle.
  *
- * @returns empty if the folder has no bundle
+ * @returns the files; empty if the folder contains no bundle
  */
 export function readBundle(folder: string | URL): BundleFile[] {
   return fileNames(folder)
@@ -41,7 +44,7 @@ function mediaTypeOf(name: string): string | undefined {
   return MEDIA_TYPES[name.slice(name.lastIndexOf("."))];
 }
 
-/** Returns the OpenAPI document of services. If a bundle exists, its comments become descriptions. */
+/** Returns the OpenAPI document of services. If a bundle exists, comments in its contracts become descriptions. */
 export function openApi(
   services: readonly DescService[],
   bundle: readonly BundleFile[],

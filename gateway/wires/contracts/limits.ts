@@ -61,7 +61,7 @@ function keywords({ type }: FieldRules): JsonObject {
   }
 }
 
-/** Returns the bounds of a number. 64-bit numbers get none, because ProtoJSON writes them as text. */
+/** Returns the bounds of a number. A 64-bit number gets no bounds, because ProtoJSON writes it as text. */
 function bounds(rules: {
   readonly lessThan: { readonly case?: string | undefined; readonly value?: number | undefined };
   readonly greaterThan: { readonly case?: string | undefined; readonly value?: number | undefined };

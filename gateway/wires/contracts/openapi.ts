@@ -12,11 +12,11 @@ import {
 import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import { limitsOf } from "./limits.ts";
 
-/** The parameters of {@link openApiDocument}. */
+/** The options of {@link openApiDocument}. */
 export interface OpenApiOptions {
   readonly services: readonly DescService[];
   readonly version: string;
-  /** The address under which clients know the platform, without a trailing slash. */
+  /** The platform's address for clients, without a trailing slash. */
   readonly publicUrl: string;
 }
 
@@ -111,7 +111,7 @@ function pathItem(method: DescMethod, collect: SchemaCollector): JsonObject {
   return { post, get: { ...documentInfo, operationId: `${operationId}_get`, parameters, responses } };
 }
 
-/** JSON Schemas of protobuf's well-known types. (ProtoJSON) */
+/** The JSON Schema of the ProtoJSON form, for each of protobuf's well-known types. */
 const WELL_KNOWN: Readonly<Record<string, JsonObject>> = {
   "google.protobuf.Timestamp": { type: "string", format: "date-time" },
   "google.protobuf.Duration": { type: "string", pattern: "^-?[0-9]+([.][0-9]{1,9})?s$" },
@@ -154,7 +154,7 @@ class SchemaCollector {
     const wellKnown = WELL_KNOWN[desc.typeName];
     if (wellKnown !== undefined) return wellKnown;
     if (!(desc.typeName in this.#schemas)) {
-      // Registers the schema before converting the members, because a message may refer to itself.
+      // Registers an empty schema before the conversion of the members, because a message may refer to itself.
       this.#schemas[desc.typeName] = {};
       this.#schemas[desc.typeName] = desc.kind === "enum" ? enumSchema(desc) : this.#message(desc);
     }
@@ -205,7 +205,7 @@ function enumSchema(desc: DescEnum): JsonObject {
 
 function scalarSchema(scalar: ScalarType): JsonObject {
   if (INTEGERS.has(scalar)) return { type: "integer", format: "int32" };
-  // ProtoJSON writes 64-bit numbers as text, but reads text and numbers.
+  // ProtoJSON writes a 64-bit number as text, but reads text or a number.
   if (LONG_INTEGERS.has(scalar)) return { type: ["string", "integer"], format: "int64" };
   switch (scalar) {
     case ScalarType.BOOL:
@@ -221,7 +221,10 @@ function scalarSchema(scalar: ScalarType): JsonObject {
 
 type Commented = DescService | DescMethod | DescMessage | DescField | DescEnum;
 
-/** Returns the comment above an element of a contract, as a description. */
+/**
+ * Returns the comment above an element of a contract as its description; returns an empty object if there is no
+ * comment.
+ */
 function described(desc: Commented): { description?: string } {
   const description = commentsOf(fileOf(desc)).get(pathKey(desc));
   return description === undefined ? {} : { description };
@@ -229,7 +232,7 @@ function described(desc: Commented): { description?: string } {
 
 const comments = new WeakMap<DescFile, ReadonlyMap<string, string>>();
 
-/** Returns the leading comments in a file, by the path of the commented element. */
+/** Returns the comments above the elements of a file, by the path of the element. */
 function commentsOf(file: DescFile): ReadonlyMap<string, string> {
   let fileComments = comments.get(file);
   if (fileComments === undefined) {

@@ -5,7 +5,7 @@ import { type Answer, JSON_TYPES, json, type Route, type Wire } from "../../edge
 import type { Validated } from "../../edge/validated.ts";
 import { type BundleFile, openApi, readBundle } from "./documents.ts";
 
-/** The parameters of {@link contractsWire}. */
+/** The options of {@link contractsWire}. */
 export interface ContractsWireOptions {
   /** The services that the OpenAPI document describes. */
   readonly services: readonly DescService[];
@@ -16,12 +16,12 @@ export interface ContractsWireOptions {
 
 /**
  * Serves the contracts for programs in other languages: the bundle of protos at `/protos`, and the unary calls as
- * OpenAPI at `/openapi.json`. Both are public. The gateway reads them once, and holds them in memory.
+ * OpenAPI at `/openapi.json`. Both are public. The gateway reads the bundle once, and keeps it in memory.
  */
 export function contractsWire({ services, folder, publicUrl }: ContractsWireOptions): Wire {
   let bundle: readonly BundleFile[] = [];
   const files = () => {
-    // Reads the bundle again if it was absent, because it may be written after the start.
+    // If no bundle existed at the last read, reads the folder again, because the bundle may be written after the start.
     if (bundle.length === 0) bundle = readBundle(folder);
     return bundle;
   };
@@ -58,12 +58,12 @@ function sent(files: readonly BundleFile[], name: string): Answer {
   const document = files.find((file) => file.name === name);
   if (document !== undefined) return { kind: "document", document };
   const names = files.map((file) => file.name).join(", ");
-  throw missing("/protos/{file}", `the bundle has no such file; it has ${names}`);
+  throw missing("/protos/{file}", `the file does not exist in the bundle: use ${names}`);
 }
 
 function requireFiles(files: readonly BundleFile[]): readonly BundleFile[] {
   if (files.length > 0) return files;
-  throw missing("/protos", "the bundle of the contracts was not built; run `npm run bundle`");
+  throw missing("/protos", "the bundle of contracts does not exist; run `npm run bundle`");
 }
 
 function missing(method: string, message: string): HttpRefusal {

@@ -21,10 +21,10 @@ import { declaredRights, type Estimates, estimate } from "./estimates.ts";
 const ROOT_DELEGATION = "del_000000000000";
 /** Maximum duration of a task in milliseconds. */
 const LONGEST_MS = 30 * 24 * 3_600_000;
-/** The last part of the resource for work that a description, and no capability, defines. */
+/** The last part of the token's resource if a description, and not a capability, defines the work. */
 const FREE_WORK = "-";
 
-/** Thrown to decline a delegation. The error's message becomes the reason in the result (DelegateOS 9.3). */
+/** Thrown to decline a delegation. The message becomes the reason in the result (DelegateOS 9.3). */
 class TurnedDown extends Error {
   readonly reason: string;
 
@@ -35,10 +35,9 @@ class TurnedDown extends Error {
 }
 
 /**
- * delegateos/delegate (DelegateOS 9.1): creates a task for the contract's work. The task's agent is the one
- * that holds the attenuated token. The token is checked first, so that a contract is stored only with a valid
- * token for it. Only the last call, which creates the task, uses the caller's own credentials. Every earlier
- * call can be repeated.
+ * delegateos/delegate (DelegateOS 9.1): creates a task for the contract's work. The task's agent is the one that holds
+ * the attenuated token. The token is checked first, so that a contract is stored only if its token is valid. Only the
+ * last call, which creates the task, uses the caller's own credentials. All earlier calls can be repeated without harm.
  *
  * @throws DeputeError; WireFault when the caller's own token is denied
  */
@@ -75,8 +74,8 @@ export async function delegate(
 }
 
 /**
- * Returns the verified content of the token. Declines the delegation if the chain is invalid, or if the token names
- * another contract.
+ * Returns the verified content of the token. Throws TurnedDown if the chain is invalid, or if the token names another
+ * contract.
  */
 async function soundToken(
   { tokens }: Clients,
@@ -100,7 +99,7 @@ async function soundToken(
   throw new TurnedDown(type, result.value?.detail ?? `the token is denied: ${type}`);
 }
 
-/** Records the delegations of the token, so that the worker can complete the last delegation. (DelegateOS 8) */
+/** Records the delegations of the token, so that the worker can later complete the last of them. (DelegateOS 8) */
 async function inspectToken(
   { tokens }: Clients,
   { dct, dctFormat }: DelegateParams,
@@ -118,22 +117,22 @@ async function inspectToken(
 }
 
 /**
- * Requires that the ids in the parameters are those in the token.
+ * Throws unless the ids in the parameters are equal to those in the token.
  *
  * @throws DeputeError INVALID_REQUEST
  */
 function assertNamed(params: DelegateParams, { blocks, result }: InspectTokenResponse): void {
   if (blocks.at(-1)?.delegationId !== params.delegationId) {
-    throw invalid("/delegationId", "is not the token's last delegation");
+    throw invalid("/delegationId", "must be the token's last delegation");
   }
   const isRoot = result.case === "scope" && result.value.chainDepth === 0n;
   const parent = blocks.at(-2)?.delegationId ?? (isRoot ? ROOT_DELEGATION : params.parentDelegationId);
   if (parent !== params.parentDelegationId) {
-    throw invalid("/parentDelegationId", "is not the delegation above the token's last one");
+    throw invalid("/parentDelegationId", "must be the delegation above the token's last delegation");
   }
 }
 
-/** Declines a contract whose deadline has passed. */
+/** Throws TurnedDown if the contract's deadline has passed. */
 function assertInTime({ constraints }: TaskContract, clock: Clock): void {
   const deadlineMs = parseTime(constraints?.deadline ?? "");
   if (deadlineMs !== undefined && deadlineMs > clock.now()) return;
@@ -141,8 +140,8 @@ function assertInTime({ constraints }: TaskContract, clock: Clock): void {
 }
 
 /**
- * Finds the active agent of a key. An agent that sends heartbeats comes before an agent that does not. Among
- * several such agents, the function returns the agent with the first id.
+ * Finds the active agent of a key. If the key has several agents, those that send heartbeats have priority. Of these,
+ * the function returns the agent whose id comes first.
  */
 async function delegatee({ agents }: Clients, principal: string, call: WireCall): Promise<Agent> {
   for (const health of [AgentHealth.ALIVE, AgentHealth.UNKNOWN]) {
@@ -150,12 +149,12 @@ async function delegatee({ agents }: Clients, principal: string, call: WireCall)
     const [agent] = (await agents.listAgents(agentQuery, call.aside)).agents;
     if (agent !== undefined) return agent;
   }
-  throw new TurnedDown("agent_not_found", "no living agent has the key that the token was handed to");
+  throw new TurnedDown("agent_not_found", "no live agent has the key of the token's last delegatee");
 }
 
 /**
- * Requires that the agent declares the DelegateOS capabilities that the contract needs. An agent without any
- * declarations is accepted.
+ * Throws TurnedDown if the agent does not declare the DelegateOS capabilities that the contract needs. An agent that
+ * declares no such capability is accepted.
  */
 function assertSupported(agent: Agent, contract: TaskContract): void {
   const declared = declaredRights(agent);
@@ -167,17 +166,17 @@ function assertSupported(agent: Agent, contract: TaskContract): void {
   throw new TurnedDown("capability_mismatch", `Agent does not support ${lackingRight}`);
 }
 
-/** Declines work that would cost more than its contract allows. */
+/** Throws TurnedDown if the work would cost more than the contract allows. */
 function assertPayable({ costMicrocents }: Estimates, { constraints }: TaskContract): void {
   const most = constraints?.maxBudgetMicrocents ?? 0n;
   if (costMicrocents === undefined || costMicrocents <= most) return;
   throw new TurnedDown(
     "budget_exceeded",
-    `the agent's price is ${costMicrocents} microcents, the contract allows ${most}`,
+    `the agent's price is ${costMicrocents} microcents, but the contract allows ${most}`,
   );
 }
 
-/** Creates the task. A repeated call for the same delegation creates no second task. */
+/** Creates the task. A repeated call for the same delegation does not create another task. */
 async function handOver(
   clients: Clients,
   { dct, delegationId }: DelegateParams,
@@ -207,8 +206,8 @@ async function handOver(
 }
 
 /**
- * Returns the milliseconds from the contract's creation to its deadline. The current time is not used, so that a
- * repeated request has the same content.
+ * Returns the milliseconds from the contract's creation to its deadline. The function does not use the current time, so
+ * that a repeated request has the same content.
  */
 function allowedMs({ createdAt, constraints }: TaskContract): number {
   const from = parseTime(createdAt) ?? 0;
@@ -217,8 +216,8 @@ function allowedMs({ createdAt, constraints }: TaskContract): number {
 }
 
 /**
- * Refusals about the contract or the token. The result of the call reports such a refusal as a declined delegation.
- * Every other refusal is an error of the call.
+ * The reasons that concern the contract or the token. For such a reason, the call succeeds and its result states that
+ * the delegation was declined. For every other reason, the call fails.
  */
 const TURNING_DOWN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.INVALID_REQUEST,
@@ -229,7 +228,7 @@ const TURNING_DOWN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.UNSUPPORTED_PATTERN,
 ]);
 
-/** Texts in the result for each reason why a token cannot be recorded. */
+/** For each reason why a token cannot be recorded, the text in the result. */
 const RECORDING: ReadonlyMap<ErrorReason, string> = new Map([
   [ErrorReason.TOKEN_MALFORMED, "malformed_token"],
   [ErrorReason.DELEGATION_INVALID, "delegation_invalid"],

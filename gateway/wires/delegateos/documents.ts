@@ -25,7 +25,7 @@ export async function revocationList(
   const pageSize = readCount(query, "page_size", MAX_PAGE_SIZE);
   const start = { afterSequence: BigInt(since), pageSize };
   let page = await revocations.listRevocations(start, call.asCaller);
-  // The cursor of this list is the sequence of an entry. An empty page has no entry, so the next page is read.
+  // The cursor is the sequence of the page's last entry. An empty page has no entry, so this loop reads the next page.
   while (page.revocations.length === 0 && page.nextPageToken !== "")
     page = await revocations.listRevocations({ ...start, pageToken: page.nextPageToken }, call.asCaller);
   const { revocations: logged, nextPageToken, lastSequence } = page;
@@ -47,7 +47,7 @@ function readCount(query: URLSearchParams, name: string, max: number): number {
   const [text = ""] = texts;
   const count = Number(text);
   if (texts.length > 1 || !/^\d{1,16}$/.test(text) || count > max) {
-    throw invalid(name, `must be given once, as a whole number from 0 to ${max}`);
+    throw invalid(name, `must occur only once, as a whole number from 0 to ${max}`);
   }
   return count;
 }

@@ -18,13 +18,10 @@ import type { WireCall } from "../../edge/wire-call.ts";
 /** The only code that DelegateOS defines (DelegateOS 11.2). */
 export const DENIED = { code: -32001, message: "DCT verification failed" } as const;
 
-/**
- * The code of every reason: DelegateOS's only code or a code of JSON-RPC where one fits, otherwise Depute's own code.
- */
+/** The code for each reason: DelegateOS's only code or a code of JSON-RPC if one fits, otherwise Depute's own code. */
 export const DELEGATEOS_ERRORS = errorTable({
   TOKEN_DENIED: DENIED,
-  // A statement about a delegation was signed by a principal other than the delegatee. DelegateOS treats this as a
-  // denial.
+  // A principal other than the delegatee signed a statement about a delegation. DelegateOS treats this as a denial.
   DELEGATION_NOT_FOUND: DENIED,
   CAPABILITY_AMBIGUOUS: JSON_RPC.INVALID_PARAMS,
 });
@@ -37,11 +34,11 @@ const TYPES = new Map(
 );
 
 /**
- * Converts the refusal of a token to DelegateOS's form. The data contains the denial's type and the requested
+ * Converts an error that denies a token to DelegateOS's form. The data contains the denial's type and the requested
  * capability. If the holder has proved possession, the data also contains the token's grants (DelegateOS 11.2). Any
  * other fault is returned unchanged.
  *
- * @param granted the answer of grantedTo
+ * @param granted the result of grantedTo
  */
 export function asDenial(thrown: unknown, requested?: Capability, granted?: CapabilityList): unknown {
   if (thrown instanceof WireFault) return thrown;
@@ -59,7 +56,8 @@ export function asDenial(thrown: unknown, requested?: Capability, granted?: Capa
 
 /**
  * Returns the grants of the caller's own token, if the token was denied for insufficient grants. The tokens service
- * checks grants last (DelegateOS 10.1), so the holder has already proved possession. Undefined for any other fault.
+ * checks grants last (DelegateOS 10.1), so the holder has already proved possession. Returns undefined for any other
+ * error.
  */
 export async function grantedTo(
   { tokens }: Pick<Clients, "tokens">,
@@ -77,9 +75,7 @@ export async function grantedTo(
   return create(CapabilityListSchema, { capabilities: result.value.capabilities });
 }
 
-/**
- * Returns the type and the details of the denial in a refusal; undefined if the refusal is not about a token or proof.
- */
+/** Returns the type and the details of the denial in an error; undefined if the error is not about a token or proof. */
 function denialIn({
   reason,
   message,

@@ -11,8 +11,8 @@ const MAX = BigInt(Number.MAX_SAFE_INTEGER);
 const PAGE_SIZE = 1000;
 
 /**
- * An agent's estimates for the work of a contract. A member is absent if the platform cannot derive the estimate from
- * the agent's statements.
+ * Estimates for an agent's work on a contract. A member is absent if the agent's statements are not sufficient to
+ * compute the estimate.
  */
 export interface Estimates {
   readonly durationMs?: bigint;
@@ -20,8 +20,8 @@ export interface Estimates {
 }
 
 /**
- * Returns those of the agent's capability ids that name a DelegateOS capability, `namespace:action`
- * (DelegateOS 12).
+ * Returns the agent's capability ids of the form `namespace:action`, which name DelegateOS capabilities (DelegateOS
+ * 12).
  */
 export function declaredRights({ capabilityIds }: Agent): ReadonlySet<string> {
   return new Set(capabilityIds.filter((id) => id.includes(":")));
@@ -29,10 +29,10 @@ export function declaredRights({ capabilityIds }: Agent): ReadonlySet<string> {
 
 /**
  * Estimates a contract's work from the agent's own statements (DelegateOS 9.2). DelegateOS defines estimates but no
- * source for them, so this is Depute's choice. The duration is the sum of the capabilities' cost hints; a missing hint
- * is replaced by the target time in the agent's offers. The cost is the sum of the cheapest open offers at a fixed
- * price in USD. The platform has no exchange rates. If one requirement has no estimate, the whole work has none,
- * because a partial sum would be too low.
+ * source for them, so this is Depute's choice. The duration is the sum of the capabilities' cost hints. If a hint is
+ * missing, the target time in the agent's offers replaces it. The cost is the sum of the cheapest open offers at a
+ * fixed price in USD. The platform has no exchange rates. If one required capability has no estimate, the whole work
+ * has no estimate, because a partial sum would be too low.
  */
 export async function estimate(
   clients: Pick<Clients, "discovery" | "offers">,
@@ -99,7 +99,7 @@ function least(values: readonly (bigint | undefined)[]): bigint | undefined {
   return knownValues.sort((one, other) => Number(one - other))[0];
 }
 
-/** Adds values. Returns undefined if a value is unknown, or if the sum is too large for the wire. */
+/** Adds values. Returns undefined if a value is undefined, or if the sum is too large for the wire. */
 function sum(values: readonly (bigint | undefined)[]): bigint | undefined {
   let total = 0n;
   for (const value of values) {

@@ -33,7 +33,8 @@ export class DelegateosMethods {
   }
 
   /**
-   * delegateos/complete (DelegateOS 9.4): ends a delegation and its task with the delegatee's attestation.
+   * delegateos/complete (DelegateOS 9.4): completes a delegation and its task. The delegatee's attestation is the
+   * proof.
    *
    * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID, TOKEN_DENIED, DELEGATION_NOT_FOUND, VERIFICATION_FAILED,
    * ...
@@ -42,7 +43,7 @@ export class DelegateosMethods {
     const { delegationId, attestation, revocationId = "", output } = params;
     if (attestation === undefined) throw new Error("valid parameters have an attestation");
     if (attestation.delegationId !== delegationId) {
-      throw invalid("/attestation/delegationId", "is not the delegation that is completed");
+      throw invalid("/attestation/delegationId", "must be the delegation that the request completes");
     }
     const request = { attestation, revocationId, ...(output !== undefined && { output }) };
     const { status, details } = await withDocumentFields(
@@ -71,7 +72,7 @@ export class DelegateosMethods {
   }
 }
 
-/** Maps the service's field names in violations to paths in the client's document. */
+/** For each field name in the service's violations, the path in the client's document. */
 const NAMES = { attestation: "/attestation", output: "/output", entry: "/revocation", "token.token": "/dct" };
 
 async function withDocumentFields<T>(answer: Promise<T>): Promise<T> {

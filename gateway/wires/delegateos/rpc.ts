@@ -6,8 +6,8 @@ import { rpcCall, type WireCall } from "../../edge/wire-call.ts";
 import type { DelegateosMethods } from "./methods.ts";
 
 /**
- * Serves DelegateOS's methods as RPCs. Every RPC has an answer, also for methods that DelegateOS defines as
- * notifications.
+ * Serves DelegateOS's methods as RPCs. Every RPC has an answer, even if DelegateOS defines the method as a
+ * notification.
  */
 export function delegateosService(
   methods: DelegateosMethods,

@@ -23,7 +23,7 @@ const KINDS: Partial<Record<LogEntryKind, string>> = {
 };
 
 export function headDocument(head: LogHead | undefined) {
-  if (head?.headTime === undefined) throw new Error("the log's answer has no head");
+  if (head?.headTime === undefined) throw new Error("the log answered without a head");
   return {
     log: head.log,
     rootHash: encodeBase64Url(head.rootHash),
@@ -50,12 +50,13 @@ export function hashDocument(hash: Uint8Array): string {
 /** The answer at an address of the log. */
 export interface Answer {
   readonly body: unknown;
-  /** Whether the answer to the same request never changes. */
+  /** Whether the answer to the same request is always the same. */
   readonly immutable: boolean;
 }
 
 /**
- * Cache headers. A proof never changes, so caches may keep it. The current state changes, so caches must revalidate it.
+ * Cache headers. A proof never changes, so caches may keep it without revalidation. The current state changes, so
+ * caches must revalidate it before each use.
  */
 const FOREVER = "public, max-age=31536000, immutable";
 const ASK_AGAIN = "no-cache";

@@ -21,9 +21,9 @@ const DEFAULT_COUNT = 100;
 type Subject = Exclude<GetInclusionProofRequest["subject"], { case: undefined }>;
 
 /**
- * Implements the HTTP addresses of the transparency log. A proof is for the tree size that the request states. Without
- * a stated size, the proof is for the current size, and the answer includes the signed head. Each method throws
- * DeputeError INVALID_REQUEST for invalid parameters, and ConnectErrors of LogService.
+ * Implements the HTTP addresses of the transparency log. A proof is for the tree size that the request states. If the
+ * request states none, the proof is for the current size, and the answer also contains the signed head. Each method
+ * throws DeputeError INVALID_REQUEST for invalid parameters, and forwards the ConnectErrors of LogService.
  */
 export class LogMethods {
   readonly #log: Client<typeof LogService>;
@@ -45,7 +45,7 @@ export class LogMethods {
   async entries({ query, options }: LogRequest): Promise<Answer> {
     const first = numberIn(query, "first", MAX_INDEX) ?? 0;
     const count = numberIn(query, "count", MAX_COUNT) ?? DEFAULT_COUNT;
-    if (count === 0) throw invalid("count", `1 to ${MAX_COUNT} is needed`);
+    if (count === 0) throw invalid("count", `must be from 1 to ${MAX_COUNT}`);
     const { entries } = await this.#log.listLogEntries(
       { firstIndex: BigInt(first), pageSize: count },
       options,
@@ -59,7 +59,7 @@ export class LogMethods {
     const { entries } = await this.#log.listLogEntries({ firstIndex: BigInt(index), pageSize: 1 }, options);
     const [entry] = entries;
     if (entry === undefined) {
-      throw new DeputeError(ErrorReason.LOG_ENTRY_NOT_FOUND, "the log has no such leaf", {
+      throw new DeputeError(ErrorReason.LOG_ENTRY_NOT_FOUND, "the log contains no leaf with this index", {
         metadata: { index: String(index) },
       });
     }
@@ -67,8 +67,8 @@ export class LogMethods {
   }
 
   /**
-   * Proves that a leaf is in the tree of `tree_size` leaves. `index`, `digest` in base64url, or `attestation` names the
-   * leaf.
+   * Proves that a leaf is in the tree of `tree_size` leaves. The parameter `index`, `digest` (base64url) or
+   * `attestation` identifies the leaf.
    */
   async inclusion({ query, options }: LogRequest): Promise<Answer> {
     const size = numberIn(query, "tree_size", MAX_INDEX);
@@ -76,7 +76,7 @@ export class LogMethods {
       { subject: subjectIn(query), treeSize: BigInt(size ?? 0) },
       options,
     );
-    if (proof.entry === undefined) throw new Error("a proof came without its leaf");
+    if (proof.entry === undefined) throw new Error("the log answered with a proof without its leaf");
     const body = {
       entry: entryDocument(proof.entry),
       treeSize: Number(proof.treeSize),
@@ -86,10 +86,10 @@ export class LogMethods {
     return { body, immutable: isFixedSize(size) };
   }
 
-  /** Proves that the tree of `first` leaves is the beginning of the tree of `second` leaves. */
+  /** Proves that the tree of `second` leaves begins with the leaves of the tree of `first` leaves. */
   async consistency({ query, options }: LogRequest): Promise<Answer> {
     const first = numberIn(query, "first", MAX_INDEX);
-    if (first === undefined) throw invalid("first", "is needed");
+    if (first === undefined) throw invalid("first", "is required");
     const second = numberIn(query, "second", MAX_INDEX);
     const proof = await this.#log.getConsistencyProof(
       { firstSize: BigInt(first), secondSize: BigInt(second ?? 0) },
@@ -106,8 +106,8 @@ export class LogMethods {
 }
 
 /**
- * Whether a request states the size of the tree. The answer to such a request never changes. Size 0 stands for
- * the current size, which grows.
+ * Whether a request states a fixed size of the tree. The answer to such a request never changes. Size 0 means the
+ * current size, which grows.
  */
 function isFixedSize(size: number | undefined): boolean {
   return size !== undefined && size !== 0;
@@ -115,25 +115,26 @@ function isFixedSize(size: number | undefined): boolean {
 
 function subjectIn(query: URLSearchParams): Subject {
   const requested = ["index", "digest", "attestation"].filter((name) => query.has(name));
-  if (requested.length !== 1) throw invalid("index", "one of index, digest and attestation is needed");
+  if (requested.length !== 1)
+    throw invalid("index", "exactly one of index, digest and attestation is required");
   const index = numberIn(query, "index", MAX_INDEX - 1);
   if (index !== undefined) return { case: "index", value: BigInt(index) };
   const id = query.get("attestation");
   if (id !== null) return { case: "attestationId", value: id };
   const digest = decodeBase64Url(query.get("digest") ?? "");
-  if (digest?.length !== 32) throw invalid("digest", "32 bytes in base64url without padding are needed");
+  if (digest?.length !== 32) throw invalid("digest", "must be 32 bytes in base64url without padding");
   return { case: "digest", value: digest };
 }
 
 function numberIn(query: URLSearchParams, name: string, max: number): number | undefined {
   const texts = query.getAll(name);
-  if (texts.length > 1) throw invalid(name, "is given more than once");
+  if (texts.length > 1) throw invalid(name, "must occur only once");
   return texts[0] === undefined ? undefined : readNumber(name, texts[0], max);
 }
 
 function readNumber(name: string, text: string, max: number): number {
   const number = Number(text);
   if (!/^\d{1,13}$/.test(text) || number > max)
-    throw invalid(name, `a whole number from 0 to ${max} is needed`);
+    throw invalid(name, `must be a whole number from 0 to ${max}`);
   return number;
 }

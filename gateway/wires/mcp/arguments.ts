@@ -16,8 +16,8 @@ export class Arguments {
   constructor(values: Readonly<Record<string, unknown>>, knownNames: readonly string[]) {
     const unknown = Object.keys(values).filter((name) => !knownNames.includes(name));
     if (unknown.length > 0) {
-      const description = `the tool has no such argument; it has ${knownNames.join(", ")}`;
-      throw new DeputeError(ErrorReason.INVALID_REQUEST, "the tool has no such argument", {
+      const description = `is not an argument of the tool: use ${knownNames.join(", ")}`;
+      throw new DeputeError(ErrorReason.INVALID_REQUEST, "an argument is not known to the tool", {
         violations: unknown.slice(0, MAX_NAMED).map((name) => ({ field: `/${escaped(name)}`, description })),
       });
     }
@@ -29,53 +29,53 @@ export class Arguments {
   }
 
   /**
-   * Reads a text; empty if it is absent.
+   * Returns a text argument; an empty text if the argument is absent.
    *
-   * @throws DeputeError INVALID_REQUEST
+   * @throws DeputeError INVALID_REQUEST if the argument is not a text
    */
   text(name: string): string {
     const value = this.#valueOf(name) ?? "";
-    if (typeof value !== "string") throw invalid(`/${name}`, "a text is wanted");
+    if (typeof value !== "string") throw invalid(`/${name}`, "must be a text");
     return value;
   }
 
   /**
-   * Reads a required text.
+   * Returns a required text argument.
    *
-   * @throws DeputeError INVALID_REQUEST
+   * @throws DeputeError INVALID_REQUEST if the argument is absent or not a text
    */
   requiredText(name: string): string {
     const value = this.text(name);
-    if (value === "") throw invalid(`/${name}`, "is wanted");
+    if (value === "") throw invalid(`/${name}`, "is required");
     return value;
   }
 
   /**
-   * Reads a whole number; `otherwise` if it is absent.
+   * Returns a whole number; `otherwise` if the argument is absent.
    *
-   * @throws DeputeError INVALID_REQUEST
+   * @throws DeputeError INVALID_REQUEST if the argument is not a whole number up to `max`
    */
   count(name: string, otherwise: number, max = Number.MAX_SAFE_INTEGER): number {
     const value = this.#valueOf(name) ?? otherwise;
     if (Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= max)
       return value as number;
-    throw invalid(`/${name}`, `a whole number from 0 to ${max} is wanted`);
+    throw invalid(`/${name}`, `must be a whole number from 0 to ${max}`);
   }
 
-  /** Reads any JSON value; undefined if it is absent. */
+  /** Returns any JSON value; undefined if the argument is absent. */
   value(name: string): Value | undefined {
     const value = this.#valueOf(name);
     return value === undefined ? undefined : fromJson(ValueSchema, value as JsonValue);
   }
 
   /**
-   * Reads a list of objects in which each member is a text.
+   * Returns a list of objects whose members are all texts.
    *
    * @throws DeputeError INVALID_REQUEST
    */
   objects<Name extends string>(name: string, members: readonly Name[]): Record<Name, string>[] {
     const value = this.#valueOf(name);
-    if (!Array.isArray(value)) throw invalid(`/${name}`, "a list is wanted");
+    if (!Array.isArray(value)) throw invalid(`/${name}`, "must be a list");
     return value.map((one, i) => {
       try {
         const inner = new Arguments((one ?? {}) as Record<string, unknown>, members);
@@ -84,7 +84,7 @@ export class Arguments {
           string
         >;
       } catch {
-        throw invalid(`/${name}/${i}`, `${members.join(", ")} are wanted, each a text, and nothing else`);
+        throw invalid(`/${name}/${i}`, `must have only the members ${members.join(", ")}, each a text`);
       }
     });
   }

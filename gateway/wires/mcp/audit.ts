@@ -5,10 +5,10 @@ import type { ServiceDeps } from "@depute/service";
 const MAX_TEXT = 256;
 
 /**
- * Returns a function that records the decisions on calls of MCP servers. If the audit trail is full, the call
- * is refused.
+ * Returns a function that records the decisions on calls of MCP servers. If the audit trail is full, the call is
+ * refused.
  *
- * @param audit the trail of the gateway
+ * @param audit the audit trail of the gateway
  */
 export function auditedBy(audit: ServiceDeps["audit"]) {
   return (server: string, decided: CallDecision): void => {

@@ -38,11 +38,11 @@ function open() {
 describe("an unusable file prevents the start", () => {
   test.each([
     ["malformed JSON", "{", "JSON"],
-    ["a server without an address", '{"upstreams": {"a": {}}}', "/upstreams/a: stdio or http is wanted"],
+    ["a server without an address", '{"upstreams": {"a": {}}}', "/upstreams/a: stdio or http is required"],
     [
       "a server with the name of another address",
       '{"upstreams": {"message": {"stdio": {"command": "x"}}}}',
-      "/upstreams/message: the name is an address of the platform's own",
+      "/upstreams/message: the platform itself uses this name: choose another name",
     ],
   ])("%s", (_, text, fault) => {
     writeFileSync(path, text);
@@ -73,7 +73,7 @@ test("one fault refuses the whole file, and is logged once", () => {
   for (let i = 0; i < 3; i++) clock.advance(LOOK_MS);
   expect(applied).toEqual([["a"]]);
   expect(warn.mock.calls).toEqual([
-    [{ path }, expect.stringContaining("/upstreams/b/requireToken: true or false is wanted")],
+    [{ path }, expect.stringContaining("/upstreams/b/requireToken: must be true or false")],
   ]);
   write({ c: server("z") });
   clock.advance(LOOK_MS);

@@ -14,22 +14,23 @@ import { MESSAGE } from "./names.ts";
 /** Milliseconds between two checks of the configuration file for changes. */
 const LOOK_MS = 1000;
 
-/** The configuration of an MCP server whose own address is known, so that the gateway can serve the server. */
+/** The configuration of an MCP server with an address, which the gateway needs to serve it. */
 export interface ServableUpstream extends UpstreamConfig {
   readonly address: UpstreamAddress;
 }
 
 type ServableConfig = ProxyConfig<ServableUpstream>;
 
-/** Returns the configuration in a text. Throws ConfigError or SyntaxError. */
+/** Parses and checks a configuration. Throws ConfigError or SyntaxError. */
 function configIn(text: string): ServableConfig {
   const { upstreams } = readConfig(JSON.parse(text) as JsonValue, SHIPPED_MAPS);
   const faults: string[] = [];
   const servable = new Map<string, ServableUpstream>();
   for (const [name, upstream] of upstreams) {
     const { address } = upstream;
-    if (name === MESSAGE) faults.push(`/upstreams/${name}: the name is an address of the platform's own`);
-    if (address === undefined) faults.push(`/upstreams/${name}: stdio or http is wanted`);
+    if (name === MESSAGE)
+      faults.push(`/upstreams/${name}: the platform itself uses this name: choose another name`);
+    if (address === undefined) faults.push(`/upstreams/${name}: stdio or http is required`);
     else servable.set(name, { ...upstream, address });
   }
   if (faults.length > 0) throw new ConfigError(faults);
@@ -38,11 +39,11 @@ function configIn(text: string): ServableConfig {
 
 function settingsError(path: string, cause: unknown): SettingsError {
   const faults = cause instanceof ConfigError ? cause.faults.join("\n  ") : (cause as Error).message;
-  return new SettingsError(`cannot use the MCP configuration ${path}:\n  ${faults}`, { cause });
+  return new SettingsError(`the MCP configuration ${path} is not valid:\n  ${faults}`, { cause });
 }
 
 export interface McpConfigFileOptions {
-  /** The path of the file; empty for no servers. */
+  /** The path of the file; empty if there are no servers. */
   readonly path: string;
   readonly timers: Timers;
   readonly log: Logger;
@@ -51,19 +52,19 @@ export interface McpConfigFileOptions {
 }
 
 /**
- * The configuration file that lists the MCP servers behind the proxy. A changed file applies within seconds, if
- * the whole file is valid. If the file is invalid, the current servers continue, and the log reports the
- * location of each fault.
+ * The configuration file that lists the MCP servers behind the proxy. A change of the file takes effect within seconds,
+ * if the whole file is valid. If it is invalid, the current servers continue, and the log reports the location of each
+ * fault.
  */
 export class McpConfigFile {
   readonly #options: McpConfigFileOptions;
   #text = "";
-  /** The message of the last fault that was logged, so that the same fault is not logged again. */
+  /** The message of the last logged fault, so that the same fault is not logged again. */
   #fault = "";
   #cancel = () => {};
 
   /**
-   * Reads the file, and begins to watch it.
+   * Reads the file, and then checks it for changes every LOOK_MS.
    *
    * @throws SettingsError that names each fault by its location
    */
@@ -94,8 +95,7 @@ export class McpConfigFile {
   #look(): void {
     const { path, log, apply } = this.#options;
     try {
-      // Compares the text, not the file's time: a program may write the file in several steps that get the same
-      // time.
+      // Compares the text and not the modification time: two writes of a program can have the same modification time.
       const text = textOfFile(path);
       if (text === this.#text) {
         this.#fault = "";
@@ -105,12 +105,12 @@ export class McpConfigFile {
       apply(config);
       this.#text = text;
       this.#fault = "";
-      log.info({ path, servers: [...config.upstreams.keys()] }, "mcp: the configuration was read again");
+      log.info({ path, servers: [...config.upstreams.keys()] }, "mcp: the changed configuration applies");
     } catch (cause) {
       const { message } = settingsError(path, cause);
       if (message === this.#fault) return;
       this.#fault = message;
-      log.warn({ path }, `mcp: the servers stay as they are: ${message}`);
+      log.warn({ path }, `mcp: the servers do not change: ${message}`);
     }
   }
 }

@@ -16,10 +16,10 @@ import {
   watch,
 } from "./methods.ts";
 
-/** Describes the platform to language models. */
+/** A description of the platform for language models. */
 export const INSTRUCTIONS =
-  "Depute delegates work to other agents. discover finds agents and their capabilities; delegate creates a task and answers with it; " +
-  "watch waits for it; answer answers its question; cancel ends it; verify checks a result; attenuate narrows a token for your delegate.";
+  "Depute delegates work to other agents. discover finds agents and their capabilities; delegate creates a task and returns it; " +
+  "watch waits for the task; answer answers its question; cancel cancels it; verify checks a result; attenuate attenuates a token for your delegate.";
 
 const text = (description: string) => ({ type: "string", description });
 const count = (description: string, maximum?: number) => ({
@@ -28,7 +28,7 @@ const count = (description: string, maximum?: number) => ({
   ...(maximum === undefined ? {} : { maximum }),
   description,
 });
-const waitMs = count("milliseconds to wait for the end before answering; 0 answers at once", MAX_WAIT_MS);
+const waitMs = count("milliseconds to wait for the end of the task; 0 answers immediately", MAX_WAIT_MS);
 
 /** Returns the tools that Depute itself offers. */
 export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
@@ -38,11 +38,11 @@ export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
       ...tool,
       inputSchema: { type: "object", properties, required: [...required], additionalProperties: false },
       run: async (args, call) => method(clients, read(args), call),
-      // Only `delegate` creates an MCP task. The other tools answer immediately or after a bounded wait.
+      // Only `delegate` creates an MCP task. All other tools answer immediately or after a limited wait.
       ...(method === delegate && {
         begin: async (args, call) => {
           const task = await createTask(clients, read(args), call);
-          if (task === undefined) throw new Error("the answer has the task");
+          if (task === undefined) throw new Error("CreateTask answered without a task");
           return toMcpTask(task);
         },
       }),
@@ -61,8 +61,8 @@ const DOCUMENTS = [
       capability: text("id of a capability"),
       agent: text("id of an agent"),
       level: count("0: names; 1: descriptions and costs; 2: schemas and examples too", 2),
-      limit: count("the most results; 20 by default", MAX_FOUND),
-      page: text("next_page of the answer before"),
+      limit: count("maximum number of results; 20 by default", MAX_FOUND),
+      page: text("next_page of the previous answer"),
     },
     required: [],
     method: discover,
@@ -70,18 +70,18 @@ const DOCUMENTS = [
   {
     name: "delegate",
     description:
-      "Hands work to an agent: either a capability with an input that fits its schema, or an agent with a description. " +
-      "Answers with the task.",
+      "Delegates work to an agent: either a capability with an input that fits its schema, or an agent with a description. " +
+      "Returns the task.",
     isReadOnly: false,
     properties: {
-      agent: text("id of the agent; may be left out where only one offers the capability"),
+      agent: text("id of the agent; not required if only one agent offers the capability"),
       capability: text("id of the capability"),
-      description: text("the work to do, without a capability"),
+      description: text("the work to do; only if no capability is named"),
       input: { description: "input of the work" },
-      contract: text("id of the contract that the result has to keep"),
-      worker_token: text("token that lets the agent act, narrowed for it"),
-      parent_task: text("task that this is a part of"),
-      request_id: text("the same id again gives the same task rather than a second one"),
+      contract: text("id of the contract that the result must satisfy"),
+      worker_token: text("token that is attenuated for the agent, with which the agent acts"),
+      parent_task: text("id of the parent task"),
+      request_id: text("a repeated call with the same id returns the same task"),
       wait_ms: waitMs,
     },
     required: [],
@@ -89,11 +89,11 @@ const DOCUMENTS = [
   },
   {
     name: "watch",
-    description: "Reads a task's state; waits for its end, or with `after` for any later event.",
+    description: "Reads a task's state. Waits for the task's end or, with `after`, for any later event.",
     isReadOnly: true,
     properties: {
       task: text("id of the task"),
-      after: count("`after` of the answer before: waits for later events"),
+      after: count("`after` of the previous answer: waits for later events"),
       wait_ms: waitMs,
     },
     required: ["task"],
@@ -108,14 +108,14 @@ const DOCUMENTS = [
       value: {
         description: "the answer: a text, or a value in the form that the question's details describe",
       },
-      request_id: text("the same id again counts once"),
+      request_id: text("a repeated call with the same id has no further effect"),
     },
     required: ["task", "value"],
     method: answer,
   },
   {
     name: "cancel",
-    description: "Ends a task and everything that was delegated for it.",
+    description: "Cancels a task and all tasks that were delegated for it.",
     isReadOnly: false,
     properties: { task: text("id of the task"), reason: text("the reason, for the worker") },
     required: ["task"],
@@ -127,8 +127,8 @@ const DOCUMENTS = [
     isReadOnly: true,
     properties: {
       attestation: text("id of the attestation, att_..."),
-      contract: text("id of the contract, ct_..., without an attestation"),
-      output: { description: "the output" },
+      contract: text("id of the contract, ct_...; only if no attestation is named"),
+      output: { description: "the output to check" },
     },
     required: [],
     method: verify,
@@ -136,18 +136,18 @@ const DOCUMENTS = [
   {
     name: "attenuate",
     description:
-      "Narrows a token for another principal. Without a signature it answers with the bytes to sign (Ed25519 over the 32 bytes of" +
-      "`sign`) and the block as it has to be sent again; with the signature it answers the new token.",
+      "Attenuates a token for another principal. Without a signature, it returns the bytes to sign (Ed25519 over the 32 bytes of " +
+      "`sign`) and the attenuation to send again. With the signature, it returns the new token.",
     isReadOnly: false,
     properties: {
       token: text("the token"),
       delegatee: text("public key of the new holder, base64url"),
-      attenuator: text("public key of the token's present holder, which signs"),
+      attenuator: text("public key of the token's current holder, who signs"),
       delegation_id: text("id of the new delegation, from the first answer"),
       contract: text("id of the contract, from the first answer"),
       capabilities: {
         type: "array",
-        description: "the grants that remain; without it all remain",
+        description: "the grants that remain; if absent, all remain",
         items: {
           type: "object",
           properties: {
@@ -159,9 +159,9 @@ const DOCUMENTS = [
           additionalProperties: false,
         },
       },
-      max_budget_microcents: count("what may be spent under it; 1 USD is 100,000,000"),
-      max_chain_depth: count("how often it may be handed on"),
-      expires_at: text("when it ends, RFC 3339 UTC"),
+      max_budget_microcents: count("maximum amount that may be spent under the token; 1 USD is 100,000,000"),
+      max_chain_depth: count("maximum depth of the chain, in delegations"),
+      expires_at: text("time at which the token expires, RFC 3339 UTC"),
       signature: text("the signature, base64url"),
     },
     required: ["token", "delegatee"],

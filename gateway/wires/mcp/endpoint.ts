@@ -4,12 +4,12 @@ import { parseJson } from "@depute/wire";
 import { type ErrorRow, JSON_RPC } from "../../edge/own-codes.ts";
 import type { WebWireRequest } from "../../edge/route.ts";
 
-/** Maximum nesting of a request, including its envelope. */
+/** Maximum depth of JSON nesting in a request, including the JSON-RPC object around the parameters. */
 const MAX_DEPTH = 42;
 
 /**
- * Answers a request of MCP's Streamable HTTP. The body is parsed only once, so that the forwarded value equals
- * the checked value.
+ * Answers a request of MCP's Streamable HTTP. The body is parsed only once, so that the proxy forwards exactly the
+ * value that it checked.
  *
  * @throws every error that is neither a refusal of the proxy nor a failure of the server behind the proxy
  */
@@ -22,7 +22,8 @@ export async function answerMcp(
     const parsed = parseJson(body.bytes, { maxBytes: body.bytes.length, maxDepth: MAX_DEPTH });
     if (!parsed.ok) return refuse(JSON_RPC.PARSE_ERROR, parsed.error.message);
     // Refuses batches: MCP revisions since 2025-06-18 have no batches, and a holder proof covers only one call.
-    if (Array.isArray(parsed.value)) return refuse(JSON_RPC.INVALID_REQUEST, "batches are not answered here");
+    if (Array.isArray(parsed.value))
+      return refuse(JSON_RPC.INVALID_REQUEST, "a batch is not supported: send one call for each request");
     value = parsed.value;
   }
   try {
@@ -32,7 +33,7 @@ export async function answerMcp(
   }
 }
 
-/** Returns the id of a request; null for none. */
+/** Returns the id of a request; null if the request has no id. */
 export function idOf(body: JsonValue | undefined): JsonValue {
   const id = typeof body === "object" && body !== null && !Array.isArray(body) ? body.id : null;
   return typeof id === "string" || typeof id === "number" ? id : null;
@@ -45,7 +46,7 @@ function refuse(row: ErrorRow, detail: string): Response {
 /**
  * Converts a refusal of the proxy, or a failure of the server behind the proxy, to the call's error.
  *
- * @throws the thrown value, if it is neither
+ * @throws the thrown value, if it is neither of these
  */
 function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {
   if (thrown instanceof Refusal) {

@@ -16,20 +16,20 @@ const spell = jsonRpcErrors(ERRORS);
 /**
  * Returns the function that converts an exception to the HTTP error answer at MCP's addresses.
  *
- * @param served returns the addresses that the refusal of an unknown address lists
+ * @param served returns the addresses that exist; the refusal of an unknown address lists them
  */
 export function mcpErrors(served: () => readonly string[]): typeof spell {
   return (thrown, requestId) => {
     if (!(thrown instanceof HttpRefusal) || thrown.status !== 404) return spell(thrown, requestId);
     const { metadata } = thrown;
-    const message = `no MCP server is served here: use ${served().join(", ")}`;
+    const message = `no MCP server has this address: use ${served().join(", ")}`;
     return spell(new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, message, { metadata }), requestId);
   };
 }
 
 /**
  * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1). An error
- * inside the result would not help, because only the client, and not its model, can present other credentials.
+ * inside the result would reach the model, but only the client can present other credentials.
  */
 export function challenge(
   path: string,
@@ -66,8 +66,8 @@ export async function loginOrChallenge(
 }
 
 /**
- * Converts a refusal to a form for language models. An internal fault reveals only the request id. The log
- * contains the cause under this id.
+ * Converts an error to a form for language models. If the error is internal, the form contains only the request id, and
+ * the log contains the cause under this id.
  */
 export function refusalForModel(thrown: unknown, requestId: string): JsonObject {
   const refusal = refusalIn(thrown);

@@ -6,16 +6,17 @@ import type { WireCall } from "../../edge/wire-call.ts";
 import { isAbsent, toMcpTask } from "./mcp-task.ts";
 import type { OwnClients } from "./methods.ts";
 
-/** Duration of one call that waits for a change of a task. */
+/** Maximum duration of one call to the tasks service that waits for a change of a task. */
 const WAIT = durationFromMs(25_000);
 /** Minimum number of milliseconds between two states of one task. */
 const PAUSE_MS = 100;
 
 /**
- * Returns the tasks of a list that the caller may follow. A holder proof is valid for one call, which reads the first
- * task. The gateway itself then reads the other tasks, and returns those whose delegator is the holder of the proof.
+ * Returns those tasks of the list that the caller may follow. A holder proof is valid for one call, so it authorizes
+ * only the read of the first task. The gateway reads the other tasks in its own name. Of these, it returns those whose
+ * delegator is the holder of the proof.
  *
- * @throws the refusals of the tasks service, except the refusal of an unknown task
+ * @throws the errors of the tasks service, except the error for an unknown task
  */
 export async function followedTasks(
   { tasks }: Pick<OwnClients, "tasks">,
@@ -73,7 +74,7 @@ async function readOrAbsent(read: () => Promise<{ task?: Task | undefined }>): P
   }
 }
 
-/** Waits until the client leaves, because a stream does not end with its tasks. */
+/** Waits until the client disconnects, because the end of the tasks does not end the stream. */
 function waitForEnd(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

@@ -29,7 +29,7 @@ import { presentedBy } from "./presented.ts";
 import { McpServers } from "./servers.ts";
 
 export interface McpHandlersOptions {
-  /** The path of the configuration file that lists the servers behind the proxy; empty for none. */
+  /** The path of the configuration file that lists the servers behind the proxy; empty if there are no servers. */
   readonly configPath: string;
   readonly connect: ServiceDeps["connect"];
   readonly clients: Clients;
@@ -45,11 +45,13 @@ export interface McpHandlersOptions {
 export interface McpHandlers {
   /** The names of the servers behind the proxy. */
   readonly names: readonly string[];
-  /** Whether each request to the server needs a login; false for an unknown server. */
+  /** Whether each request to the server needs a login; false if the server is unknown. */
   needsLogin(server: string): boolean;
   /** Answers a request to Depute's own tools. */
   answerOwn(wireRequest: WebWireRequest): Promise<Response>;
-  /** Answers a request of the published DelegateOS client. With an empty name, the request goes to the only server. */
+  /**
+   * Answers a request of the published DelegateOS client. If `server` is empty, the request goes to the only server.
+   */
   answerMessage(server: string, wireRequest: WebWireRequest): Promise<Response>;
   /** Answers a request to a server behind the proxy. */
   answerServer(server: string, wireRequest: WebWireRequest): Promise<Response>;
@@ -59,7 +61,7 @@ export interface McpHandlers {
 /**
  * Starts the MCP servers of the configuration file, and Depute's own tools.
  *
- * @throws SettingsError for a file that cannot be used
+ * @throws SettingsError if the configuration file cannot be used
  */
 export function startMcp(options: McpHandlersOptions): McpHandlers {
   const { configPath, connect, clients, deps, metrics, parts, audit, seal } = options;

@@ -8,10 +8,10 @@ import type { WireDeps } from "../../edge/wire-deps.ts";
 const METADATA = "/.well-known/oauth-protected-resource";
 
 /**
- * Serves the metadata of Depute's own tools, and of the MCP servers that require a login. (RFC 9728; MCP,
- * Authorization)
+ * Serves the metadata documents of Depute's own tools, and of the MCP servers that require a login (RFC 9728; MCP,
+ * Authorization).
  *
- * @param needsLogin whether the server with this name requires a login
+ * @param needsLogin returns whether the server with this name requires a login
  */
 export function metadataRoutes(
   needsLogin: (server: string) => boolean,
@@ -41,8 +41,8 @@ function metadataOf(resource: string, issuers: readonly string[]): JsonObject {
 }
 
 /**
- * Returns the `WWW-Authenticate` header of a 401 answer, which contains the address of the resource's
- * metadata. (RFC 9728 section 5.1) Without issuers the header contains only the names of the schemes.
+ * Returns the `WWW-Authenticate` header of a 401 answer, which contains the address of the resource's metadata. (RFC
+ * 9728 section 5.1) If no issuers are configured, the header contains only the names of the schemes.
  */
 export function challengeHeaders(
   path: string,
@@ -50,7 +50,7 @@ export function challengeHeaders(
   { publicUrl, issuers }: WireDeps,
 ): Readonly<Record<string, string>> {
   if (issuers().length === 0) return CHALLENGE;
-  // Set if the client sent a token that is invalid, so that the client requests another token. (RFC 6750
+  // States `invalid_token` if the client sent an invalid token, so that the client requests a new token. (RFC 6750
   // section 3.1)
   const error = refusalIn(thrown).metadata.fault === undefined ? "" : ', error="invalid_token"';
   const challenge = `Bearer resource_metadata="${publicUrl}${METADATA}${path}"${error}, DPoP`;

@@ -7,19 +7,22 @@ import { type McpTask, toolResult } from "@depute/mcp";
 import { refusalIn } from "../../edge/fault.ts";
 import { statusWord, toView } from "./methods.ts";
 
-/** The error reasons that show that a task does not exist, or is hidden from the caller. */
+/** The error reasons that mean that a task does not exist, or is hidden from the caller. */
 const ABSENT: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_NOT_FOUND,
   ErrorReason.CALLER_NOT_ALLOWED,
   ErrorReason.INVALID_REQUEST,
 ]);
 
-/** Whether an error shows that a task does not exist, or is hidden from the caller. */
+/** Whether an error means that a task does not exist, or is hidden from the caller. */
 export function isAbsent(thrown: unknown): boolean {
   return ABSENT.has(refusalIn(thrown).reason);
 }
 
-/** Converts a task to the form of MCP. A task that ended without an output is completed with an error result. */
+/**
+ * Converts a task to the form of MCP. If the task ended without an output, the MCP task is `completed` with an error
+ * result.
+ */
 export function toMcpTask(task: Task): McpTask {
   const { id, status, createTime, updateTime, question, questionTime } = task;
   const times = { createdAt: timeOf(createTime), lastUpdatedAt: timeOf(updateTime) };
@@ -37,7 +40,10 @@ export function toMcpTask(task: Task): McpTask {
   return { ...base, status: "input_required", question: { key, params: elicitationOf(question) } };
 }
 
-/** Describes the task's state for people: the status word, and the newest failure, question or progress. */
+/**
+ * Describes the task's state for people: the status, and the text of the failure, the open question or the newest
+ * progress.
+ */
 function messageOf(task: Task): string {
   const { progress, failure, question } = task;
   const name = statusWord(task).replaceAll("_", " ");
@@ -47,16 +53,18 @@ function messageOf(task: Task): string {
 
 /**
  * Returns the key of a question. The key is unique within a task, because a worker asks one question at a time. The
- * request id of the answer derives from the key, so an answer that arrives twice counts once.
+ * request id of the answer is derived from the key, so an answer that arrives twice counts once.
  */
 export function questionKey(taskId: string, time: Timestamp | undefined): string {
   return sha256Hex(`${taskId} ${time?.seconds}.${time?.nanos}`).slice(0, 32);
 }
 
-/** Kinds of members that a form of MCP may have. (MCP, Elicitation) */
+/** The types that a member of a form may have. (MCP, Elicitation) */
 const FORM_TYPES: ReadonlySet<unknown> = new Set(["string", "number", "integer", "boolean"]);
 
-/** Whether the details of a question are a schema that a form of MCP can show: an object of plain members. */
+/**
+ * Whether the details of a question are a schema that MCP can show as a form: an object with members of simple types.
+ */
 function isForm(details: JsonValue | undefined): details is JsonObject {
   if (!isObject(details) || details.type !== "object" || !isObject(details.properties)) return false;
   const members = Object.values(details.properties);
@@ -67,14 +75,14 @@ function detailsOf({ details }: TaskQuestion): JsonValue | undefined {
   return details && toJson(ValueSchema, details);
 }
 
-/** The schema of an answer as free text. */
+/** The schema of a form with one text field, for a free-text answer. */
 const IN_WORDS: JsonObject = {
   type: "object",
   properties: { answer: { type: "string", title: "Answer" } },
   required: ["answer"],
 };
 
-/** Returns the elicitation for a question. Details that are no form are part of the message. */
+/** Returns the elicitation for a question. If the question's details are not a form, the message contains them. */
 function elicitationOf(question: TaskQuestion): JsonObject {
   const details = detailsOf(question);
   if (isForm(details)) return { mode: "form", message: question.prompt, requestedSchema: details };
@@ -82,7 +90,7 @@ function elicitationOf(question: TaskQuestion): JsonObject {
   return { mode: "form", message, requestedSchema: IN_WORDS };
 }
 
-/** Returns the answer in the result of an elicitation. It is null if the person declined or closed the question. */
+/** Returns the answer in the result of an elicitation. Returns null if the person declined or closed the question. */
 export function answerIn(response: unknown, question: TaskQuestion): JsonValue {
   if (!isObject(response) || response.action !== "accept") return null;
   const content = (response.content ?? {}) as JsonObject;

@@ -17,11 +17,11 @@ const TOKEN = /^[A-Za-z0-9_-]{1,16000}$/;
 
 /**
  * Answers a request of the published DelegateOS client: `{id, method, params, dct?}`, with the token as `Authorization:
- * Bearer` or in `dct`. DelegateOS does not define this address, but its client uses it. The proxy authorizes such a
- * request like any other. So the request needs a holder proof (header `DPoP`) unless `DEPUTE_HOLDER_PROOF=optional`.
+ * Bearer` or in `dct`. DelegateOS does not define this address, but its client uses it. The proxy checks the token as
+ * for all other requests. So the request needs a holder proof (header `DPoP`) unless `DEPUTE_HOLDER_PROOF=optional`.
  *
- * @param proxies the proxies by the names of their servers
- * @param name the addressed server; empty if only one server exists
+ * @param proxies the proxies, by server name
+ * @param name the name of the addressed server; empty if only one server exists
  * @param url the target that a proof must name
  * @throws Refusal
  */
@@ -44,16 +44,17 @@ export async function answerMessage(
 }
 
 function readMessage(body: JsonValue | undefined): Message {
-  if (!isObject(body)) throw malformed("the body is no object");
+  if (!isObject(body)) throw malformed("the body must be an object");
   const unknown = Object.keys(body).find((name) => !MEMBERS.has(name));
   if (unknown !== undefined)
-    throw malformed(`${JSON.stringify(unknown.slice(0, 64))} is no member of a message`);
+    throw malformed(`${JSON.stringify(unknown.slice(0, 64))} is not a member of a message: remove it`);
   const { jsonrpc, id, method, params = {}, dct } = body as JsonObject;
-  if (jsonrpc !== undefined && jsonrpc !== "2.0") throw malformed("jsonrpc is not 2.0");
-  if (typeof id !== "string" && typeof id !== "number") throw malformed("id is neither a text nor a number");
-  if (typeof method !== "string" || method === "") throw malformed("method is no text");
-  if (!isObject(params)) throw malformed("params is no object");
-  if (dct !== undefined && (typeof dct !== "string" || !TOKEN.test(dct))) throw malformed("dct is no token");
+  if (jsonrpc !== undefined && jsonrpc !== "2.0") throw malformed("jsonrpc must be 2.0");
+  if (typeof id !== "string" && typeof id !== "number") throw malformed("id must be a text or a number");
+  if (typeof method !== "string" || method === "") throw malformed("method must be a text that is not empty");
+  if (!isObject(params)) throw malformed("params must be an object");
+  if (dct !== undefined && (typeof dct !== "string" || !TOKEN.test(dct)))
+    throw malformed("dct must be a token");
   return { id, method, params, dct };
 }
 
@@ -68,7 +69,7 @@ function proxyOf(proxies: ReadonlyMap<string, McpProxy>, name: string): McpProxy
   throw new Refusal(OWN.NOT_FOUND.code, OWN.NOT_FOUND.message, { reason: "UNKNOWN_METHOD", detail });
 }
 
-/** Returns the token from the header or the body, with the proof from the header. */
+/** Returns the token in the header or the body, with the holder proof in the header; undefined if there is no token. */
 function presentationOf(
   { headers }: HttpRequest,
   dct: string | undefined,
@@ -76,7 +77,7 @@ function presentationOf(
 ): Presentation | undefined {
   const [, headerToken] = /^(?:Bearer|DPoP) +([A-Za-z0-9_-]+) *$/i.exec(headers.authorization ?? "") ?? [];
   if (headerToken !== undefined && dct !== undefined && headerToken !== dct) {
-    throw malformed("dct is another token than the header's");
+    throw malformed("dct must be the same token as in the header");
   }
   const token = headerToken ?? dct;
   if (token === undefined) return undefined;

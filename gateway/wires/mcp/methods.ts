@@ -20,7 +20,7 @@ import type { Clients } from "../../edge/clients.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 import type { Arguments } from "./arguments.ts";
 
-/** Maximum time in milliseconds for which a tool's call may wait before it answers. */
+/** Maximum time in milliseconds for which a call of a tool may wait before it answers. */
 export const MAX_WAIT_MS = 25_000;
 /** Maximum number of capabilities in one answer. A longer list would be of no use to a language model. */
 export const MAX_FOUND = 100;
@@ -69,10 +69,10 @@ function toFound({ agentId, capability }: DiscoveredCapability): JsonObject {
   return { agent: agentId, ...(document() as JsonObject) };
 }
 
-/** Delegates work to an agent. */
+/** Delegates work to an agent, and returns the task. */
 export const delegate: Method = async (clients, args, call) => toView(await createTask(clients, args, call));
 
-/** Creates a task, and waits for its end if the arguments ask for that. */
+/** Creates a task. Waits for its end if the arguments request this. */
 export async function createTask(
   { tasks }: OwnClients,
   args: Arguments,
@@ -108,7 +108,7 @@ export const watch: Method = async ({ tasks }, args, call) => {
 /** Answers the question of a task that waits for input. */
 export const answer: Method = async ({ tasks }, args, call) => {
   const input = args.value("value");
-  if (input === undefined) throw invalid("/value", "the answer is wanted");
+  if (input === undefined) throw invalid("/value", "is required: the answer to the task's question");
   const requestId = args.text("request_id") || randomUuid();
   const { task } = await tasks.provideInput(
     { taskId: args.requiredText("task"), requestId, input },
@@ -138,7 +138,7 @@ export const verify: Method = async ({ attestations, verification }, args, call)
     return toJson(VerifyAttestationResponseSchema, answer) as JsonObject;
   }
   if (output === undefined)
-    throw invalid("/output", "an attestation, or a contract and an output, are wanted");
+    throw invalid("/output", "is required together with contract, unless attestation is present");
   const answer = await verification.checkOutput(
     { contractId: args.requiredText("contract"), output },
     call.asCaller,
@@ -147,8 +147,8 @@ export const verify: Method = async ({ attestations, verification }, args, call)
 };
 
 /**
- * Attenuates a token for another principal in two calls, because the platform never gets the key. The first call
- * returns the bytes to sign, and the second call sends the signature.
+ * Attenuates a token for another principal. This takes two calls, because the platform never receives the private key.
+ * The first call returns the bytes to sign. The second call contains the signature, and returns the attenuated token.
  */
 export const attenuate: Method = async ({ tokens }, args, call) => {
   const token = { token: args.requiredText("token"), format: "delegateos-sjt-v1" };
@@ -173,14 +173,14 @@ export const attenuate: Method = async ({ tokens }, args, call) => {
   if (!args.has("signature")) {
     const prepared = await tokens.prepareAttenuation({ token, attenuation }, call.asCaller);
     if (prepared.attenuation === undefined)
-      throw new Error("the tokens service's answer has no prepared attenuation");
+      throw new Error("the tokens service answered without a prepared attenuation");
     return {
       sign: encodeBase64Url(prepared.digest),
       attenuation: encode(AttenuationSchema, prepared.attenuation),
     };
   }
   const signature = decodeBase64Url(args.requiredText("signature"));
-  if (signature === undefined) throw invalid("/signature", "is not base64url");
+  if (signature === undefined) throw invalid("/signature", "must be base64url");
   const attenuated = await tokens.attenuateToken({ token, attenuation, signature }, call.asCaller);
   return {
     token: attenuated.token?.token ?? "",
@@ -195,9 +195,9 @@ export function statusWord({ status }: Task): string {
   return name.replace("TASK_STATUS_", "").toLowerCase();
 }
 
-/** Returns a task in the form in which language models read it. */
+/** Returns a task in a form for language models. */
 export function toView(task: Task | undefined): JsonObject {
-  if (task === undefined) throw new Error("the answer has the task");
+  if (task === undefined) throw new Error("the service answered without a task");
   const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId, question } =
     task;
   return {

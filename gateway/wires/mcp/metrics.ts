@@ -9,10 +9,11 @@ import {
 } from "@depute/service";
 
 /**
- * The metric label for calls of tools or methods without a rule in the map. Callers therefore cannot create new labels.
+ * The value of the label `tool` for calls of tools or methods that have no rule. All of them share it, so that callers
+ * cannot create new values.
  */
 const NO_RULE = "other";
-/** The metric label for requests on tasks that belong to no tool, such as a list. */
+/** The value of the label `tool` for requests on tasks that belong to no tool, such as a list. */
 const NO_TOOL = "none";
 
 /** Observes one server: its calls, and its state. */
@@ -20,9 +21,9 @@ export interface ServerObserver {
   onCall(call: ObservedCall): void;
   onTaskRequest(request: ObservedTaskRequest): void;
   onState(state: ServerState): void;
-  /** Called when the server is configured. From then on the server counts as usable until it fails. */
+  /** Called when the configuration adds the server. The server counts as usable until it fails. */
   added(): void;
-  /** Called when the server is no longer configured. */
+  /** Called when the configuration removes the server. */
   removed(): void;
 }
 

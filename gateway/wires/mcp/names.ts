@@ -1,5 +1,5 @@
 /**
- * The last path segment of the address that the published DelegateOS client calls. No MCP server may have
- * this name.
+ * The last segment of the path to which the published DelegateOS client sends its calls. No MCP server may have this
+ * name.
  */
 export const MESSAGE = "message";

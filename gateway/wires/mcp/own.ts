@@ -11,7 +11,7 @@ import { ownTasks } from "./tasks.ts";
 /** The address of Depute's own tools. */
 const PATH = "/mcp";
 
-/** Serves Depute itself as an MCP server, so that every MCP client can delegate. */
+/** Serves Depute's own tools as an MCP server, so that every MCP client can delegate work. */
 export function ownServer(clients: OwnClients, deps: WireDeps): ToolServer<WireCall> {
   const { log, timers } = deps;
   return toolServer({

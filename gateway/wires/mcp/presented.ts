@@ -2,8 +2,8 @@ import { once, type Presentation } from "@depute/mcp";
 import type { HttpRequest } from "@depute/service";
 
 /**
- * Reads the token in a request's headers: `Authorization: DPoP <token>` with the proof in `DPoP` (RFC 9449). This
- * function does not verify the token; the tokens service verifies it for each call.
+ * Reads the token in a request's headers: `Authorization: DPoP <token>` with the proof in `DPoP` (RFC 9449). Returns
+ * undefined if there is none. This function verifies nothing: the tokens service verifies the token for each call.
  */
 export function presentedBy({ headers, method }: HttpRequest, url: string): Presentation | undefined {
   const [, token] = /^DPoP +([A-Za-z0-9_-]+) *$/i.exec(headers.authorization ?? "") ?? [];

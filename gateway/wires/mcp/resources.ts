@@ -18,7 +18,7 @@ const PAGE_SIZE = 50;
 /** Matches the URI of a resource: the kind, the id, and optionally the name of a view. */
 const ADDRESS = /^depute:\/\/(tasks|sessions)\/([^/]{1,128})(?:\/([a-z]+))?$/;
 
-/** The error reasons that show that a resource does not exist, or is hidden from the caller. */
+/** The error reasons that mean that a resource does not exist, or is hidden from the caller. */
 const ABSENT: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_NOT_FOUND,
   ErrorReason.SESSION_NOT_FOUND,
@@ -26,7 +26,7 @@ const ABSENT: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.INVALID_REQUEST,
 ]);
 
-/** The views of a task, by the last segment of the address. */
+/** The views of a task, by the last segment of the URI. */
 const TASK_VIEWS: Readonly<Record<string, (task: Task) => JsonObject>> = {
   "": toView,
   artifacts: (task) => ({
@@ -42,11 +42,11 @@ const TASK_VIEWS: Readonly<Record<string, (task: Task) => JsonObject>> = {
   }),
 };
 
-/** Returns the resources of Depute itself: tasks, their artifacts and checks, and transcripts of sessions. */
+/** Returns Depute's own resources: tasks, their artifacts and checks, and transcripts of sessions. */
 export function ownResources({ tasks, aspSessions }: OwnClients): OwnResources<WireCall> {
   return {
     templates: [
-      template("depute://tasks/{task}", "task", "A task as it stands."),
+      template("depute://tasks/{task}", "task", "A task in its current state."),
       template(
         "depute://tasks/{task}/artifacts",
         "artifacts",

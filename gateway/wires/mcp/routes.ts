@@ -14,10 +14,10 @@ export interface McpWire extends Wire {
 }
 
 /**
- * Serves the MCP servers behind the proxy, each at /mcp/{server}, and Depute's own tools at /mcp. Without servers, MCP's
- * modules load with the first request, because they need about 20 MB of memory.
+ * Serves the MCP servers behind the proxy, each at /mcp/{server}, and Depute's own tools at /mcp. If no servers are
+ * configured, the gateway loads MCP's modules only at the first request, because they need about 20 MB of memory.
  *
- * @throws SettingsError for a file that cannot be used
+ * @throws SettingsError if the configuration file cannot be used
  */
 export async function mcpWire(options: McpHandlersOptions): Promise<McpWire> {
   let started: McpHandlers | undefined;

@@ -13,7 +13,7 @@ import type { WireDeps } from "../../edge/wire-deps.ts";
 import type { ServableUpstream } from "./config.ts";
 import type { ServerObserver } from "./metrics.ts";
 
-/** Milliseconds for which a removed server waits, so that its last answers can reach their clients. */
+/** Milliseconds to wait before a removed server is closed, so that its last answers can reach their clients. */
 const SEND_MS = 1000;
 
 export interface McpServersOptions {
@@ -23,7 +23,7 @@ export interface McpServersOptions {
   readonly onDecision: (server: string, decision: CallDecision) => void;
   /** Seals the ids of the MCP servers' tasks, so that no client can forge an id. */
   readonly seal: Seal;
-  /** Returns the dependencies of a server's proxy that decide whether a call is allowed. */
+  /** Returns, for a server, the dependencies with which its proxy decides whether a call is allowed. */
   readonly decisions: (config: UpstreamConfig) => Pick<ProxyOptions, "authoriser" | "schemaCheck">;
 }
 
@@ -33,7 +33,7 @@ interface RunningServer {
   readonly face: HttpFace;
 }
 
-/** The MCP servers behind the proxy, by name. `apply` replaces the servers while calls run. */
+/** The MCP servers behind the proxy, by name. `apply` replaces the servers even while calls run. */
 export class McpServers {
   readonly #options: McpServersOptions;
   #running: ReadonlyMap<string, RunningServer> = new Map();
@@ -49,15 +49,15 @@ export class McpServers {
   }
 
   /**
-   * Returns the proxies of the servers that need no login, by server name. The address /mcp/message serves only
-   * these servers, because its clients present a token and no login.
+   * Returns the proxies of the servers that need no login, by server name. The address /mcp/message serves only these
+   * servers, because its clients can present a token, but not a login.
    */
   get proxies(): ReadonlyMap<string, McpProxy> {
     const open = [...this.#running].filter(([, { config }]) => !config.login);
     return new Map(open.map(([name, { proxy }]) => [name, proxy]));
   }
 
-  /** Whether each request to the server needs a login; false for an unknown server. */
+  /** Whether each request to the server needs a login; false if the server is unknown. */
   needsLogin(name: string): boolean {
     return this.#running.get(name)?.config.login === true;
   }
@@ -67,9 +67,8 @@ export class McpServers {
   }
 
   /**
-   * Serves exactly the servers of `config`. A server with an unchanged configuration continues. The sessions of
-   * a removed or changed server accept no new requests; the server's running calls may end within their time
-   * limit.
+   * Serves exactly the servers of `config`. A server with an unchanged configuration continues. A removed or changed
+   * server is retired: its sessions accept no new requests, and its running calls may finish within their time limit.
    */
   apply(config: ProxyConfig<ServableUpstream>): void {
     const before = this.#running;
@@ -142,7 +141,7 @@ export class McpServers {
     const draining = expired
       .then(() => face.close())
       .catch((err: unknown) =>
-        log.warn({ err, path: `/mcp/${config.name}` }, "mcp: a removed server did not close"),
+        log.warn({ err, path: `/mcp/${config.name}` }, "mcp: cannot close a removed server"),
       )
       .finally(() => {
         this.#draining.delete(draining);

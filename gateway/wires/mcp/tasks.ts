@@ -11,7 +11,7 @@ import type { OwnClients } from "./methods.ts";
 
 /** Number of tasks on one page of a list. */
 const PAGE_SIZE = 50;
-/** Duration of one call that waits for the end of a task. */
+/** Maximum duration of one call to the tasks service that waits for the end of a task. */
 const WAIT = durationFromMs(25_000);
 
 /** Returns Depute's tasks as tasks of MCP. The id of an MCP task is the id of the task itself. */
@@ -26,8 +26,8 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
     },
     answer: (taskId, responses, call) =>
       unlessAbsent(async () => {
-        // Only the main call carries the caller's credentials. This read serves only to compute the key of the open
-        // question.
+        // The caller's credentials are kept for the main call below. This read serves only to compute the key of the
+        // open question.
         const { question, questionTime } = (await read(taskId, call.aside)) ?? {};
         const key = question && questionKey(taskId, questionTime);
         const response = key !== undefined && Object.hasOwn(responses, key) ? responses[key] : undefined;
@@ -37,7 +37,7 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
         try {
           return (await tasks.provideInput({ taskId, requestId: `mcp/${key}`, input }, call.asCaller)).task;
         } catch (thrown) {
-          // The question was answered before, so this answer is ignored.
+          // Another answer came first, so this answer is ignored.
           if (ANSWERED.has(refusalIn(thrown).reason)) return read(taskId, call.aside);
           throw thrown;
         }
@@ -61,7 +61,7 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
   };
 }
 
-/** The error reasons of an answer to a question that is no longer open. */
+/** The error reasons of `provideInput` that mean that the question is no longer open. */
 const ANSWERED: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.REQUEST_ID_REUSED,
   ErrorReason.TASK_STATE_CONFLICT,

@@ -27,13 +27,13 @@ export interface LevelledOutput {
   readonly minimal?: string;
   readonly compact?: JsonValue;
   readonly full?: JsonValue;
-  /** Number of tokens at the fullest level that fits. */
+  /** Number of tokens of the fullest form in this object. */
   readonly tokens: number;
 }
 
 /**
- * Returns the result at the fullest level that fits, up to the requested one. The levels are full, compact, minimal. If
- * the worker provided no form for a level, the next fuller form is used.
+ * Returns the result at the fullest level that fits, but not above the requested level. The levels are full, compact
+ * and minimal. If the worker provided no form for a level, the next fuller form is used.
  *
  * @throws WireFault BUDGET_EXCEEDED if no level fits
  */
@@ -49,9 +49,9 @@ export function resolveLevel(output: TaskOutput | undefined, budget: TokenBudget
 }
 
 /**
- * Returns the result at every level that fits, up to the requested one.
+ * Returns the result at every level that fits, but not above the requested level.
  *
- * @throws WireFault BUDGET_EXCEEDED as resolveLevel
+ * @throws WireFault BUDGET_EXCEEDED if no level fits
  */
 export function fittingLevels(
   output: TaskOutput | undefined,
@@ -66,8 +66,8 @@ export function fittingLevels(
   const { minimal, compact = levels.full } = levels;
   return {
     ...(minimal !== undefined && fits("minimal", minimal) ? { minimal } : {}),
-    // The minimal form must be a text. If the worker provided none, the compact form replaces it, in the member
-    // `compact`.
+    // The minimal form must be a text. If the worker provided no minimal form, the member `compact` contains the
+    // compact form instead.
     ...(fits("compact", compact) || (fullest.level === "minimal" && minimal === undefined)
       ? { compact }
       : {}),
@@ -77,9 +77,8 @@ export function fittingLevels(
 }
 
 /**
- * Returns a preliminary result if it fits the token budget, otherwise undefined. The worker sends a
- * preliminary result in one form only. The level of this form is the one that the worker states or, if lower,
- * the requested one.
+ * Returns a preliminary result if it fits the token budget, otherwise undefined. The worker sends a preliminary result
+ * in only one form. Its level is the lower of two: the level that the worker states, and the requested level.
  *
  * @param statedLevel the level that the worker states; an unknown word counts as `compact`
  */
@@ -100,8 +99,8 @@ function rankOf(level: string): number {
 }
 
 /**
- * Returns the number of tokens of a result: the worker's own count; if the worker reported none, the estimate. (NEKTE
- * 2, `meta`)
+ * Returns the number of tokens of a result: the worker's count or, if the worker reported no count, the estimate.
+ * (NEKTE 2, `meta`)
  */
 export function tokensUsed(usage: TaskUsage | undefined, estimated: number): number {
   const counted = Number(usage?.tokensUsed ?? 0n);
@@ -110,7 +109,7 @@ export function tokensUsed(usage: TaskUsage | undefined, estimated: number): num
 
 const MAX_INT32 = 2 ** 31 - 1;
 
-/** Converts a BUDGET_EXCEEDED refusal to NEKTE's form, in which `needed` and `allowed` are numbers. */
+/** Converts a BUDGET_EXCEEDED error to NEKTE's form, in which `needed` and `allowed` are numbers. */
 function withData(refusal: DeputeError): WireFault {
   const { needed, allowed } = refusal.metadata;
   return new WireFault(refusal, {

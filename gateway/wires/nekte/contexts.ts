@@ -17,11 +17,11 @@ type Contexts = Pick<Clients, "contexts">;
 
 /**
  * nekte.context (NEKTE 7): shares, reads or revokes a context. If the address names an agent, the context is shared
- * with that agent. The caller's own id or the server's id identifies the context. A request to read a context with a
- * scope must state its purpose in the scope of its envelope. This rule is Depute's choice.
+ * with that agent. The caller identifies a context by its own id or by the server's id. If a context has a scope, a
+ * request to read it must state the purpose in the scope of the envelope. NEKTE does not define this rule; Depute does.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CONTEXT_ID_TAKEN, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, LIMIT_EXCEEDED,
- *   ...
+ * ...
  */
 export async function answerContext(
   { contexts }: Contexts,
@@ -40,7 +40,7 @@ export async function answerContext(
     return create(ContextResponseSchema, { id: envelope.id ?? context?.id ?? "", status: "stored" });
   }
   const { id } = envelope;
-  if (id === undefined) throw invalid("/envelope/id", "is needed to name a context");
+  if (id === undefined) throw invalid("/envelope/id", "is required, because it names the context");
   try {
     if (action === "revoke") {
       await byName(id, call, (name) => contexts.revokeContext({ name }, call.asCaller));
@@ -59,9 +59,9 @@ export async function answerContext(
 }
 
 /**
- * Returns the part of the task's draft that a delegation's context determines. The delegation names a shared context
- * (`compression` is `reference`) or contains a new one. The context's data is the task's input, under the context's
- * permissions and time to live.
+ * Returns the fields of the task draft that a delegation's context determines. The delegation either names a shared
+ * context (`compression` is `reference`) or contains a new one. The data of the context becomes the task's input. The
+ * context's permissions and time to live apply.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST
  */
@@ -82,7 +82,7 @@ export async function draftedContext(
 }
 
 /**
- * Returns the capability's id without the agent's id before the slash; empty for free work, which names no capability.
+ * Removes the agent's id and the slash from a capability's id. Returns an empty text for work that names no capability.
  */
 export function capabilityOf(cap: string | undefined): string {
   return cap === undefined ? "" : cap.slice(cap.indexOf("/") + 1);
@@ -94,10 +94,13 @@ async function referenceOf(
   capabilityId: string,
   call: WireCall,
 ): Promise<string> {
-  if (id === undefined) throw invalid("/context/id", "is needed to name a context");
+  if (id === undefined) throw invalid("/context/id", "is required, because it names the context");
   if (hasProof(call)) {
     if (isUuid(id)) return id;
-    throw invalid("/context/id", "has to be the server's id, because a holder proof counts for one call");
+    throw invalid(
+      "/context/id",
+      "must be the server's id, because a holder proof is valid for one call only",
+    );
   }
   const { context } = await byName(id, call, (name) =>
     contexts.requestContext({ name, capabilityId }, call.asCaller),
@@ -107,14 +110,17 @@ async function referenceOf(
 
 type ContextName = { case: "contextId" | "externalId"; value: string };
 
-/** Calls `ask` with the name of a context. A UUID is first used as the server's id, then as the caller's own id. */
+/**
+ * Calls `ask` with the name of a context. If the id is a UUID, it is first tried as the server's id, then as the
+ * caller's own id.
+ */
 async function byName<T>(id: string, call: WireCall, ask: (name: ContextName) => Promise<T>): Promise<T> {
   if (!isUuid(id)) return ask({ case: "externalId", value: id });
   try {
     return await ask({ case: "contextId", value: id });
   } catch (thrown) {
-    // The caller's own id may also be a UUID, so the gateway tries that id next. A holder proof is valid for
-    // one call, so a caller with a proof gets no second call.
+    // The caller's own id may also be a UUID, so the gateway tries this meaning next. A holder proof is valid for only
+    // one call, so with a proof there is no second call.
     if (reasonOf(thrown) !== ErrorReason.CONTEXT_NOT_FOUND || hasProof(call)) throw thrown;
     return ask({ case: "externalId", value: id });
   }
@@ -126,8 +132,8 @@ function hasProof({ asCaller, aside }: WireCall): boolean {
 }
 
 /**
- * Refuses a context with a scope for work that names no capability (NEKTE 7). Depute's choice: no scope can include
- * such work.
+ * Refuses a context that has a scope, if the work names no capability (NEKTE 7). Depute's choice: a scope never
+ * includes work without a capability.
  *
  * @throws DeputeError CONTEXT_PERMISSION_DENIED
  */
@@ -135,10 +141,10 @@ function checkScope(context: ContextEnvelope): void {
   if (context.scope === undefined) return;
   throw new DeputeError(
     ErrorReason.CONTEXT_PERMISSION_DENIED,
-    "the context is for certain capabilities only, and work in words is none of them: name the capability in task.cap",
+    "the context has a scope of capabilities, but the work names no capability: name it in task.cap",
     {
       metadata: { capability: "" },
-      violations: [{ field: "/context/scope", description: "does not hold the work" }],
+      violations: [{ field: "/context/scope", description: "does not include the work" }],
     },
   );
 }
@@ -153,7 +159,7 @@ export function wholeSeconds(params: unknown, member: "context" | "envelope"): u
   if (!isObject(params)) return params;
   const envelope = params[member];
   if (!isObject(envelope)) return params;
-  // A `ttl_ms` from the client is dropped, because the published form has no such member. Only this function sets it.
+  // Removes a `ttl_ms` that the client sent, because the published form has no such member. Only this function sets it.
   const { ttl_ms: _, ttl_s: seconds, ...rest } = envelope;
   if (typeof seconds !== "number" || Number.isInteger(seconds) || seconds <= 0) {
     return { ...params, [member]: { ...rest, ...(seconds === undefined ? {} : { ttl_s: seconds }) } };
@@ -162,7 +168,10 @@ export function wholeSeconds(params: unknown, member: "context" | "envelope"): u
   return { ...params, [member]: { ...rest, ...exact } };
 }
 
-/** Returns an envelope in the published form: `ttl_ms` is removed, and `ttl_s` is its exact value with fractions. */
+/**
+ * Returns an envelope in the published form: without `ttl_ms`, and with the exact time in `ttl_s`, in seconds with
+ * fractions.
+ */
 export function withFraction(envelope: JsonValue): JsonValue {
   if (!isObject(envelope) || envelope.ttl_ms === undefined) return envelope;
   const { ttl_ms: ms, ...rest } = envelope as Record<string, JsonValue>;

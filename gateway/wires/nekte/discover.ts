@@ -13,11 +13,11 @@ import type { WireCall } from "../../edge/wire-call.ts";
 import { NEKTE_VERSION } from "./documents.ts";
 
 /**
- * Maximum number of capabilities in an answer, by level. NEKTE has no pages, so callers must narrow the list by a
+ * Maximum number of capabilities in an answer, by level. NEKTE has no pages, so callers must shorten the list with a
  * filter.
  */
 export const MAX_LISTED = [1000, 1000, 100] as const;
-/** Maximum number of concurrent look-ups of one discovery. */
+/** Maximum number of simultaneous calls to the registry in one discovery. */
 const CONCURRENCY = 16;
 
 /** The result of a discovery. */
@@ -28,10 +28,11 @@ export interface Discovery {
 }
 
 /**
- * Lists capabilities of one agent, or of all live agents (NEKTE 1). In a list of all agents, an id that several agents
- * offer is written `agent/capability`. Filters and invocations accept this form too.
+ * Lists the capabilities of one agent, or of all live agents (NEKTE 1). If the list is about all agents, and several
+ * agents offer a capability with the same id, its id becomes `agent/capability`. Filters and invocations also accept
+ * this form.
  *
- * @throws ConnectError as DiscoveryService.DiscoverCapabilities
+ * @throws the ConnectErrors of DiscoveryService.DiscoverCapabilities
  */
 export async function discover(
   { discovery, agents }: Pick<Clients, "discovery" | "agents">,
@@ -61,7 +62,8 @@ export async function discover(
     pageToken = page.nextPageToken;
     options = call.aside;
     viewer = call.viewer;
-    // Without the caller's principal no further page can be read. The holder proof was valid for the first call only.
+    // The holder proof was valid only for the first call. So further pages can be read only if the gateway knows the
+    // caller's principal.
   } while (pageToken !== "" && discovered.length < max && viewer !== undefined);
   if (agentId !== "") {
     return {
@@ -74,7 +76,7 @@ export async function discover(
   return { version: NEKTE_VERSION, capabilities: discovered.map((one) => withName(one, shared)) };
 }
 
-/** Returns an agent's version or, if the agent states none, the revision of its record. */
+/** Returns an agent's version. If the agent states no version, returns the revision of its record. */
 async function versionOf(
   agents: Clients["agents"],
   id: string,
@@ -85,7 +87,10 @@ async function versionOf(
   return agent?.version || String(agent?.revision ?? 0);
 }
 
-/** Splits the id in a filter: listed ids have the form `agent/capability` if several agents offer the capability. */
+/**
+ * Splits the id in a filter into the agent's id and the capability's id. Only an id of the form `agent/capability`
+ * contains an agent's id.
+ */
 function readName(filter: DiscoverFilter | undefined) {
   const id = filter?.id ?? "";
   const slash = id.indexOf("/");
@@ -96,7 +101,7 @@ function readName(filter: DiscoverFilter | undefined) {
   };
 }
 
-/** Returns the ids that several live agents offer, even if the list has only one of the offers. */
+/** Returns those ids that several live agents offer, even if the list contains only one of these offers. */
 async function sharedIds(
   discovery: Clients["discovery"],
   discovered: readonly DiscoveredCapability[],
@@ -110,8 +115,8 @@ async function sharedIds(
     if (once.has(id)) shared.add(id);
     once.add(id);
   }
-  // A complete list shows every id that several agents share. Otherwise the registry is asked about each id
-  // that occurs only once in the list.
+  // A complete list contains all offers of an id. If the list is not complete, the gateway asks the registry about each
+  // id that occurs only once.
   if (isWhole || viewer === undefined) return shared;
   const unsure = [...once].filter((id) => !shared.has(id));
   for (let at = 0; at < unsure.length; at += CONCURRENCY) {
@@ -134,7 +139,7 @@ function withName(
 ): DiscoveredCapability["capability"] {
   const { value } = capability;
   if (value === undefined || !shared.has(value.id)) return capability;
-  // Changes a copy, because the registry may still use the message.
+  // Creates a new object, because the registry may still use the original message.
   return { ...capability, value: { ...value, id: `${agentId}/${value.id}` } } as typeof capability;
 }
 
@@ -157,6 +162,6 @@ export function toListed({ case: level, value }: DiscoveredCapability["capabilit
     case "reference":
       return create(CapabilityFullSchema, { id: value.id, cat: value.cat, h: value.h });
     default:
-      throw new Error("the registry listed a capability at no level");
+      throw new Error("the registry answered with a capability without a level");
   }
 }

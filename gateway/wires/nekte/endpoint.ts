@@ -51,7 +51,7 @@ export interface EndpointOptions {
 /**
  * Serves NEKTE's methods as JSON-RPC.
  *
- * @param agentId the addressed agent; empty for all agents
+ * @param agentId the addressed agent; empty if the address is that of all agents
  */
 export function endpoint({ methods, epochMs }: EndpointOptions, agentId: string): JsonRpcEndpoint {
   const calls: Record<string, JsonRpcMethod> = {
@@ -90,7 +90,7 @@ export function endpoint({ methods, epochMs }: EndpointOptions, agentId: string)
     async "nekte.context"(params, call) {
       const request = readParams(ContextRequestSchema, wholeSeconds(completeReference(params), "envelope"));
       const answer = await methods.context(agentId, request, call);
-      // The answer to a request for a context is its envelope alone, not a ContextResponse.
+      // The answer to a request for a context is only its envelope, and not a ContextResponse.
       if (answer.envelope !== undefined) {
         return withFraction(encode(ContextEnvelopeSchema, answer.envelope));
       }
@@ -130,7 +130,7 @@ export function endpoint({ methods, epochMs }: EndpointOptions, agentId: string)
     },
 
     async "nekte.introspect"(params) {
-      // The cast is safe, because the contract allows only these words.
+      // The type assertion is safe, because the contract allows only these words.
       const { topic = "all" } = readParams(IntrospectRequestSchema, params);
       return encode(
         IntrospectResponseSchema,
@@ -147,8 +147,8 @@ export function endpoint({ methods, epochMs }: EndpointOptions, agentId: string)
 }
 
 /**
- * Members that protobuf validation requires of every envelope. They have no meaning in an envelope that only names a
- * context.
+ * Values for members that the contract requires in every envelope. In an envelope that only names a context, these
+ * members have no meaning.
  */
 const REFERENCE_DEFAULTS = {
   data: null,
@@ -156,7 +156,10 @@ const REFERENCE_DEFAULTS = {
   ttl_s: 1,
 };
 
-/** Completes the parameters of nekte.context, because an envelope that names a context may contain only the id. */
+/**
+ * Adds required members to the parameters of nekte.context, because an envelope that only names a context may contain
+ * only the id.
+ */
 function completeReference(params: unknown): unknown {
   if (!isObject(params) || !isObject(params.envelope)) return params;
   if (params.action !== "request" && params.action !== "revoke") return params;
@@ -166,7 +169,7 @@ function completeReference(params: unknown): unknown {
 /**
  * Returns the data of a delegation's `complete` event, for a client that accepts only JSON.
  *
- * @throws DeputeError if the delegation ends in any other way
+ * @throws DeputeError if the delegation ends without a `complete` event
  */
 async function endOf(events: AsyncIterable<DelegateEvent>): Promise<JsonValue> {
   for await (const event of events) {
@@ -184,19 +187,23 @@ async function* refused(thrown: unknown, params: unknown) {
   yield toSse({ event: create(DelegateEventSchema, { event }) });
 }
 
-/** Whether an error means that the caller is unauthenticated, which the HTTP status must show. */
+/** Whether an error means that the caller is unauthenticated. The HTTP status must show this error. */
 function isUnauthenticated(thrown: unknown): boolean {
   return refusalIn(thrown).reason === ErrorReason.UNAUTHENTICATED;
 }
 
 /**
- * The refusal of an invocation that states an outdated version hash. It contains the current version, so that
- * the caller can retry immediately. (NEKTE 2, Version Mismatch)
+ * Returns the error for an invocation that states an outdated version hash. The error contains the current schema, so
+ * that the caller can retry immediately. (NEKTE 2, Version Mismatch)
  */
 function outdated(schema: CapabilityFull): WireFault {
-  const refusal = new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {
-    metadata: { capability: schema.id, current_hash: schema.h },
-  });
+  const refusal = new DeputeError(
+    ErrorReason.VERSION_MISMATCH,
+    "the version hash is outdated: repeat the call with current_hash",
+    {
+      metadata: { capability: schema.id, current_hash: schema.h },
+    },
+  );
   const data = create(VersionMismatchSchema, { currentHash: schema.h, schema });
   return new WireFault(refusal, encode(VersionMismatchSchema, data));
 }

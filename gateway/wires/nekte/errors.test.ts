@@ -74,6 +74,6 @@ describe("NEKTE's states", () => {
   });
 
   test("a status from a later version is refused, not shown as another state", () => {
-    expect(() => stateOf(99 as TaskStatus)).toThrow("no such task status");
+    expect(() => stateOf(99 as TaskStatus)).toThrow("is not a task status");
   });
 });

@@ -5,7 +5,7 @@ import { refusalIn } from "../../edge/fault.ts";
 import { JSON_RPC, OWN } from "../../edge/own-codes.ts";
 
 /**
- * NEKTE's own codes, from NEKTE 2 to 6. If NEKTE states no number, the code is the one in the published reference
+ * NEKTE's own codes, from NEKTE 2 to 6. Where NEKTE states no number, the code is that of the published reference
  * library.
  */
 export const NEKTE = {
@@ -22,15 +22,15 @@ export const NEKTE = {
   TASK_NOT_RESUMABLE: { code: -32011, message: "TASK_NOT_RESUMABLE" },
 } as const;
 
-/** The NEKTE code of every reason: the protocol's number where NEKTE has one, otherwise Depute's own code. */
+/** The NEKTE code for each reason: NEKTE's own number if it defines one, otherwise Depute's own code. */
 export const NEKTE_ERRORS = errorTable({
   VERSION_MISMATCH: NEKTE.VERSION_MISMATCH,
   CAPABILITY_NOT_FOUND: NEKTE.CAPABILITY_NOT_FOUND,
-  // An invalid parameter, because `cap` must also name the agent.
+  // Counts as an invalid parameter, because `cap` must also name the agent.
   CAPABILITY_AMBIGUOUS: JSON_RPC.INVALID_PARAMS,
   BUDGET_EXCEEDED: NEKTE.BUDGET_EXCEEDED,
   CONTEXT_EXPIRED: NEKTE.CONTEXT_EXPIRED,
-  // An invalid parameter, because an earlier request with this context id had another body.
+  // Counts as an invalid parameter, because an earlier request with this context id had a different body.
   CONTEXT_ID_TAKEN: JSON_RPC.INVALID_PARAMS,
   CONTEXT_PERMISSION_DENIED: NEKTE.CONTEXT_PERMISSION_DENIED,
   TASK_TIMEOUT: NEKTE.TASK_TIMEOUT,
@@ -40,7 +40,7 @@ export const NEKTE_ERRORS = errorTable({
   TASK_NOT_FOUND: NEKTE.TASK_NOT_FOUND,
   TASK_NOT_CANCELLABLE: NEKTE.TASK_NOT_CANCELLABLE,
   TASK_NOT_RESUMABLE: NEKTE.TASK_NOT_RESUMABLE,
-  // An invalid parameter, because an earlier request with this task id had another body.
+  // Counts as an invalid parameter, because an earlier request with this task id had a different body.
   TASK_ID_TAKEN: JSON_RPC.INVALID_PARAMS,
   TOKEN_DENIED: OWN.TOKEN_DENIED,
 });
@@ -57,7 +57,7 @@ const ENDS = [
 ] as const;
 
 /**
- * Returns the reason with which the platform ended a task, from the code of the error event; INTERNAL for any other
+ * Converts the code of an error event to the reason with which the platform ended the task; INTERNAL for any other
  * code.
  */
 export function reasonOfEnd(code: number): ErrorReason {
@@ -70,8 +70,8 @@ export function codeOf(thrown: unknown): number {
 }
 
 /**
- * Returns the metadata of an error of `nekte.v1.Nekte` on gRPC: the NEKTE code as `nekte_code`, because the gRPC status
- * is less exact.
+ * Returns metadata for an error of `nekte.v1.Nekte` on gRPC. The member `nekte_code` contains the NEKTE code, because
+ * the gRPC status is less exact.
  */
 export function errorNote(reason: ErrorReason): Readonly<Record<string, string>> {
   return { nekte_code: String(rowOf(NEKTE_ERRORS, reason).code) };
@@ -82,8 +82,8 @@ const CONTEXT_EXPIRED = reasonName(ErrorReason.CONTEXT_EXPIRED);
 type End = Extract<TaskEvent["payload"], { case: "failed" | "rejected" | "expired" | "revoked" }>;
 
 /**
- * Returns the NEKTE code of a task that ended without a result. A worker's text cannot select the code, because only
- * the platform sets the reason of an expired task.
+ * Returns the NEKTE code of a task that ended without a result. The text of a worker cannot influence the code, because
+ * only the platform sets the reason of an expired task.
  */
 export function endCode({ case: end, value }: End, wasVerified: boolean): number {
   switch (end) {

@@ -130,7 +130,7 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
       payload: { case: "completed", value: { output: { full: value("x".repeat(2004)) } } },
     },
     'event: error\ndata: {"task_id":"task-001","code":-32003,' +
-      '"message":"the shortest form of the result needs 501 tokens, and the budget allows 500: ask again with a larger one"}\n',
+      '"message":"the shortest form of the result needs 501 tokens, and the budget allows 500: repeat the call with a larger budget"}\n',
   ],
   [
     "cancelled",

@@ -16,18 +16,18 @@ import { fittingLevels, fittingPartial, type LevelledOutput, tokensUsed, toPlain
 import { codeOf, endCode, reasonOfEnd } from "./errors.ts";
 import { type NekteState, stateOf, stateOnceBegun } from "./states.ts";
 
-/** The data that the conversion of a task's events needs. */
+/** The facts about a task that are needed to convert its events. */
 export interface TaskView {
   /** The id that the caller gave the task. */
   readonly taskId: string;
   readonly budget: TokenBudget | undefined;
-  /** Time of the task's first event in epoch ms. */
+  /** Time of the task's first event, in milliseconds since the Unix epoch. */
   readonly beganMs: number;
-  /** Whether the task has returned to the queue before this event. */
+  /** Whether the task returned to the queue before the event that is converted. */
   readonly wasRequeued: boolean;
 }
 
-/** Returns the view that applies to the events after this event. */
+/** Returns the view for the events that follow this event. */
 export function viewAfter({ payload }: TaskEvent, view: TaskView): TaskView {
   switch (payload.case) {
     case "requeued":
@@ -91,7 +91,7 @@ function payloadOf(event: TaskEvent, view: TaskView): EventPayload | undefined {
       return part({ case: "resumed", value: { taskId, fromCheckpoint } });
     }
     default:
-      // NEKTE's stream contains the worker's events, interruptions and the end. Dispatch is internal to the
+      // NEKTE's stream contains only the worker's events, interruptions and the end. A dispatch is internal to the
       // platform, so the stream omits it.
       return undefined;
   }
@@ -107,7 +107,7 @@ function part(event: Parts): EventPayload {
   return create(DelegateEventSchema, event === undefined ? {} : { event }).event;
 }
 
-/** Returns the event of a task's completion, with as much detail of the result as the budget allows. */
+/** Returns the event of a task's completion. It contains as much detail of the result as the budget allows. */
 function complete(event: TaskEvent, { output, usage }: TaskCompleted, view: TaskView): EventPayload {
   const { taskId, budget } = view;
   try {
@@ -126,7 +126,7 @@ function complete(event: TaskEvent, { output, usage }: TaskCompleted, view: Task
   }
 }
 
-/** Returns the refusal for an event that ends a task without a result; undefined for any other event. */
+/** Returns the error for an event that ends a task without a result; undefined for any other event. */
 export function refusalOfEnd({ event }: DelegateEvent): DeputeError | undefined {
   if (event.case === "cancelled") {
     return new DeputeError(ErrorReason.TASK_FAILED, "the task was cancelled", {
@@ -169,25 +169,32 @@ export function toBytes(value: JsonValue): Uint8Array<ArrayBuffer> {
 const FIELDS = new Map(DelegateEventSchema.oneofs[0]?.fields.map((field) => [field.localName, field]));
 
 /**
- * Returns the sequence after which a stream resumes; 0 for the whole stream.
+ * Returns the sequence of the event after which a stream resumes; 0 means the whole stream.
  *
  * @throws DeputeError INVALID_REQUEST
  */
 export function readLastEventId(lastEventId: string | null | undefined): bigint {
   if (lastEventId === undefined || lastEventId === null || lastEventId === "") return 0n;
-  if (!/^\d{1,15}$/.test(lastEventId)) throw invalid("Last-Event-ID", "is not an id of this stream");
+  if (!/^\d{1,15}$/.test(lastEventId))
+    throw invalid("Last-Event-ID", "must be the id of an event of this stream");
   return BigInt(lastEventId);
 }
 
-/** Converts a NEKTE event to a server-sent event. The name and the data are those of the oneof's set member. */
+/**
+ * Converts a NEKTE event to a server-sent event. Its name is the name of the oneof member that is set, and its data is
+ * the value of this member.
+ */
 export function toSse({ event: { event }, sequence }: SequencedEvent): SseEvent {
   const field = FIELDS.get(event.case ?? "");
-  if (field?.message === undefined || event.value === undefined) throw new Error("an event of no kind");
+  if (field?.message === undefined || event.value === undefined) throw new Error("the event has no kind");
   const sse = { event: field.name, data: encode(field.message, event.value) };
   return sequence === undefined ? sse : { ...sse, id: String(sequence) };
 }
 
-/** An event of a delegated task. `sequence` is its position in the task's log; absent for a fault of the stream. */
+/**
+ * An event of a delegated task. `sequence` is its position in the task's log. If the stream itself failed, `sequence`
+ * is absent.
+ */
 export interface SequencedEvent {
   readonly event: DelegateEvent;
   readonly sequence?: bigint;
@@ -254,7 +261,9 @@ export function failureOf({ payload, taskId }: TaskEvent): DeputeError | undefin
   }
 }
 
-/** Returns the time in epoch milliseconds at which an event was recorded; 0 if the event has no time. */
+/**
+ * Returns the time at which an event was recorded, in milliseconds since the Unix epoch; 0 if the event has no time.
+ */
 export function timeOf({ eventTime }: TaskEvent): number {
   return eventTime === undefined ? 0 : fromTimestamp(eventTime);
 }

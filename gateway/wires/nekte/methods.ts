@@ -30,20 +30,20 @@ import { type Verified, verify } from "./verify.ts";
 /** The dependencies of the methods. */
 export interface NekteContext {
   readonly clients: Clients;
-  /** The agent that gets tasks whose request names no agent; empty if such requests are refused. */
+  /** The agent that gets a task if the request names no agent. If empty, the gateway refuses such requests. */
   readonly defaultAgent: string;
   /** Maximum duration of an invocation in milliseconds. */
   readonly invokeTimeoutMs: number;
 }
 
-/** The outcome of an invocation: the result, or the refusal of an outdated version. */
+/** The result of an invocation, or the current schema if the request states an outdated version. */
 export type Invocation =
   | { readonly kind: "result"; readonly taskId: string; readonly result: Resolved; readonly ms: number }
   | { readonly kind: "outdated"; readonly schema: CapabilityFull };
 
 /**
- * Implements NEKTE's methods on decoded messages, so that JSON and gRPC share them. `agentId` is the agent
- * that the address names, or empty for all agents.
+ * Implements NEKTE's methods on decoded messages, for JSON and gRPC. `agentId` is the agent in the address; empty if
+ * the address is that of all agents.
  */
 export class NekteMethods {
   readonly #context: NekteContext;
@@ -58,7 +58,7 @@ export class NekteMethods {
   }
 
   /**
-   * Returns an agent's own description.
+   * Returns the agent's description of itself.
    *
    * @throws DeputeError AGENT_NOT_FOUND
    */
@@ -95,7 +95,7 @@ export class NekteMethods {
     }
   }
 
-  /** Runs a capability. If the caller's id already belongs to a run, waits for that run. */
+  /** Runs a capability. If the caller has already started a run with the same id, waits for that run. */
   async #run(
     agentId: string,
     { cap, h, input, budget }: InvokeRequest,
@@ -116,7 +116,7 @@ export class NekteMethods {
     let beganMs = 0;
     let result: { result: Resolved; ms: number } | undefined;
     const events = leavable((options) => clients.tasks.delegateTask(asked, options), call.asCaller);
-    // The stream is read to its end. Otherwise the metrics would count the call as cancelled.
+    // Reads the stream to its end. Otherwise the metrics would count the call as cancelled.
     for await (const { taskEvent: event } of events) {
       if (event === undefined) continue;
       if (event.sequence === 1n) beganMs = timeOf(event);
@@ -146,9 +146,9 @@ export class NekteMethods {
 
   /**
    * nekte.delegate (NEKTE 3): creates a task for an agent, with or without a capability. The stream has begun when this
-   * method returns, so later faults are events. If the reader disconnects, the task continues.
+   * method returns, so the stream reports later faults as events. If the client disconnects, the task continues.
    *
-   * @param after the last sequence that the caller has received
+   * @param after the sequence of the last event that the caller has received
    * @param show converts an event to the form that the caller gets
    * @throws DeputeError AGENT_NOT_FOUND, TASK_ID_TAKEN, CONTEXT_PERMISSION_DENIED, ...
    */
@@ -175,7 +175,7 @@ export class NekteMethods {
     return delegateEvents(first, events, view, after, call.signal, show);
   }
 
-  /** Creates the task. If the same request has already created one, attaches to that task. */
+  /** Creates the task. If an earlier request with the same content has already created it, continues with that task. */
   async #begin(agentId: string, request: DelegateRequest, call: WireCall): Promise<StartedStream> {
     const { clients } = this.#context;
     const { task } = request;
@@ -218,17 +218,17 @@ export class NekteMethods {
   }
 
   /**
-   * Returns the id of an existing task, so that the caller can resume the task's stream although the task's context is
-   * gone. Without the context, the service cannot compare this request completely with the first one. So agent,
-   * capability and description must match. Returns undefined if they do not match, or if the service refused for
-   * another reason. Only callers that have received an event use this method.
+   * Returns the id of the task that an earlier request created, if the task's context no longer exists. The caller can
+   * then still resume the task's stream. Without the context, the service cannot compare all of this request with the
+   * earlier one. So this method compares the agent, the capability and the description. Returns undefined if they
+   * differ, or if the service refused for another reason. Used only if the caller has already received an event.
    */
   async #knownTask(agentId: string, { task, context }: DelegateRequest, refused: unknown, call: WireCall) {
     const reason = reasonOf(refused);
     if (task === undefined || context === undefined) return undefined;
     if (reason === undefined || !CONTEXT_GONE.has(reason)) return undefined;
     const pendingTask = this.#context.clients.tasks.getTask({ externalId: task.id, agentId }, call.asCaller);
-    // If this call fails too, the caller gets the original refusal.
+    // If this call also fails, the caller gets the refusal of the first call.
     const known = (await pendingTask.catch(() => undefined))?.task;
     const isSame =
       known !== undefined &&
@@ -249,10 +249,10 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.task.cancel (NEKTE 4): cancels the task that the caller names by the caller's own id.
+   * nekte.task.cancel (NEKTE 4): cancels a task. The caller names the task by the caller's own id.
    *
-   * @throws DeputeError TASK_NOT_CANCELLABLE also for a task that is already cancelled (NEKTE library),
-   * TASK_NOT_FOUND
+   * @throws DeputeError TASK_NOT_FOUND; TASK_NOT_CANCELLABLE if the task has ended, even if it is already cancelled
+   * (NEKTE library)
    */
   async cancel(agentId: string, request: TaskCancelRequest, call: WireCall): Promise<Lifecycle> {
     const { taskId, reason = "" } = request;
@@ -261,7 +261,7 @@ export class NekteMethods {
     );
     if (task === undefined) throw new Error("CancelTask answered without a task");
     if (wasCancelled) {
-      throw new DeputeError(ErrorReason.TASK_NOT_CANCELLABLE, "the task was cancelled before", {
+      throw new DeputeError(ErrorReason.TASK_NOT_CANCELLABLE, "the task is already cancelled", {
         metadata: { task: taskId, status: "cancelled" },
       });
     }
@@ -269,8 +269,8 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.task.resume (NEKTE 5): resumes a task. The caller names the task by the caller's own id. As NEKTE
-   * requires, the task shows as running from then on, even while it waits for a worker.
+   * nekte.task.resume (NEKTE 5): resumes a task. The caller names the task by the caller's own id. As NEKTE requires,
+   * the state of a resumed task is `running`, even while the task waits for a worker.
    */
   async resume(agentId: string, request: TaskResumeRequest, call: WireCall): Promise<Lifecycle> {
     const { taskId, budget } = request;
@@ -294,9 +294,8 @@ export class NekteMethods {
   }
 
   /**
-   * Makes a call about a task that the caller names by the caller's own id. That id is unique only per agent. At the
-   * address of all agents, several agents may have a task with this id; then the call is repeated for the default
-   * agent.
+   * Makes a call about a task that the caller names by the caller's own id. This id is unique only for one agent. At
+   * the address of all agents, the id may be ambiguous. The method then repeats the call for the default agent.
    *
    * @throws DeputeError INVALID_REQUEST if the id is ambiguous and the call cannot be repeated for a default agent
    */
@@ -307,14 +306,14 @@ export class NekteMethods {
       const { defaultAgent } = this.#context;
       const isAmbiguous = fromConnectError(thrown).violations.some(({ field }) => field === "agent_id");
       if (!isAmbiguous) throw thrown;
-      // A second call is impossible with a holder proof, which is valid for only one call.
+      // With a holder proof, a second call is impossible, because the proof is valid for only one call.
       if (defaultAgent !== "" && call.asCaller === call.aside) return ask(defaultAgent);
-      throw invalid("/task_id", "several agents have a task of this id: post to /nekte/{agent}");
+      throw invalid("/task_id", "several agents have a task with this id: post to /nekte/{agent}");
     }
   }
 }
 
-/** A task's state after a call that changed it. */
+/** The state of a task after a call has changed it. */
 export interface Lifecycle {
   readonly taskId: string;
   readonly status: NekteState;
@@ -322,8 +321,8 @@ export interface Lifecycle {
 }
 
 /**
- * The error reasons of a repeated delegation whose context is gone: the service does not find the context, or the draft
- * differs from the first one.
+ * The error reasons if a delegation is repeated after its context has ended. The service does not find the context, or
+ * the draft differs from the first one.
  */
 const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_ID_TAKEN,
@@ -334,13 +333,13 @@ const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
 function noAgent(): DeputeError {
   return new DeputeError(
     ErrorReason.AGENT_NOT_FOUND,
-    "the address has no agent: post to /nekte/{agent}, or set DEPUTE_NEKTE_DEFAULT_AGENT",
+    "the address names no agent: post to /nekte/{agent}, or set DEPUTE_NEKTE_DEFAULT_AGENT",
     { metadata: { agent: "" } },
   );
 }
 
 /**
- * Parses the JSON in a `bytes` field, in which a gRPC client may send any bytes.
+ * Parses the JSON in a `bytes` field. A gRPC client may send arbitrary bytes in it.
  *
  * @throws DeputeError MALFORMED_JSON, LIMIT_EXCEEDED
  */

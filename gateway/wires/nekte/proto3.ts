@@ -14,15 +14,15 @@ import { DEFAULT_TOKENS, detailLevelOf } from "@depute/core";
 type Fields = Record<string, unknown>;
 
 /**
- * Prepares a request of the published proto. That proto has no field presence, so some clients write zeros for absent
- * members. A zero is therefore read as an absent member.
+ * Prepares a request of the published proto, which has no field presence. Some clients therefore send zeros for absent
+ * members. So this function treats a zero as an absent member.
  */
 export function prepareRequest(schema: DescMessage, request: Message): Message {
   const prepared = withoutZeros(schema, request as unknown as Fields) as unknown as Message;
   if (schema.typeName !== ContextRequestSchema.typeName) return prepared;
   const { action, envelope } = prepared as ContextRequest;
   if (envelope === undefined || (action !== "request" && action !== "revoke")) return prepared;
-  // An envelope that only names a context may omit `ttl_s`, but validation requires a value above 0.
+  // An envelope that only names a context may omit `ttl_s`, but the contract requires a value above 0.
   return create(ContextRequestSchema, {
     ...(prepared as ContextRequest),
     envelope: { ...envelope, ttlS: envelope.ttlS || 1 },
@@ -49,7 +49,8 @@ function isOptional(field: DescField): boolean {
 }
 
 /**
- * Whether a value is proto3's default for an absent field. For a message, whether all its members have their defaults.
+ * Whether a value is proto3's default for an absent field. A message counts as a default if all its members have their
+ * defaults.
  */
 function isZero(value: unknown): boolean {
   if (value instanceof Uint8Array) return value.length === 0;
@@ -59,7 +60,7 @@ function isZero(value: unknown): boolean {
   return value === undefined || value === "" || value === 0 || value === 0n || value === false;
 }
 
-/** Adds defaults for the members that protobuf validation requires. */
+/** Adds default values for the members that the contract requires. */
 function complete(schema: DescMessage, message: Fields): Fields {
   switch (schema) {
     case TokenBudgetSchema: {

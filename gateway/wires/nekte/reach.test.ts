@@ -34,6 +34,6 @@ describe("ports of agents", () => {
   });
 
   test.each(["worker", "worker=", "=8090", "worker=99999", "worker=x"])("%s is refused", (entry) => {
-    expect(() => readAgentPorts([entry])).toThrow("is not agent=port");
+    expect(() => readAgentPorts([entry])).toThrow("must have the form agent=port");
   });
 });

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { SettingsError } from "@depute/service";
 
-/** The port on which one agent is served. */
+/** The port at which the gateway serves one agent. */
 export interface AgentPort {
   readonly agentId: string;
   readonly port: number;
@@ -10,9 +10,8 @@ export interface AgentPort {
 const MAX_PORT = 65_535;
 
 /**
- * Returns the host names below which `{agent}.NAME` addresses one agent: localhost, the host of the public URL,
- * and the hosts in the setting. A numeric address is omitted, because no host name can be below a numeric
- * address.
+ * Returns the host names below which `{agent}.NAME` addresses one agent: localhost, the host of the public URL, and the
+ * hosts in the setting. A numeric IP address is omitted, because a host name cannot be below it.
  */
 export function nekteHosts(configured: readonly string[], publicUrl: string): string[] {
   const ownHost = URL.parse(publicUrl)?.hostname ?? "";
@@ -21,7 +20,7 @@ export function nekteHosts(configured: readonly string[], publicUrl: string): st
 }
 
 /**
- * Reads the setting of agents' own ports, with entries `agent=port`.
+ * Reads the setting that assigns ports to agents. Its entries have the form `agent=port`.
  *
  * @throws SettingsError
  */
@@ -30,6 +29,8 @@ export function readAgentPorts(entries: readonly string[]): AgentPort[] {
     const [, agentId = "", digits = ""] = /^([^=]+)=(\d{1,5})$/.exec(entry) ?? [];
     const port = Number(digits);
     if (agentId !== "" && port <= MAX_PORT) return { agentId, port };
-    throw new SettingsError(`DEPUTE_NEKTE_PORTS: ${entry} is not agent=port: write e.g. worker=8090`);
+    throw new SettingsError(
+      `DEPUTE_NEKTE_PORTS: ${entry} must have the form agent=port, for example worker=8090`,
+    );
   });
 }

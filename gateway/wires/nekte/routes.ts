@@ -14,11 +14,11 @@ export interface NekteOptions extends EndpointOptions {
   readonly deps: Pick<WireDeps, "publicUrl">;
   /** Whether callers must present credentials. */
   readonly auth: "bearer" | "none";
-  /** Whether the platform serves requests now. */
+  /** Whether the platform serves requests at present. */
   readonly isServing: () => boolean;
 }
 
-/** The NEKTE wire: JSON-RPC for all agents and for each agent, cards, and the guide. */
+/** The NEKTE wire: JSON-RPC for all agents together and for each single agent, cards, and the guide. */
 export function nekteWire(options: NekteOptions): Wire {
   const all = endpoint(options, "");
   return {
@@ -29,7 +29,8 @@ export function nekteWire(options: NekteOptions): Wire {
       { kind: "json-rpc", path: "/nekte", endpoint: () => all },
       { kind: "json-rpc", path: "/nekte/{agent}", endpoint: ({ agent = "" }) => endpoint(options, agent) },
       cardRoute("/.well-known/nekte.json", options),
-      // Published clients look for cards below the address to which they post, so cards are served there too.
+      // Published clients look for a card below the address to which they post calls. So the gateway serves the card
+      // there too.
       cardRoute("/nekte/.well-known/nekte.json", options),
       cardRoute("/nekte/{agent}/.well-known/nekte.json", options),
       healthRoute("/nekte/health", options),
@@ -45,7 +46,10 @@ const GUIDE: Answer = {
   headers: { "content-type": "text/plain; charset=utf-8", "cache-control": "public, max-age=86400" },
 };
 
-/** Reports whether the platform serves requests, for itself or for an agent. An unknown agent gets 404. */
+/**
+ * Answers whether the platform serves requests, at the platform's address or at an agent's address. Answers 404 for an
+ * unknown agent.
+ */
 function healthRoute(path: string, { methods, isServing }: NekteOptions): MethodRoute {
   return {
     method: "GET",
@@ -59,7 +63,7 @@ function healthRoute(path: string, { methods, isServing }: NekteOptions): Method
   };
 }
 
-/** Serves an agent card. Cards are public, so the platform reads the agent on its own behalf. */
+/** Serves an agent card. Cards are public, so the gateway reads the agent in its own name. */
 function cardRoute(path: string, { methods, deps, auth }: NekteOptions): MethodRoute {
   return {
     method: "GET",
@@ -79,7 +83,7 @@ function cardRoute(path: string, { methods, deps, auth }: NekteOptions): MethodR
   };
 }
 
-/** Returns call data for a call on the platform's own behalf. */
+/** Returns the data for a call in the gateway's own name. */
 function ownCall(call: WireCall): WireCall {
   const options = { headers: ownHeaders(call.requestId), signal: call.signal };
   return { ...call, asCaller: options, aside: options };

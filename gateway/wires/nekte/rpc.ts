@@ -18,12 +18,12 @@ import { prepareRequest } from "./proto3.ts";
 import { stateOfTask } from "./states.ts";
 
 /**
- * Name of the request metadata that contains the addressed agent. Without it, the server's own agent or the
- * host name determines the agent.
+ * Name of the request metadata with the id of the addressed agent. If a call has no such metadata, the server's own
+ * agent or the host name determines the agent.
  */
 export const AGENT_METADATA = "nekte-agent";
 
-/** The changes that every method of `nekte.v1.Nekte` makes to requests and errors. */
+/** How every method of `nekte.v1.Nekte` changes requests and errors. */
 export const NEKTE_MANNERS: ServiceManners = {
   errorNote: (reason) => ({ metadata: errorNote(reason) }),
   prepare: prepareRequest,
@@ -35,9 +35,8 @@ export interface NekteServiceOptions {
   /** Host names below which `{agent}.NAME` addresses one agent, in lower case and without ports. */
   readonly hosts: () => readonly string[];
   /**
-   * The agent of a server that serves only one agent. Calls without AGENT_METADATA then address this agent. If this
-   * member is absent, the server serves all agents. Calls without AGENT_METADATA then address the agent in the host
-   * name, or all agents.
+   * The only agent of the server: calls without AGENT_METADATA address this agent. If absent, the server serves all
+   * agents: calls without AGENT_METADATA address the agent in the host name, or all agents.
    */
   readonly agentId?: string;
 }
@@ -128,8 +127,8 @@ export function nekteService(options: NekteServiceOptions): ServiceImpl<typeof N
 }
 
 /**
- * Returns the agent whose virtual host `{agent}.NAME` a call names; empty for none. Host names have no upper case, so
- * agents with upper case in their ids cannot be addressed this way. (RFC 9113 section 8.3.1)
+ * Returns the agent in a call's host name `{agent}.NAME`; empty if the host name contains no agent. Host names are
+ * lower case, so this form cannot address an agent whose id contains upper case. (RFC 9113 section 8.3.1)
  */
 export function agentOfHost(url: string, hosts: readonly string[]): string {
   const host = URL.parse(url)?.hostname ?? "";
@@ -140,8 +139,8 @@ export function agentOfHost(url: string, hosts: readonly string[]): string {
 const NULL = toBytes(null);
 
 /**
- * Adds JSON null for every level that a result lacks. The published proto has no field presence, so clients also parse
- * the bytes of an absent level.
+ * Adds JSON null for every level that a result lacks. The published proto has no field presence, so clients parse the
+ * bytes of each level, even if the level is absent.
  */
 function withEveryLevel({
   event: delegateEvent,
@@ -162,7 +161,7 @@ function withEveryLevel({
 type Discovered = Awaited<ReturnType<NekteMethods["discover"]>>["capabilities"][number];
 type ValueAt<Level> = Extract<Discovered, { case: Level }>["value"];
 
-/** Awaits a call. Converts an exception to a DeputeError without the data that only the JSON wire adds. */
+/** Awaits a call. Converts an exception to a DeputeError, without the data that only the JSON wire adds. */
 async function plain<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;

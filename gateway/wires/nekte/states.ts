@@ -10,7 +10,7 @@ export type NekteState =
   | "cancelled"
   | "failed";
 
-/** The NEKTE state for each status. A task that waits for a party other than its worker is shown as running. */
+/** The NEKTE state for each status. If a task waits for a party other than its worker, its state is `running`. */
 export const STATES: Readonly<Record<keyof typeof TaskStatus, NekteState>> = {
   UNSPECIFIED: "pending",
   PENDING: "pending",
@@ -33,13 +33,13 @@ const byNumber = new Map<number, NekteState>(
 
 export function stateOf(status: TaskStatus): NekteState {
   const state = byNumber.get(status);
-  if (state === undefined) throw new Error(`no such task status: ${status}`);
+  if (state === undefined) throw new Error(`${status} is not a task status`);
   return state;
 }
 
 /**
- * Returns the state of a task that has returned to the queue. NEKTE has no transition back to pending or accepted, so
- * the task stays running until its next state.
+ * Returns the state of a task that has returned to the queue. NEKTE has no transition back to `pending` or `accepted`,
+ * so the task remains `running` until its next state.
  */
 export function stateOnceBegun(status: TaskStatus): NekteState {
   const state = stateOf(status);
@@ -57,8 +57,8 @@ export function stateBefore(previous: TaskStatus, { lastSequence, estimate }: Ta
 }
 
 function stateAt(status: TaskStatus, events: bigint, hasEstimate: boolean): NekteState {
-  // The log begins with `created`, then `accepted`, and perhaps an estimate. More events than these mean that the task
-  // has returned to the queue.
+  // The log begins with `created`, then `accepted`, and sometimes an estimate. If it contains more events, the task has
+  // returned to the queue.
   const before = status === TaskStatus.PENDING ? 1n : hasEstimate ? 3n : 2n;
   return events > before ? stateOnceBegun(status) : stateOf(status);
 }

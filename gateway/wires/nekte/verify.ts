@@ -18,18 +18,18 @@ import { resolveLevel, toPlain } from "./budget.ts";
 import { toBytes } from "./events.ts";
 import { stateOfTask } from "./states.ts";
 
-/** The outcome of a verification, and the checks that led to it. */
+/** The result of a verification, and the checks that led to it. */
 export interface Verified {
   readonly checks: readonly string[];
   readonly result: VerifyResult;
 }
 
 /**
- * nekte.verify (NEKTE 8): checks the result of a task. The caller names the task by the caller's own id. Only
- * the comparison with the caller's hash can pass or fail; the other checks provide evidence.
+ * nekte.verify (NEKTE 8): checks the result of a task. The caller names the task by the caller's own id. Only the
+ * comparison with the caller's hash can pass or fail; all other checks only return data.
  *
- * @throws DeputeError TASK_NOT_FOUND, TASK_STATE_CONFLICT when there is no result, BUDGET_EXCEEDED,
- *   INVALID_REQUEST, ATTESTATION_NOT_FOUND; WireFault VERIFICATION_FAILED
+ * @throws DeputeError TASK_NOT_FOUND, TASK_STATE_CONFLICT if the task has no stored result, BUDGET_EXCEEDED,
+ * INVALID_REQUEST, ATTESTATION_NOT_FOUND; WireFault VERIFICATION_FAILED
  */
 export async function verify(
   { tasks, results, attestations }: Pick<Clients, "tasks" | "results" | "attestations">,
@@ -57,22 +57,22 @@ export async function verify(
 }
 
 /**
- * Requires that a task has a result that is still stored.
+ * Throws unless the task has a result that is still stored.
  *
  * @throws DeputeError TASK_STATE_CONFLICT
  */
 function requireResult(task: Task, taskId: string): void {
   if (task.status === TaskStatus.COMPLETED && task.purgeTime === undefined) return;
   const isPurged = task.status === TaskStatus.COMPLETED;
-  const problem = isPurged ? "the task's result is no longer kept" : "the task has no result";
+  const problem = isPurged ? "the task's result is no longer stored" : "the task has no result";
   throw new DeputeError(ErrorReason.TASK_STATE_CONFLICT, problem, {
     metadata: { task: taskId, from: stateOfTask(task), to: "completed" },
   });
 }
 
 /**
- * Hashes the result, and compares the hash with the caller's. Depute's choice: the hash of any form of the result
- * matches, because the caller has only the forms that its budget allowed.
+ * Hashes the result, and compares the hash with the caller's. Depute's choice: the caller's hash may be that of any
+ * form of the result, because the caller has only the forms that its budget allowed.
  */
 async function compare(
   results: Clients["results"],
@@ -119,8 +119,8 @@ function sampleOf({ input, output }: Task, budget: TokenBudget | undefined) {
 }
 
 /**
- * Returns the known origin of a result: the agent, and the number of processed items. The platform does not know the
- * number of failed items.
+ * Returns what the platform knows about the origin of a result: the agent, and the number of processed items. The
+ * platform does not know the number of failed items.
  */
 function sourceOf({ agentId, progress }: Task) {
   return create(VerifySourceSchema, {
@@ -132,7 +132,7 @@ function sourceOf({ agentId, progress }: Task) {
 /**
  * Returns the signed attestation of the worker's result as a document. (DelegateOS 7)
  *
- * @throws DeputeError ATTESTATION_NOT_FOUND without an attestation
+ * @throws DeputeError ATTESTATION_NOT_FOUND if the result has no attestation
  */
 async function attestationOf(
   attestations: Clients["attestations"],
@@ -143,7 +143,7 @@ async function attestationOf(
   if (attestationId === "") {
     throw new DeputeError(
       ErrorReason.ATTESTATION_NOT_FOUND,
-      "the worker gave no attestation with the result: ask for hash, sample or source",
+      "the worker sent no attestation with the result: request hash, sample or source",
       { metadata: { attestation: "", task: taskId } },
     );
   }
@@ -153,7 +153,7 @@ async function attestationOf(
 }
 
 function failed(taskId: string, hash: string): WireFault {
-  const detail = "the hash is not that of the task's result";
+  const detail = "the hash differs from the hash of the task's result";
   const metadata = { task: taskId, checks: "hash" };
   const refusal = new DeputeError(ErrorReason.VERIFICATION_FAILED, detail, { metadata });
   return new WireFault(refusal, {

@@ -17,7 +17,7 @@ export type OAuthCode =
   | "temporarily_unavailable"
   | "server_error";
 
-/** A refusal by the token endpoint itself, not by a service that the endpoint calls. */
+/** An error of the token endpoint itself, not of a service that the endpoint calls. */
 export class OAuthFault extends Error {
   readonly code: OAuthCode;
 
@@ -31,7 +31,7 @@ export class OAuthFault extends Error {
 /** Matches the characters that an error description must not contain. (RFC 6749 appendix A.8) */
 const NOT_DESCRIPTION = /[^\x20\x21\x23-\x5b\x5d-\x7e]/g;
 
-/** Converts a refusal to an error answer of the token endpoint. */
+/** Converts an error to an error answer of the token endpoint. */
 export function toOAuthError(thrown: unknown): WireError {
   if (thrown instanceof OAuthFault) {
     return answer(400, thrown.code, thrown.message, ErrorReason.INVALID_REQUEST);
@@ -40,7 +40,8 @@ export function toOAuthError(thrown: unknown): WireError {
   const status = requestStatusOf(refusal);
   if (status !== undefined) return answer(status, "invalid_request", refusal.message, refusal.reason);
   const code = codeOf(refusal);
-  const text = code === "server_error" ? "an internal fault; the log has it" : refusal.message;
+  const text =
+    code === "server_error" ? "an internal error; the platform's log contains the cause" : refusal.message;
   return answer(STATUS[code] ?? 400, code, text, refusal.reason);
 }
 
@@ -69,7 +70,7 @@ function codeOf({ reason, metadata }: DeputeError): OAuthCode {
 }
 
 /**
- * Builds an error answer. Besides the members of RFC 6749 it has `reason`: the platform's error reason, which
+ * Creates an error answer. Besides the members of RFC 6749, the answer contains `reason`: Depute's error reason, which
  * is the same on every wire.
  */
 function answer(status: number, error: string, description: string, reason: ErrorReason): WireError {

@@ -3,7 +3,9 @@ import { OAuthFault } from "./errors.ts";
 
 /** The parameters of a token request. (RFC 6749 section 4.5, RFC 8693 section 2.1) */
 export interface TokenForm {
-  /** Returns a parameter; empty if it is absent. An empty parameter counts as absent (RFC 6749 section 3.2). */
+  /**
+   * Returns the value of a parameter; empty if the parameter is absent or its value is empty (RFC 6749 section 3.2).
+   */
   text(name: string): string;
   /** Returns all values of a parameter that may occur more than once. */
   all(name: string): readonly string[];
@@ -20,10 +22,11 @@ const MAX_PARAMETERS = 64;
  */
 export function readForm(body: Buffer): TokenForm {
   const parameters = new URLSearchParams(body.toString("utf8"));
-  if (parameters.size > MAX_PARAMETERS) throw malformed(`more than ${MAX_PARAMETERS} parameters`);
+  if (parameters.size > MAX_PARAMETERS)
+    throw malformed(`the request must have at most ${MAX_PARAMETERS} parameters`);
   for (const name of new Set(parameters.keys())) {
     if (parameters.getAll(name).length > 1 && !REPEATABLE.has(name)) {
-      throw malformed("a parameter occurs twice; send each once");
+      throw malformed("each parameter must occur only once");
     }
   }
   return {
@@ -32,12 +35,13 @@ export function readForm(body: Buffer): TokenForm {
   };
 }
 
-/** Returns a whole number; undefined if the parameter is absent. */
+/** Returns the value of a parameter as a whole number; undefined if the parameter is absent. */
 export function numberOf(form: TokenForm, name: string): number | undefined {
   const text = form.text(name);
   if (text === "") return undefined;
   const value = Number(text);
-  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) throw malformed(`${name} is no whole number`);
+  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value))
+    throw malformed(`${name} must be a whole number`);
   return value;
 }
 
@@ -48,13 +52,13 @@ export interface RequestedCapability {
   readonly resource: string;
 }
 
-/** The type of authorization details that name a capability of DelegateOS. */
+/** The `type` of authorization details that name a DelegateOS capability. */
 export const CAPABILITY_TYPE = "delegateos_capability";
 const MAX_CAPABILITIES = 64;
 
 /**
- * Returns the capabilities of `authorization_details` (RFC 9396 section 2). OAuth's `scope` could not name
- * them, because a resource may contain any character.
+ * Returns the capabilities of `authorization_details` (RFC 9396 section 2). OAuth's `scope` cannot express them,
+ * because a resource may contain any character.
  *
  * @throws OAuthFault invalid_request
  */
@@ -63,7 +67,7 @@ export function capabilitiesOf(form: TokenForm): RequestedCapability[] {
   if (text === "") return [];
   const details = jsonOf(text);
   if (!Array.isArray(details) || details.length > MAX_CAPABILITIES) {
-    throw malformed(`authorization_details is no list of at most ${MAX_CAPABILITIES}`);
+    throw malformed(`authorization_details must be a list of at most ${MAX_CAPABILITIES} capabilities`);
   }
   return details.map((detail: unknown, i) => {
     const { type, namespace, action, resource } = isObject(detail) ? detail : ({} as Record<string, unknown>);
@@ -74,7 +78,7 @@ export function capabilitiesOf(form: TokenForm): RequestedCapability[] {
       typeof resource !== "string"
     ) {
       throw malformed(
-        `authorization_details[${i}] needs type ${CAPABILITY_TYPE}, namespace, action and resource`,
+        `authorization_details[${i}] must have the type ${CAPABILITY_TYPE}, a namespace, an action and a resource`,
       );
     }
     return { namespace, action, resource };
@@ -85,7 +89,7 @@ function jsonOf(text: string): unknown {
   try {
     return parseStrictJson(text);
   } catch {
-    throw malformed("authorization_details is no JSON");
+    throw malformed("authorization_details must be JSON");
   }
 }
 

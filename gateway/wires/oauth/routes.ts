@@ -10,7 +10,7 @@ import { CAPABILITY_TYPE, capabilitiesOf, numberOf, readForm, type TokenForm } f
 
 /** The grant of token exchange. (RFC 8693 section 2.1) */
 export const EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange";
-/** The type of DelegateOS tokens. (RFC 8693 section 3) */
+/** The token type of DelegateOS tokens. (RFC 8693 section 3) */
 export const DCT_TYPE = "urn:depute:oauth:token-type:dct";
 
 const JWT_TYPE = "urn:ietf:params:oauth:token-type:jwt";
@@ -27,13 +27,13 @@ const FORM = "application/x-www-form-urlencoded";
 const TOKEN_PATH = "/oauth/token";
 const KEYS_PATH = "/.well-known/jwks.json";
 /**
- * Caches may store the keys for five minutes. The platform publishes a new key an hour before the key's first
- * signature, so every cache has the key in time.
+ * Caches may store the keys for five minutes. The platform publishes a new key an hour before it signs with this key,
+ * so every cache has the key in time.
  */
 const KEYS_CACHED = "public, max-age=300";
 /** Maximum number of bytes of a token request. */
 const MAX_FORM_BYTES = 65_536;
-/** Headers that forbid caches to store an answer with tokens. (RFC 6749 section 5.1) */
+/** Headers that forbid caches to store an answer that contains tokens. (RFC 6749 section 5.1) */
 const NO_STORE = { "cache-control": "no-store", pragma: "no-cache" };
 const MS_PER_SECOND = 1000;
 
@@ -87,12 +87,12 @@ function metadataOf(issuer: string): JsonObject {
 }
 
 /**
- * Answers a token exchange. A DelegateOS token as the subject token is exchanged for a JWT; any other subject
- * token is exchanged for a DelegateOS token.
+ * Answers a token exchange. If the subject token is a DelegateOS token, the answer contains a JWT. For any other
+ * subject token, the answer contains a DelegateOS token.
  */
 function answered(tokens: Clients["tokens"], form: TokenForm, request: WireRequest): Promise<JsonObject> {
   if (form.text("grant_type") !== EXCHANGE_GRANT) {
-    throw new OAuthFault("unsupported_grant_type", `grant_type is not ${EXCHANGE_GRANT}`);
+    throw new OAuthFault("unsupported_grant_type", `grant_type must be ${EXCHANGE_GRANT}`);
   }
   if (form.text("actor_token") !== "") {
     throw new OAuthFault("invalid_request", "actor_token is not supported; the holder proof names the actor");
@@ -117,16 +117,19 @@ async function projected(
   if (type !== JWT_TYPE && type !== ACCESS_TOKEN_TYPE) {
     throw new OAuthFault(
       "invalid_request",
-      `requested_token_type is not ${JWT_TYPE} or ${ACCESS_TOKEN_TYPE}`,
+      `requested_token_type must be ${JWT_TYPE} or ${ACCESS_TOKEN_TYPE}`,
     );
   }
   if (form.text("authorization_details") !== "") {
-    throw new OAuthFault("invalid_request", "authorization_details cannot narrow here; attenuate the token");
+    throw new OAuthFault(
+      "invalid_request",
+      "authorization_details are not supported for a JWT; to grant less, attenuate the token",
+    );
   }
   const audiences = [...form.all("resource"), ...form.all("audience")];
   const [audience] = audiences;
   if (audience === undefined || audiences.length > 1) {
-    throw new OAuthFault("invalid_target", "name one resource server, in resource or audience");
+    throw new OAuthFault("invalid_target", "resource or audience must name one resource server");
   }
   const answer = await tokens.projectToken(
     {
@@ -154,12 +157,12 @@ async function exchanged(
   if (subjectTokenKind === undefined) {
     throw new OAuthFault(
       "invalid_request",
-      `subject_token_type is not one of ${Object.keys(SUBJECT_KINDS).join(", ")}`,
+      `subject_token_type must be one of ${Object.keys(SUBJECT_KINDS).join(", ")}`,
     );
   }
   const requested = form.text("requested_token_type");
   if (requested !== "" && requested !== DCT_TYPE) {
-    throw new OAuthFault("invalid_request", `requested_token_type is not ${DCT_TYPE}`);
+    throw new OAuthFault("invalid_request", `requested_token_type must be ${DCT_TYPE}`);
   }
   const budget = numberOf(form, "max_budget_microcents");
   const depth = numberOf(form, "max_chain_depth");
@@ -202,12 +205,12 @@ function secondsOf(lifetime: Duration | undefined): number {
 
 function proofIn({ headers: { dpop } }: WireRequest): string {
   if (typeof dpop === "string") return dpop;
-  throw new OAuthFault("invalid_dpop_proof", "the header DPoP has no proof of the holder's key");
+  throw new OAuthFault("invalid_dpop_proof", "the header DPoP must contain a proof of the holder's key");
 }
 
 /**
- * Returns the call's options without credential headers. The request message already contains the proof and the
- * exchanged token. If the headers contained the proof too, the service would count the proof as used twice.
+ * Returns the call's options without credential headers. The request message already contains the proof and the token
+ * to exchange. If the headers also contained the proof, the service would see it twice, and refuse it.
  */
 function withoutCredentials({ call: { asCaller } }: WireRequest) {
   const headers = new Headers(asCaller.headers);

@@ -50,12 +50,16 @@ export function requireActor(
 ): void {
   const { subject, by } = row;
   if (party.presence === "invited" && subject !== "invitation" && subject !== "delegation") {
-    throw new Refused("not_a_participant", "an invited agent sends ACCEPT before any other message");
+    throw new Refused("not_a_participant", "the first message of an invited agent must be ACCEPT");
   }
   if (by.some((actor) => is(actor, session, party, object))) return;
-  // No role of the sender allows the message. A delegate lacks the authority; any other sender is the wrong party.
+  // No role of the sender allows the message. The code is authority_exceeded for a delegate, and wrong_party for any
+  // other sender.
   if (!isPrincipal(party) && !by.includes("target")) {
-    throw new Refused("authority_exceeded", "the delegation does not go so far");
+    throw new Refused(
+      "authority_exceeded",
+      "the delegation does not grant the authority for this message: the delegate's principal must send it",
+    );
   }
-  throw new Refused("wrong_party", "this party may not send this message");
+  throw new Refused("wrong_party", "the sender's role may not send this message: another party must send it");
 }

@@ -62,24 +62,28 @@ function appended(
   const envelopeSender = withSender(session, envelope, stated, context);
   const sender = partyOf(envelopeSender, stated.agentId);
   if (sender === undefined || sender.presence === "left") {
-    throw new Refused("not_a_participant", "the sender takes no part in this session");
+    throw new Refused("not_a_participant", "the sender is not a participant of this session");
   }
   const { size } = checkIntegrity(envelope, sender, context);
   if (isTerminal(session.state)) throw new Refused("session_ended", endOf(session));
   if (sender.closed) {
     throw new Refused(
       "not_a_participant",
-      "the sender has sent CLOSE, and says nothing more in this session",
+      "the sender has sent CLOSE and may send no more messages: open another session",
     );
   }
   checkPlace(envelopeSender, envelope, sender, context);
   // A session that an earlier version stored has no byte count.
   const byteCount = (session.byteCount ?? 0) + size;
   if (byteCount > MAX_SESSION_BYTES) {
-    throw new Refused("limit_exceeded", `more than ${MAX_SESSION_BYTES} bytes in the session`, {
-      limit: "session.bytes",
-      max: MAX_SESSION_BYTES,
-    });
+    throw new Refused(
+      "limit_exceeded",
+      `a session has at most ${MAX_SESSION_BYTES} bytes: continue in another session`,
+      {
+        limit: "session.bytes",
+        max: MAX_SESSION_BYTES,
+      },
+    );
   }
   const { proof, engine, nowMs } = context;
   const proven = proof && checkProof(engine, stated.dpopProof, sender, proof, nowMs);
@@ -106,20 +110,26 @@ const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 /** Checks the rules of form that protobuf validation cannot express. */
 function checkForm(session: Session, envelope: Envelope, { strictIds = true, nowMs }: AppendContext): Sender {
   const { version, messageId, sessionId, sender, timestamp } = envelope;
-  if (version !== ASP_VERSION) throw new Refused("unsupported_version", `only ${ASP_VERSION} is spoken`);
+  if (version !== ASP_VERSION) throw new Refused("unsupported_version", `version must be ${ASP_VERSION}`);
   if (sessionId !== session.sessionId)
-    throw new Refused("wrong_session", "the message names another session");
+    throw new Refused("wrong_session", "sessionId is not the id of this session");
   if (strictIds && !(UUID_V7.test(messageId) && UUID_V7.test(sessionId))) {
-    throw new Refused("malformed", "ids are UUIDv7");
+    throw new Refused("malformed", "messageId and sessionId must be UUIDv7");
   }
   if (session.format !== undefined && envelope.content?.mimeType !== session.format) {
-    throw new Refused("unsupported_format", `the messages of this session are ${session.format}`);
+    throw new Refused(
+      "unsupported_format",
+      `content.mimeType must be ${session.format}, the format of this session`,
+    );
   }
   if (sender === undefined) throw new Refused("malformed", "sender is required");
   const sentMs = parseTime(timestamp);
-  if (sentMs === undefined) throw new Refused("malformed", "timestamp is no time");
+  if (sentMs === undefined) throw new Refused("malformed", "timestamp is not a time");
   if (Math.abs(sentMs - nowMs) > MAX_CLOCK_SKEW_MS) {
-    throw new Refused("clock_skew", `timestamp is more than ${MAX_CLOCK_SKEW_MS} ms from now`);
+    throw new Refused(
+      "clock_skew",
+      `timestamp differs by more than ${MAX_CLOCK_SKEW_MS} ms from the server's time: set the sender's clock`,
+    );
   }
   return sender;
 }
@@ -133,7 +143,7 @@ function withSender(
 ): Session {
   if (session.state !== SessionState.IDLE) return session;
   if (envelope.performative !== Performative.PROPOSE) {
-    throw new Refused("wrong_state", "a session begins with an invitation");
+    throw new Refused("wrong_state", "the first message of a session must be an invitation");
   }
   return addParty(session, context, {
     agentId,
@@ -158,12 +168,13 @@ function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendCo
     throw new Refused("malformed", "the message has no JSON form");
   }
   if (digest.size > MAX_MESSAGE_BYTES) {
-    const detail = `the message is ${digest.size} bytes of canonical JSON, and a message is at most ${MAX_MESSAGE_BYTES}: split it`;
+    const detail = `the message has ${digest.size} bytes of canonical JSON, and at most ${MAX_MESSAGE_BYTES} are allowed: split it`;
     throw new Refused("malformed", detail);
   }
-  if (digest.text !== integrity.hash) throw new Refused("wrong_hash", "hash is not the hash of this message");
+  if (digest.text !== integrity.hash)
+    throw new Refused("wrong_hash", "integrity.hash is not the hash of this message");
   if (!verifyDigest(engine, digest, integrity.signature, publicKey)) {
-    throw new Refused("bad_signature", "signature is not the sender's");
+    throw new Refused("bad_signature", "integrity.signature is not a signature by the sender's key");
   }
   return digest;
 }
@@ -177,17 +188,25 @@ function checkPlace(
   { nextSequence }: Party,
   { hasMessage }: AppendContext,
 ): void {
-  if (hasMessage(messageId)) throw new Refused("duplicate_message", "a message of that id is in the session");
+  if (hasMessage(messageId))
+    throw new Refused("duplicate_message", "the session already contains a message with this id");
   if (session.messageCount >= MAX_MESSAGES)
-    throw new Refused("limit_exceeded", `more than ${MAX_MESSAGES} messages`, {
-      limit: "session.messages",
-      max: MAX_MESSAGES,
-    });
+    throw new Refused(
+      "limit_exceeded",
+      `a session has at most ${MAX_MESSAGES} messages: continue in another session`,
+      {
+        limit: "session.messages",
+        max: MAX_MESSAGES,
+      },
+    );
   if (integrity?.previousHash !== session.lastHash) {
-    throw new Refused("head_moved", "previousHash is not the hash of the newest message");
+    throw new Refused(
+      "head_moved",
+      "previousHash is not the hash of the newest message: read it, then sign again",
+    );
   }
   if (sequenceNumber !== BigInt(nextSequence)) {
-    throw new Refused("wrong_sequence", `the sender's next sequenceNumber is ${nextSequence}`);
+    throw new Refused("wrong_sequence", `sequenceNumber must be ${nextSequence}, the sender's next number`);
   }
 }
 
@@ -198,13 +217,16 @@ function checkPlace(
  */
 function checkTrust(state: SessionState, { orgId, trustScore }: Sender, party: Party): void {
   if (party.orgId !== undefined && party.orgId !== orgId) {
-    throw new Refused("organization_mismatch", "orgId is not the sender's");
+    throw new Refused(
+      "organization_mismatch",
+      "sender.orgId must be the organization with which the sender joined",
+    );
   }
   const isNoted = state !== SessionState.IDLE && state !== SessionState.INVITED;
   if (isNoted && party.trustScore !== undefined && party.trustScore !== trustScore) {
     throw new Refused(
       "trust_mismatch",
-      `sender.trustScore has to be ${party.trustScore}, the score noted when the sender joined: read it from the session's participants`,
+      `sender.trustScore must be ${party.trustScore}, the score that was stored when the sender joined: read it from the session's participants`,
     );
   }
 }
@@ -238,12 +260,12 @@ function checkRecipient(session: Session, envelope: Envelope, body: MessageBody)
   const recipient = recipientOf(envelope);
   if (recipient === undefined || partyOf(session, recipient) !== undefined) return;
   if (body.case === "delegate" && body.value.targetAgent === recipient) return;
-  throw new Refused("unknown_party", "the recipient is not in the session");
+  throw new Refused("unknown_party", "the recipient is not a participant of the session");
 }
 
 /**
- * Checks a message against the constraints of the object that it answers: the allowed performatives, and the minimum
- * trust score of the sender.
+ * Checks a message against the constraints of the object that the message answers: the allowed performatives, and
+ * the sender's minimum trust score.
  */
 function checkConstraints(
   performative: Performative,
@@ -256,13 +278,13 @@ function checkConstraints(
     throw new Refused("performative_not_allowed", "the answered message does not allow this performative");
   }
   if (requiredTrust !== undefined && (trustScore ?? 0) < requiredTrust) {
-    throw new Refused("insufficient_trust", `a score of ${requiredTrust} is asked for`);
+    throw new Refused("insufficient_trust", `the sender's trust score must be at least ${requiredTrust}`);
   }
 }
 
 /**
- * Returns the session after a message, in the state `next`: a new state, the same state, or the state before
- * the escalation. If the row requires a message of both parties, the state changes only with the second.
+ * Returns the session after a message. `next` is a new state, the same state, or the state before the escalation. If
+ * the row requires a message of both parties, the state changes only with the second message.
  */
 function enter(session: Session, row: Row, next: SessionState | "stay" | "return", nowMs: number): Session {
   if (next === "stay") return session;

@@ -22,7 +22,7 @@ export function obligationsOf(
   for (const { party } of stated) {
     // Only participants can have obligations, because other agents do not receive the messages.
     if (partyOf(session, party) === undefined)
-      throw new Refused("unknown_party", `${party} is not in the session`);
+      throw new Refused("unknown_party", `${party} is not a participant of the session`);
   }
   return stated.map(({ party, deadline: own }) => {
     const dueMs = Math.min(allMs, dueMsOf(own, nowMs) ?? allMs);
@@ -38,8 +38,8 @@ export function obligationsOf(
 export function dueMsOf(deadline: string | undefined, nowMs: number): number | undefined {
   if (deadline === undefined) return undefined;
   const ms = parseOffsetTime(deadline);
-  if (ms === undefined) throw new Refused("malformed", "a deadline is no time");
-  if (ms <= nowMs) throw new Refused("expired", "a deadline has passed already");
+  if (ms === undefined) throw new Refused("malformed", "a deadline is not a time");
+  if (ms <= nowMs) throw new Refused("expired", "a deadline has already passed: state a later time");
   return ms;
 }
 
@@ -81,8 +81,8 @@ export function acceptCommitment(object: SessionObject, accepter: string): Sessi
 const sideOf = (session: Session, agentId: string) => partyOf(session, agentId)?.side ?? agentId;
 
 /**
- * Records one side's claim that its obligations are fulfilled. The claim is an INFORM of type `result` that refers to
- * the commitment.
+ * Records the claim of `side` that its obligations are fulfilled. The claim is an INFORM of type `result` that
+ * refers to the commitment.
  */
 export function claim(session: Session, object: SessionObject, side: string): Session {
   const obligations = object.obligations?.map((obligation) =>
@@ -93,7 +93,9 @@ export function claim(session: Session, object: SessionObject, side: string): Se
   return obligations === undefined ? session : withObject(session, { ...object, obligations });
 }
 
-/** Whether the other side claims that an obligation is fulfilled and `side` has not answered the claim. */
+/**
+ * Whether the side opposite to `side` claims that an obligation is fulfilled, and `side` has not answered the claim.
+ */
 export function awaitsAnswer(session: Session, { obligations = [] }: SessionObject, side: string): boolean {
   return obligations.some(({ party, status }) => status === "claimed" && sideOf(session, party) !== side);
 }
@@ -131,8 +133,8 @@ export function answerClaims(
 }
 
 /**
- * Settles the open commitments at the end of a session. Held escrow returns to its payer, with one exception. The payer
- * forfeits the escrow if the payee claimed all its obligations and the payer contested none.
+ * Settles the open commitments at the end of a session. The payer gets held escrow back, with one exception. The
+ * payer forfeits the escrow if the payee claimed all its obligations and the payer contested none.
  */
 export function settle(session: Session): Session {
   let settled = session;

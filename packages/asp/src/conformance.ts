@@ -12,7 +12,7 @@ const MINIMAL: ReadonlySet<Performative> = new Set([
   Performative.CLOSE,
 ]);
 
-/** Every session begins with these subjects, so agents of every level may send and receive them. */
+/** Every session begins with messages about these subjects, so agents of every level may send and receive them. */
 const BEGINNING: ReadonlySet<Subject> = new Set<Subject>(["invitation", "identity"]);
 
 /** Whether an agent of this level supports a performative. An agent without a declared level supports all. */
@@ -41,12 +41,12 @@ export function requireConformance(
   if (mute !== undefined) {
     throw new Refused(
       "not_conformant",
-      `${mute.agentId} declares a level that does not have this performative`,
+      `${mute.agentId} declares a conformance level that does not include this performative`,
     );
   }
   const rates = body.case === "close" && (body.value.ratings?.values.length ?? 0) > 0;
   const { conformance = ConformanceLevel.FULL } = sender;
   if (rates && conformance !== ConformanceLevel.FULL) {
-    throw new Refused("not_conformant", "ratings are of the full level");
+    throw new Refused("not_conformant", "ratings require the full conformance level");
   }
 }

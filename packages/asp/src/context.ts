@@ -12,7 +12,8 @@ export interface AgentFacts {
   /** The conformance level that the agent's card declares. If it is absent, the agent supports the whole protocol. */
   readonly conformance?: ConformanceLevel;
   /**
-   * A score from 0 to 100. Absent if there is no trust service: then scores in messages are neither checked nor used.
+   * The agent's trust score from 0 to 100; absent without a trust service. Without it, scores in messages have no
+   * effect.
    */
   readonly trustScore?: number;
 }

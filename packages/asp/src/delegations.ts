@@ -10,7 +10,7 @@ import {
 
 const RUNNING = new Set(["open", "accepted", "reported"]);
 
-/** Removes a delegate from the session, together with all delegates that it brought in, directly or indirectly. */
+/** Removes a delegate from the session, and all delegates that this delegate brought in, directly or indirectly. */
 export function leave(session: Session, agentId: string): Session {
   let current = withParty(session, agentId, { presence: "left" });
   for (const object of objectsOf(current, "delegation")) {

@@ -70,7 +70,7 @@ export function disputesOf(
 function reasonOf({ status }: Obligation, { escrow }: SessionObject): DisputeReason | undefined {
   if (status === "refused") return "fulfillment-mismatch";
   if (status === "overdue") return "timeout-breach";
-  // An outstanding obligation whose escrow was not refunded is no dispute. It may become due after the session,
+  // An outstanding obligation whose escrow was not refunded is not a dispute. It may become due after the session,
   // for example a yearly payment.
   return status === "outstanding" && escrow?.state === "refunded" ? "non-delivery" : undefined;
 }

@@ -86,13 +86,10 @@ function invite(
 ): Session {
   const { envelope, context } = move;
   const addressee = recipientOf(envelope);
-  if (addressee === undefined) throw new Refused("malformed", "an invitation names its recipient");
+  if (addressee === undefined) throw new Refused("malformed", "an invitation must have a recipient");
   const durationMs = Math.min(Number(maxDurationMs ?? DEFAULT_DURATION_MS), MAX_DURATION_MS);
   if (format !== undefined && format !== envelope.content?.mimeType) {
-    throw new Refused(
-      "unsupported_format",
-      "an invitation is in the format that it asks for: its content.mimeType has to be its messageFormat",
-    );
+    throw new Refused("unsupported_format", "content.mimeType of an invitation must be its messageFormat");
   }
   const opened = {
     ...session,
@@ -166,10 +163,14 @@ function counter(session: Session, move: Move, { proposalId, validUntil }: Body<
   const { subject } = move;
   const about = needed(move.object);
   if (about.round >= MAX_COUNTER_ROUNDS) {
-    throw new Refused("limit_exceeded", `more than ${MAX_COUNTER_ROUNDS} counter-proposals in a row`, {
-      limit: "session.counter_rounds",
-      max: MAX_COUNTER_ROUNDS,
-    });
+    throw new Refused(
+      "limit_exceeded",
+      `at most ${MAX_COUNTER_ROUNDS} counter-proposals may follow each other: accept, reject or propose anew`,
+      {
+        limit: "session.counter_rounds",
+        max: MAX_COUNTER_ROUNDS,
+      },
+    );
   }
   const kind = subject === "invitation" ? "invitation" : "proposal";
   const answered = withStatus(session, about, "countered");
@@ -188,8 +189,8 @@ function inform(session: Session, move: Move, { informType, references, data }: 
   const { sender, subject, object, envelope } = move;
   if (subject === "identity") {
     if (session.introduceMs === undefined)
-      throw new Refused("wrong_state", "the invitation is not accepted yet");
-    if (sender.introduced) throw new Refused("wrong_state", "the party is introduced already");
+      throw new Refused("wrong_state", "the invitation is not accepted yet: wait for ACCEPT");
+    if (sender.introduced) throw new Refused("wrong_state", "the party has already introduced itself");
     checkCard(sender, data);
     return withParty(session, sender.agentId, { introduced: true });
   }
@@ -237,12 +238,16 @@ function delegate(session: Session, move: Move, body: Body<"delegate">): Session
   const { sender, context } = move;
   const { delegationId, targetAgent: target, authority, returnTo } = body;
   if (sender.depth >= MAX_DELEGATION_DEPTH)
-    throw new Refused("limit_exceeded", "delegations go too deep", {
-      limit: "session.delegation_depth",
-      max: MAX_DELEGATION_DEPTH,
-    });
+    throw new Refused(
+      "limit_exceeded",
+      "delegations are nested too deep: let a delegate of a lower depth delegate",
+      {
+        limit: "session.delegation_depth",
+        max: MAX_DELEGATION_DEPTH,
+      },
+    );
   if (returnTo !== undefined && partyOf(session, returnTo) === undefined) {
-    throw new Refused("unknown_party", "returnTo is not in the session");
+    throw new Refused("unknown_party", "returnTo is not a participant of the session");
   }
   const joined = addParty(session, context, {
     agentId: target,
@@ -255,7 +260,7 @@ function delegate(session: Session, move: Move, body: Body<"delegate">): Session
     authority,
   });
   if (!speaks(partyOf(joined, target)?.conformance, Performative.ACCEPT)) {
-    throw new Refused("not_conformant", "the agent declares a level that has no delegations");
+    throw new Refused("not_conformant", "targetAgent declares a conformance level without delegations");
   }
   return openObject(joined, move, {
     id: delegationId,
@@ -292,7 +297,7 @@ function close(
   const rated = new Set<string>();
   for (const { to } of stars) {
     if (to === sender.agentId || rated.has(to) || partyOf(session, to) === undefined) {
-      throw new Refused("unknown_party", "ratings are of the other participants, one each");
+      throw new Refused("unknown_party", "ratings must be about other participants, at most one for each");
     }
     rated.add(to);
   }
@@ -314,7 +319,7 @@ function addressed(session: Session, { envelope, sender }: Move): { addressee?: 
   const addressee = recipientOf(envelope);
   if (addressee === undefined) return {};
   if (partyOf(session, addressee)?.side === sender.side) {
-    throw new Refused("unknown_party", "the recipient is on the sender's own side");
+    throw new Refused("unknown_party", "the recipient must be on another side than the sender");
   }
   return { addressee };
 }
@@ -326,11 +331,15 @@ export function recipientOf({ recipient }: Envelope): string | undefined {
 
 function requireClaim(session: Session, commitment: SessionObject, { side }: Party): void {
   if (awaitsAnswer(session, commitment, side)) return;
-  throw new Refused("wrong_state", "the other side has not said that anything is done");
+  throw new Refused(
+    "wrong_state",
+    "the other side has not claimed any fulfilment yet: wait for its INFORM of type result",
+  );
 }
 
 function needed(object: SessionObject | undefined): SessionObject {
-  if (object === undefined) throw new Refused("unknown_reference", "the message refers to nothing");
+  if (object === undefined)
+    throw new Refused("unknown_reference", "the message must refer to an object of the session");
   return object;
 }
 

@@ -14,7 +14,7 @@ import type { Entry } from "./transcript.ts";
 const PREFIX = "evidence:";
 /** Maximum number of registry statuses that evidence copies from a result. */
 const MAX_CONFIRMATIONS = 100;
-/** Maximum depth in a result at which registry statuses are searched. */
+/** Maximum nesting depth in a result down to which registry statuses are collected. */
 const MAX_DEPTH = 4;
 
 /** The place of evidence: the session and the delegation from which the evidence comes. */
@@ -28,7 +28,7 @@ export function evidenceReference({ sessionId, delegationId }: EvidencePlace): s
   return `${PREFIX}${sessionId}/${delegationId}`;
 }
 
-/** Reads from a message the references to evidence of other sessions. */
+/** Returns the references to evidence of other sessions that a message contains. */
 export function evidenceReferences({ content }: Envelope): EvidencePlace[] {
   const body = content?.body?.kind;
   if (body?.case !== "inform") return [];
@@ -40,11 +40,11 @@ export function evidenceReferences({ content }: Envelope): EvidencePlace[] {
 }
 
 /**
- * Returns a delegate's report as portable evidence: the delegate as verifier, the delegation, the time and
- * the registry statuses. Returns undefined if there is no report. (ASP "Cross-Session References")
+ * Returns a delegate's report as portable evidence: the delegate as verifier, the delegation, the time and the
+ * registry statuses. Returns undefined if there is no report. (ASP "Cross-Session References")
  *
  * @param delegateMessage the message that created the delegation
- * @param report the message that contains the delegate's report
+ * @param report the message with the delegate's report
  */
 export function evidenceOf(
   session: Session,
@@ -110,7 +110,7 @@ export function verifyEvidence(
   );
 }
 
-/** Returns the evidence in a report's data: the data itself and the registry statuses that it contains. */
+/** Returns the evidence in a report's data, and the registry statuses that the data contains. */
 function findEvidence(data: Value | undefined) {
   return { ...(data === undefined ? {} : { result: data }), confirmations: confirmationsOf(data) };
 }

@@ -17,16 +17,16 @@ export function checkCard({ agentId, key }: Party, data: Value | undefined): voi
     const { path, message } = card.error;
     throw new Refused(
       "malformed",
-      `content.body.data has to be the sender's agent card: ${path === "" ? "it" : path} ${message}`,
+      `content.body.data must be the sender's agent card: ${path === "" ? "it" : path} ${message}`,
     );
   }
   const { agentId: cardAgentId, signingPublicKey } = card.message;
   if (cardAgentId !== agentId)
-    throw new Refused("unknown_agent", "agentId of the card is not the sender's: a party shows its own card");
+    throw new Refused("unknown_agent", "agentId of the card must be the sender's: send your own card");
   if (signingPublicKey !== undefined && signingPublicKey.x !== key) {
     throw new Refused(
       "unknown_agent",
-      "signingPublicKey of the card is not the key of the registered card: register the card again, or show that one",
+      "signingPublicKey of the card is not the key of the registered card: register the card again, or send the registered card",
     );
   }
 }

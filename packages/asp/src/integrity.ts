@@ -4,7 +4,7 @@ import { CanonicalError, canonicalBytes, decodeHex, encodeHex } from "@depute/co
 import type { CryptoEngine } from "@depute/dct";
 import { encode, WireEncodeError } from "@depute/wire";
 
-/** Separates ASP's signatures from others by the same key: a signature covers this tag and then the hash. */
+/** Separates ASP's signatures from other signatures by the same key: a signature covers this tag and then the hash. */
 export const SIGNATURE_TAG = "asp/0.1\n";
 
 const HASH = "sha256:";
@@ -24,7 +24,8 @@ export interface Digest {
 /**
  * Hashes a message: SHA-256 over the RFC 8785 form of the whole document, including previousHash, but without
  * integrity.hash and integrity.signature. ASP hashes only the content. Depute hashes the whole document, so that
- * sender, performative and order cannot be altered. 50.00 and 50 are one number, so they have the same hash.
+ * sender, performative and order cannot be altered. The numbers 50.00 and 50 are equal, so both spellings give the
+ * same hash.
  *
  * @throws CanonicalError, WireEncodeError for a message that has no JSON form
  */

@@ -18,7 +18,7 @@ export const MAX_OBJECTS = 1_000;
 export const MAX_OPEN_OBJECTS = 100;
 /** Maximum number of successive counter-proposals. */
 export const MAX_COUNTER_ROUNDS = 20;
-/** Maximum depth of delegations. Depth grows because a delegate with full authority may bring in another delegate. */
+/** Maximum depth of delegations. A delegate with full authority may bring in another delegate, one level deeper. */
 export const MAX_DELEGATION_DEPTH = 3;
 /**
  * Milliseconds to wait for the answer to an invitation, and then for the introductions of both parties. (ASP sessions)

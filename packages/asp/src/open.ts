@@ -23,20 +23,21 @@ export function openObject(
   { envelope, sender, context }: Pick<Move, "envelope" | "sender" | "context">,
   { id = envelope.messageId, validUntil, waitMs, ...members }: Opened,
 ): Session {
-  if (objectOf(session, id) !== undefined) throw new Refused("id_taken", "the id is used in this session");
+  if (objectOf(session, id) !== undefined)
+    throw new Refused("id_taken", "the id is already used in this session: choose another id");
   const objects = Object.values(session.objects);
   const open = objects.filter(({ status }) => status === "open").length;
   if (objects.length >= MAX_OBJECTS) {
     throw new Refused(
       "limit_exceeded",
-      `a session opens at most ${MAX_OBJECTS} objects: go on in another one`,
+      `a session may open at most ${MAX_OBJECTS} objects: continue in another session`,
       { limit: "session.objects", max: MAX_OBJECTS },
     );
   }
   if (open >= MAX_OPEN_OBJECTS) {
     throw new Refused(
       "at_capacity",
-      `at most ${MAX_OPEN_OBJECTS} objects are open at once: answer or withdraw one`,
+      `at most ${MAX_OPEN_OBJECTS} objects may be open at once: answer or withdraw one`,
       { limit: "session.open_objects", max: MAX_OPEN_OBJECTS },
     );
   }
@@ -47,7 +48,8 @@ export function openObject(
     ...(limitMs === undefined ? [] : [context.nowMs + Math.min(Number(limitMs), MAX_DURATION_MS)]),
     ...(limitMs === undefined && waitMs !== undefined ? [context.nowMs + waitMs] : []),
   ];
-  if (until.some((ms) => ms <= context.nowMs)) throw new Refused("expired", "it would have lapsed already");
+  if (until.some((ms) => ms <= context.nowMs))
+    throw new Refused("expired", "the object would already have lapsed: state a later time");
   return withObject(session, {
     round: 0,
     ...members,
@@ -67,6 +69,6 @@ export function openObject(
 
 function timeOf(text: string): number {
   const ms = Date.parse(text);
-  if (!Number.isFinite(ms)) throw new Refused("malformed", "validUntil is no time");
+  if (!Number.isFinite(ms)) throw new Refused("malformed", "validUntil is not a time");
   return ms;
 }

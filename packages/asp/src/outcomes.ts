@@ -27,8 +27,9 @@ function wasAtStake({ escrow }: SessionObject): boolean {
 }
 
 /**
- * Returns the outcomes of an ended session for its participants. Each outcome is between the two parties, or between a
- * delegate that reported and the party that brought it in. Silence, rejection and withdrawal have no negative outcome.
+ * Returns the outcomes of an ended session for its participants. Each outcome is about two agents: the two parties,
+ * or a delegate that reported and the party that brought it in. Silence, rejection and withdrawal have no negative
+ * outcome.
  */
 export function outcomesOf(session: Session): Outcome[] {
   const { state, end, parties } = session;
@@ -95,8 +96,8 @@ function fulfilments(session: Session, first: Party, second: Party): Outcome[] {
       const isDone =
         ownObligations.length > 0 && ownObligations.every(({ status }) => status === "confirmed");
       if (isContested) outcomes.push(obligationsAbout(party, other, "breached", staked));
-      // The author forfeits the escrow only if the other side's claims were never contested, so the claims count as
-      // fulfilled.
+      // The author forfeits the escrow only if the author contested none of the other side's claims. So these claims
+      // count as fulfilled.
       else if (isDone || (escrow?.state === "forfeited" && author !== party.agentId)) {
         outcomes.push(obligationsAbout(party, other, "fulfilled", staked));
       }

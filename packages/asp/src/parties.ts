@@ -17,10 +17,10 @@ export function addParty(
 ): Session {
   const before = partyOf(session, party.agentId);
   if (before !== undefined && (before.presence !== "left" || before.role !== party.role)) {
-    throw new Refused("already_participant", "the agent takes part already");
+    throw new Refused("already_participant", "the agent is already a participant");
   }
   if (before === undefined && session.parties.length >= MAX_PARTIES) {
-    throw new Refused("limit_exceeded", `more than ${MAX_PARTIES} participants`, {
+    throw new Refused("limit_exceeded", `a session has at most ${MAX_PARTIES} participants`, {
       limit: "session.parties",
       max: MAX_PARTIES,
     });
@@ -32,7 +32,7 @@ export function addParty(
   if (same !== undefined) {
     throw new Refused(
       "same_principal",
-      `${party.agentId} has the key of ${same.agentId}, and one principal is one party`,
+      `${party.agentId} has the key of ${same.agentId}, and a principal can be only one party`,
     );
   }
   const joined: Party = {
@@ -49,9 +49,9 @@ export function addParty(
   return { ...session, parties: before === undefined ? [...others, joined] : replace(session, joined) };
 }
 
-/** Explains how to register an agent so that it can take part in sessions. */
+/** Returns a text on how to register an agent so that it can take part in sessions. */
 export function howFound(uri: string): string {
-  return `no agent is registered as ${uri}: register the agent with a card whose agentId is its URI, and with a key (its principal, or signingPublicKey of the card) that holds the URI's authority`;
+  return `no registered agent has the URI ${uri}: register the agent with a card whose agentId is its URI, and with a key (its principal, or signingPublicKey of the card) that holds the URI's authority`;
 }
 
 function replace({ parties }: Session, joined: Party): Party[] {

@@ -33,8 +33,8 @@ export interface ProofRules {
  */
 export interface Proven {
   /**
-   * The x coordinate of the proof's key, joined with the id (`jti`) in the proof, because such ids are unique only per
-   * key.
+   * The x coordinate of the proof's key, joined with the id (`jti`) in the proof. An id alone is unique only among
+   * the proofs of one key.
    */
   readonly id: string;
   /** The time at which the proof expires, in epoch milliseconds. */
@@ -53,9 +53,9 @@ const COORDINATE = /^[A-Za-z0-9_-]{43}$/;
 
 /**
  * Checks the DPoP proof of a message (RFC 9449 4.3), signed by EdDSA or ES256. The proof must name the call, and its
- * time must be close to now. Its key must be the proof key on the sender's card. If the card has none, the key must be
- * the sender's signing key. A proof shows possession of the key only at the time of the call, so the platform checks it
- * once, on arrival. Transcripts are verified by the signatures instead.
+ * time must be close to the server's time. Its key must be the proof key on the sender's card. If the card has no
+ * proof key, the key must be the sender's signing key. A proof shows possession of the key only at the time of the
+ * call, so the platform checks it once, on arrival. Transcripts are verified by the signatures instead.
  *
  * @throws Refused bad_proof, stale_proof
  */
@@ -68,26 +68,32 @@ export function checkProof(
 ): Proven {
   const [head = "", payload = "", tail = "", ...more] = jwt.length > MAX_PROOF_CHARS ? [] : jwt.split(".");
   const [header, claims] = [partOf(head), partOf(payload)];
-  if (header === undefined || claims === undefined || more.length > 0) throw bad("it is no JWT", "form");
+  if (header === undefined || claims === undefined || more.length > 0)
+    throw bad("the proof is not a JWT", "form");
   const key = keyOf(header);
-  if (!isKeyOf(engine, key, sender)) throw bad("jwk is not the sender's key", "jwk");
+  if (!isKeyOf(engine, key, sender)) throw bad("jwk must be the sender's key", "jwk");
   const { htm, htu, iat, jti } = claims;
   if (!targets.some((target) => target.htm === htm && target.htu === htu)) {
     const isMethod = targets.some((target) => target.htm === htm);
     throw bad(
-      `htm and htu name another call than ${targets.map((target) => `${target.htm} ${target.htu}`).join(" or ")}`,
+      `htm and htu must name the call ${targets.map((target) => `${target.htm} ${target.htu}`).join(" or ")}`,
       isMethod ? "htu" : "htm",
     );
   }
-  if (typeof jti !== "string" || !JTI.test(jti)) throw bad("jti is not 8 to 128 printable characters", "jti");
-  if (typeof iat !== "number" || !Number.isSafeInteger(iat)) throw bad("iat is no time", "iat");
+  if (typeof jti !== "string" || !JTI.test(jti))
+    throw bad("jti must have 8 to 128 printable characters", "jti");
+  if (typeof iat !== "number" || !Number.isSafeInteger(iat)) throw bad("iat is not a time", "iat");
   const signature = decodeBase64Url(tail);
   const signed = utf8.encode(`${head}.${payload}`);
   if (signature === undefined || !isSigned(engine, key, signature, signed, verifyEs256)) {
-    throw bad("it is not signed by its key", "signature");
+    throw bad("the proof is not signed by the key in jwk", "signature");
   }
   if (Math.abs(nowMs - iat * 1000) > MAX_CLOCK_SKEW_MS) {
-    throw new Refused("stale_proof", `iat is more than ${MAX_CLOCK_SKEW_MS} ms from now`, "iat");
+    throw new Refused(
+      "stale_proof",
+      `iat differs by more than ${MAX_CLOCK_SKEW_MS} ms from the server's time: set the sender's clock`,
+      "iat",
+    );
   }
   return { id: `${key.x}.${jti}`, expireMs: iat * 1000 + MAX_CLOCK_SKEW_MS };
 }
@@ -132,10 +138,11 @@ export function isEs256(jwt: string): boolean {
 
 function keyOf(header: Record<string, unknown>): ProofKey {
   const { typ, alg, jwk, crit } = header;
-  if (typ !== "dpop+jwt" || crit !== undefined) throw bad("it is of another type", "header");
-  if (!isObject(jwk) || Object.hasOwn(jwk, "d")) throw bad("jwk is no public key", "jwk");
+  if (typ !== "dpop+jwt" || crit !== undefined)
+    throw bad("typ must be dpop+jwt, and crit must be absent", "header");
+  if (!isObject(jwk) || Object.hasOwn(jwk, "d")) throw bad("jwk is not a public key", "jwk");
   const { kty, crv, x, y } = jwk;
-  if (typeof x !== "string" || !COORDINATE.test(x)) throw bad("jwk is no public key", "jwk");
+  if (typeof x !== "string" || !COORDINATE.test(x)) throw bad("jwk is not a public key", "jwk");
   // RFC 9864 names the algorithm `Ed25519`, after its curve.
   if ((alg === "EdDSA" || alg === "Ed25519") && kty === "OKP" && crv === "Ed25519") {
     return { alg: "EdDSA", x };
@@ -143,7 +150,7 @@ function keyOf(header: Record<string, unknown>): ProofKey {
   if (alg === "ES256" && kty === "EC" && crv === "P-256" && typeof y === "string" && COORDINATE.test(y)) {
     return { alg, x, y };
   }
-  throw bad("alg is none of EdDSA, Ed25519 and ES256, or jwk is not of its kind", "header");
+  throw bad("alg must be EdDSA, Ed25519 or ES256, with a jwk of the matching kind", "header");
 }
 
 function isSigned(

@@ -14,7 +14,7 @@ import { canonicalBytes } from "@depute/core";
 import { decodeValid, encode, parseJson } from "@depute/wire";
 import { MAX_MESSAGES } from "./limits.ts";
 
-/** Maximum nesting depth of a transcript's JSON: that of a message, plus the levels around the message. */
+/** Maximum nesting depth of a transcript's JSON: the depth of a message, plus the levels around the message. */
 const MAX_DEPTH = 128;
 
 /**
@@ -45,11 +45,11 @@ export function readTranscript(bytes: Uint8Array): ReadTranscript {
   if (typeof answered === "string") return { ok: false, detail: answered };
   if (answered !== undefined) return { ok: true, transcript: answered };
   const decoded = decodeValid(TranscriptSchema, parsed.value);
-  if (!decoded.ok) return { ok: false, detail: firstOf(decoded.errors, "is no transcript") };
+  if (!decoded.ok) return { ok: false, detail: firstOf(decoded.errors, "is not a transcript") };
   const transcript = decoded.message;
   // A seal covers the whole document. So a transcript is invalid if decoding drops a member.
   if (transcript.seal !== undefined && !isSame(parsed.value, encode(TranscriptSchema, transcript))) {
-    return { ok: false, detail: "a sealed transcript is not spelled as the platform writes it" };
+    return { ok: false, detail: "the file was rewritten after the seal: export the transcript again" };
   }
   return { ok: true, transcript };
 }
@@ -87,7 +87,7 @@ export function readTranscriptKeys(bytes: Uint8Array): ReadTranscriptKeys {
   }
   const decoded = decodeValid(TranscriptKeysSchema, document);
   if (decoded.ok) return { ok: true, keys: decoded.message };
-  return { ok: false, detail: firstOf(decoded.errors, "are no keys") };
+  return { ok: false, detail: firstOf(decoded.errors, "are not a platform's keys") };
 }
 
 function hasMember(value: JsonValue, name: string): boolean {
@@ -95,14 +95,14 @@ function hasMember(value: JsonValue, name: string): boolean {
 }
 
 /**
- * Reads an answer of ExportTranscript. Returns undefined if the value is not an answer of ExportTranscript.
- * Returns a text with the fault if the answer is malformed.
+ * Reads an answer of ExportTranscript. Returns undefined if the value is not an answer of ExportTranscript. Returns
+ * a description of the fault if the answer is malformed.
  */
 function ofAnswer(value: JsonValue): Transcript | string | undefined {
   if (!hasMember(value, "transcript")) return undefined;
   try {
     const { transcript } = fromJson(ExportTranscriptResponseSchema, value);
-    if (transcript === undefined || transcript.messages.length > MAX_MESSAGES) return "is no transcript";
+    if (transcript === undefined || transcript.messages.length > MAX_MESSAGES) return "is not a transcript";
     return transcript;
   } catch (error) {
     return (error as Error).message;

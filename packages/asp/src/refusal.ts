@@ -1,13 +1,13 @@
 import { RejectionCode } from "@depute/contracts/asp/v0/asp_common_pb";
 
-/** The families into which ASP groups errors. (ASP guides "Error handling") */
+/** The families of ASP's errors. (ASP guides "Error handling") */
 export type RefusalFamily = "timeout" | "rejection" | "protocol" | "integrity" | "trust";
 
 interface RefusalKind {
   readonly family: RefusalFamily;
   /** The protocol's code for the refusal, as REJECT and INFORM use it. (ASP specification "Error codes") */
   readonly rejection: RejectionCode;
-  /** Whether the sender may succeed later with another message of the same intent. */
+  /** Whether the sender may succeed later with a new message for the same purpose. */
   readonly retryable: boolean;
 }
 
@@ -17,7 +17,7 @@ function kind(family: RefusalFamily, rejection: RejectionCode, retryable = false
 
 const { OTHER, UNAUTHORIZED, POLICY_VIOLATION, TIMEOUT, DUPLICATE, CAPACITY_UNAVAILABLE } = RejectionCode;
 
-/** The reasons for refusing a message. Each code has its family, ASP's code, and whether to retry. */
+/** The reasons for refusing a message. Each code has its family, ASP's code, and whether a retry may succeed. */
 export const REFUSALS = {
   /** The message breaks a rule of form that protobuf validation cannot express: UUIDv7 ids, dates, size. */
   malformed: kind("protocol", OTHER),
@@ -29,7 +29,7 @@ export const REFUSALS = {
   wrong_session: kind("protocol", OTHER),
   /** The agent, or its key, is unknown. */
   unknown_agent: kind("trust", UNAUTHORIZED),
-  /** The sender is not, or no longer, a participant of the session. */
+  /** The sender is not a participant of the session, or has left it. */
   not_a_participant: kind("rejection", UNAUTHORIZED),
   /** integrity.hash is not the hash of the message. */
   wrong_hash: kind("integrity", OTHER),
@@ -51,7 +51,7 @@ export const REFUSALS = {
   clock_skew: kind("timeout", TIMEOUT, true),
   /** The organization differs from the one with which the sender joined. */
   organization_mismatch: kind("trust", UNAUTHORIZED),
-  /** sender.trustScore differs from the score noted when the sender joined. */
+  /** sender.trustScore differs from the score that was stored when the sender joined. */
   trust_mismatch: kind("trust", UNAUTHORIZED),
   /** The sender's score is below the minimum that the answered message requires. */
   insufficient_trust: kind("trust", RejectionCode.INSUFFICIENT_TRUST_SCORE),
@@ -79,13 +79,16 @@ export const REFUSALS = {
   expired: kind("timeout", TIMEOUT, true),
   /** The id of the new object is already used. */
   id_taken: kind("protocol", DUPLICATE),
-  /** The recipient, or a party that the body names, is no participant or is on the sender's side. */
+  /** The recipient, or a party that the body names, is not a participant or is on the sender's side. */
   unknown_party: kind("protocol", OTHER),
   /** Another agent of the same principal already takes part; a principal can be only one party. */
   same_principal: kind("trust", UNAUTHORIZED),
   /** The agent is already a participant. */
   already_participant: kind("protocol", DUPLICATE),
-  /** A limit of limits.ts that never has room again is reached, so waiting does not help. */
+  /**
+   * A limit of limits.ts on the whole session is reached. Waiting does not help, because the counted value never
+   * falls.
+   */
   limit_exceeded: kind("rejection", POLICY_VIOLATION),
   /** A temporary limit is reached: too many open objects, or too many messages in a short time. */
   at_capacity: kind("rejection", CAPACITY_UNAVAILABLE, true),
@@ -108,7 +111,7 @@ export type Refusal =
   | (Reason & { readonly code: Exclude<RefusalCode, LimitCode> });
 
 interface Reason extends RefusalKind {
-  /** A text for people. It repeats nothing of the message except ids. */
+  /** A text for people. Of the message's content, it repeats only ids. */
   readonly detail: string;
   /** The invalid member of a proof, for example `htu`; absent for every other refusal. */
   readonly claim?: string;

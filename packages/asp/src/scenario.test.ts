@@ -111,8 +111,8 @@ describe("a transcript is refused", () => {
         entry.ordinal = at + 1;
       });
     });
-    // The test leaves out one message. Without the invitation, the session cannot begin. Without the delegation,
-    // the next sender is no participant. Without any other message, the hash chain breaks.
+    // The test leaves out one message. Without the invitation, the session cannot begin. Without the delegation, the
+    // next sender is not a participant. Without any other message, the hash chain breaks.
     const codes: Record<number, string> = { 0: "wrong_state", 7: "not_a_participant" };
     expect(verdict).toEqual([codes[index] ?? "head_moved", index + 1]);
   });
@@ -217,7 +217,8 @@ describe("each faulty message of the scenario is refused, and the session contin
       const stage = play(at);
       const before = stage.session;
       const result = stage.refusal(actor, performative, body);
-      // Some messages are allowed in every state: they answer nothing, and open no object that the state forbids.
+      // The state does not matter for some messages: they answer no message, and open no object that the state
+      // forbids.
       if (result === "appended") continue;
       expect(stage.session).toEqual(before);
     }

@@ -46,7 +46,7 @@ export interface Party {
    * delegations.
    */
   readonly side: string;
-  /** 0 for the two parties; for a delegate the number of delegations between it and its principal. */
+  /** 0 for the two parties. For a delegate, the number of delegations between the delegate and its principal. */
   readonly depth: number;
   readonly presence: "invited" | "active" | "left";
   /** Whether the party has introduced itself. A delegate introduces itself by its first message. */
@@ -60,13 +60,16 @@ export interface Party {
 /** An obligation that one party has by a commitment. */
 export interface Obligation {
   readonly party: string;
-  /** overdue: the due time has passed. claimed: the party claims fulfilment. confirmed: the other side agrees. */
+  /**
+   * overdue: the due time has passed. claimed: the party claims fulfilment. confirmed: the other side agrees.
+   * refused: the other side contests the fulfilment.
+   */
   readonly status: "outstanding" | "overdue" | "claimed" | "confirmed" | "refused";
   /** The time by which the obligation is due, in epoch milliseconds. */
   readonly dueMs?: number;
 }
 
-/** Escrow of a commitment. The commitment's author paid it in. */
+/** Escrow of a commitment. The commitment's author is the payer. */
 export interface EscrowAccount {
   /** The amount in whole units of the currency, as in the body of the COMMIT message. */
   readonly amount: number;
@@ -187,12 +190,12 @@ export function idleSession(sessionId: string, nowMs: number): Session {
   };
 }
 
-/** Returns the party of the agent with the given id. */
+/** Returns the party of the agent with the given id; undefined if the agent is not in the session. */
 export function partyOf(session: Session, agentId: string): Party | undefined {
   return session.parties.find((party) => party.agentId === agentId);
 }
 
-/** Returns the object with the given id. */
+/** Returns the object with the given id; undefined if the session has no such object. */
 export function objectOf(session: Session, id: string): SessionObject | undefined {
   // Ids come from untrusted input, so `__proto__` must not find an inherited member.
   return Object.hasOwn(session.objects, id) ? session.objects[id] : undefined;

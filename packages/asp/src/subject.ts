@@ -89,12 +89,12 @@ function live(session: Session, id: string): SessionObject {
 function find(session: Session, id: string): SessionObject {
   const object = objectOf(session, id);
   if (object === undefined)
-    throw new Refused("unknown_reference", "referenceId names nothing in this session");
+    throw new Refused("unknown_reference", "referenceId is not the id of an object in this session");
   return object;
 }
 
 function closed({ status }: SessionObject): Refused {
   return status === "expired"
-    ? new Refused("expired", "what referenceId names has lapsed")
-    : new Refused("reference_closed", `what referenceId names is ${status}`);
+    ? new Refused("expired", "the object of referenceId has lapsed")
+    : new Refused("reference_closed", `the object of referenceId is closed: ${status}`);
 }

@@ -157,8 +157,8 @@ describe("a changed transcript fails the check", () => {
 });
 
 /**
- * Rewrites a time in the proof of the log without its milliseconds, which are zero in this test. The same time has then
- * another text.
+ * Rewrites a time in the proof of the log without its milliseconds, which are zero in this test. The text then
+ * differs, but the time is the same.
  */
 function respell(seal: JsonObject, name: string): void {
   const log = seal.log as JsonObject;

@@ -108,22 +108,22 @@ export function verifySeal(
   keys: PlatformKeys,
 ): SealVerdict {
   if (!keys.sealKeys.includes(seal.key)) {
-    return unknownKey("the seal is by a key that is not the platform's");
+    return unknownKey("the key of the seal is not a key of the platform");
   }
-  if (head.recordHash !== seal.recordHash) return wrong("the messages are not the ones that were sealed");
+  if (head.recordHash !== seal.recordHash) return wrong("the messages differ from the sealed messages");
   const signature = hexOf(seal.signature, SIGNATURE);
   const key = decodeBase64Url(seal.key);
   const isSigned =
     signature !== undefined &&
     key !== undefined &&
     engine.verify(signature, signedBytes(transcript, head, seal.key), key);
-  if (!isSigned) return wrong("state, export time or head are not the ones that were sealed");
+  if (!isSigned) return wrong("the state, the export time or the head differs from the sealed values");
   if (seal.log === undefined) return wrong("the proof of the transparency log is missing");
   if (!keys.logKeys.includes(seal.log.logKey)) {
-    return unknownKey("the proof is by a log that is not the platform's");
+    return unknownKey("the proof comes from a log that is not the platform's");
   }
   if (isLogged(engine, head, seal.log)) return { ok: true };
-  return wrong("the transparency log does not prove the head");
+  return wrong("the proof does not show that the transparency log contains the head");
 }
 
 /**

@@ -54,7 +54,7 @@ export function exportTranscript(session: Session, entries: readonly Entry[], no
   });
 }
 
-/** The faults of a transcript that do not lie in a message. */
+/** The faults that concern a transcript as a whole, and not one message. */
 export type TranscriptFault =
   /** A participant, an ordinal or a time is invalid. */
   | "malformed_transcript"
@@ -78,8 +78,8 @@ export type TranscriptVerdict =
       /** The state after each message. */
       readonly states: readonly SessionState[];
       /**
-       * The result of checking the seal. Only a sealed transcript is certainly complete; another may lack messages at
-       * its end.
+       * The result of checking the seal. Only a sealed transcript is certainly complete. Any other transcript may
+       * lack messages at its end.
        */
       readonly seal: SealStatus;
     }
@@ -107,7 +107,7 @@ export interface VerifyOptions {
 
 /**
  * Verifies a transcript from the first message on: every hash, signature, sequence number, role and transition. The
- * check is offline, and stores no state. It never throws for a transcript that satisfies the validation rules of its
+ * check is offline, and stores no state. Never throws for a transcript that satisfies the validation rules of its
  * protobuf contract.
  */
 export function verifyTranscript(transcript: Transcript, options: VerifyOptions): TranscriptVerdict {
@@ -118,7 +118,7 @@ export function verifyTranscript(transcript: Transcript, options: VerifyOptions)
   }
 }
 
-/** Like verifyTranscript, in steps of one message, so that callers can yield between messages. */
+/** Like verifyTranscript, but yields after each message, so that callers can run other work between messages. */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a transcript in the order of the text
 export function* verifySteps(
   transcript: Transcript,
@@ -138,7 +138,7 @@ export function* verifySteps(
     const { agentId, signingPublicKey: key, orgId, trustScore, dpopThumbprint } = participant;
     const { conformanceLevel: conformance } = participant;
     if (keyOf !== undefined && keyOf(agentId) !== key) {
-      return fault("untrusted_key", `the key of ${agentId} is not the one that is known`);
+      return fault("untrusted_key", `the key of ${agentId} is not its trusted key`);
     }
     agents.set(agentId, {
       key,
@@ -156,7 +156,11 @@ export function* verifySteps(
     const { envelope, ordinal, receivedAt } = entry;
     const nowMs = parseTime(receivedAt);
     if (envelope === undefined || ordinal !== index + 1 || nowMs === undefined || nowMs < beforeMs) {
-      return fault("malformed_transcript", "ordinals and times count up from message to message", index + 1);
+      return fault(
+        "malformed_transcript",
+        "ordinals must count up from 1, and times must not decrease",
+        index + 1,
+      );
     }
     beforeMs = nowMs;
     const result = append(session, envelope, {
@@ -175,14 +179,14 @@ export function* verifySteps(
   }
   const exportMs = parseTime(transcript.exportedAt);
   if (exportMs === undefined || exportMs < beforeMs) {
-    return fault("malformed_transcript", "it was exported before its last message");
+    return fault("malformed_transcript", "the time of the export must not be before the last message");
   }
   session = advance(session, exportMs);
   if (session.parties.length !== agents.size) {
-    return fault("malformed_transcript", "it lists participants that no message brought in");
+    return fault("malformed_transcript", "the transcript lists participants that no message added");
   }
   if (session.lastHash !== transcript.lastHash || session.state !== transcript.state) {
-    return fault("wrong_outcome", "the messages lead elsewhere than the transcript says");
+    return fault("wrong_outcome", "the messages lead to another state or head than the transcript states");
   }
   const { seal } = transcript;
   if (seal === undefined) return { ok: true, session, states, seal: "unsealed" };
@@ -195,8 +199,8 @@ export function* verifySteps(
 }
 
 /**
- * Returns the verdict on a seal. A seal covers the JSON form of the participants and messages, so without a JSON form
- * the seal is wrong.
+ * Returns the verdict on a seal. A seal covers the JSON form of the participants and messages. So the seal is wrong
+ * if these have no JSON form.
  */
 function sealVerdict(verify: () => SealVerdict): SealVerdict {
   try {

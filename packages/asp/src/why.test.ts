@@ -22,7 +22,7 @@ const invited = () => {
 test("before its acceptance an invitation awaits an answer", () => {
   const detailText = detail(invited(), ALPHA, "PROPOSE", proposal("p"));
   expect(detailText).toContain(
-    `PROPOSE does not fit the state INVITED: the invitation awaits ACCEPT or REJECT of ${BETA.agentId}`,
+    `PROPOSE does not fit the state INVITED: the invitation awaits ACCEPT or REJECT from ${BETA.agentId}`,
   );
 });
 
@@ -31,10 +31,10 @@ test("before a PROPOSE both parties need an introduction, and the refusal names 
   stage.say(BETA, "ACCEPT", { referenceId: "prop_inv" });
   const both = detail(stage, ALPHA, "PROPOSE", proposal("p"));
   expect(both).toContain('INFORM with informType "identity"');
-  expect(both).toContain(`${ALPHA.agentId} and ${BETA.agentId} still has to`);
+  expect(both).toContain(`it is missing from ${ALPHA.agentId} and ${BETA.agentId}`);
   stage.say(ALPHA, "INFORM", identity(ALPHA));
   const one = detail(stage, ALPHA, "PROPOSE", proposal("p"));
-  expect(one).toContain(`; ${BETA.agentId} still has to`);
+  expect(one).toContain(`; it is missing from ${BETA.agentId}`);
   expect(one).not.toContain(ALPHA.agentId);
 });
 
@@ -52,7 +52,7 @@ test("the refusal names the missing or wrong member of a card", () => {
   const show = (data: JsonObject) => detail(stage, ALPHA, "INFORM", { informType: "identity", data });
   const { data } = identity(ALPHA) as { data: JsonObject };
   const { name: _name, ...nameless } = data;
-  expect(show(nameless)).toContain("content.body.data has to be the sender's agent card: /name");
+  expect(show(nameless)).toContain("content.body.data must be the sender's agent card: /name");
   expect(show({ ...data, capabilities: "walk" })).toContain("/capabilities");
   expect(show({ ...data, agentId: BETA.agentId })).toContain("agentId of the card");
   expect(show({ ...data, signingPublicKey: { kty: "OKP", crv: "Ed25519", x: BETA.key } })).toContain(
@@ -64,7 +64,7 @@ test("after the end the refusal states how the session ended and what to do", ()
   const rejected = invited();
   rejected.say(BETA, "REJECT", { referenceId: "prop_inv", code: "policy_violation" });
   expect(detail(rejected, ALPHA, "OBSERVE", {})).toMatch(
-    /^the session has ended as FAILED at \S+Z: the invitation was rejected; open another one$/,
+    /^the session has ended as FAILED at \S+Z: the invitation was rejected; open another session$/,
   );
   const late = invited();
   late.pass(INVITATION_TIMEOUT_MS);
@@ -72,8 +72,7 @@ test("after the end the refusal states how the session ended and what to do", ()
   const closed = new Stage();
   closed.converse();
   for (const one of [ALPHA, BETA]) closed.say(one, "CLOSE", {});
-  // A sender that has closed its side gets this text too, because the end of the session explains more than the
-  // sender's state.
+  // A sender that has closed its side gets the text about the session's end, because this text explains more.
   expect(detail(closed, ALPHA, "OBSERVE", {})).toContain("ended as CLOSED");
   const halfClosed = new Stage();
   halfClosed.converse();
@@ -87,7 +86,7 @@ test("the refusal names the correct score", () => {
   const stage = new Stage();
   stage.introduce();
   const lying = { ...ALPHA, trustScore: 99 };
-  expect(detail(stage, lying, "OBSERVE", {})).toContain(`sender.trustScore has to be ${ALPHA.trustScore}`);
+  expect(detail(stage, lying, "OBSERVE", {})).toContain(`sender.trustScore must be ${ALPHA.trustScore}`);
 });
 
 test("the refusal states how to register the agent", () => {

@@ -11,15 +11,15 @@ const ENDS: Readonly<Record<NonNullable<Session["end"]>, string>> = {
   withdrawn: "the invitation was withdrawn",
   invitation_timeout: "the invitation was not answered, or the parties did not introduce themselves, in time",
   idle: "no message came before the idle limit",
-  expired: "its time was over",
-  close_grace: "one party sent CLOSE, and the time of the other to do so passed",
+  expired: "its maximum duration had passed",
+  close_grace: "one party sent CLOSE, and the other party did not send it in time",
 };
 
 /** Explains why an ended session refuses messages, and how the sender can proceed. */
 export function endOf({ state, end, endMs }: Session): string {
   const when = endMs === undefined ? "" : ` at ${formatTime(endMs)}`;
   const why = end === undefined ? "" : `: ${ENDS[end]}`;
-  return `the session has ended as ${nameOf(state)}${when}${why}; open another one`;
+  return `the session has ended as ${nameOf(state)}${when}${why}; open another session`;
 }
 
 /** Explains why the session's state refuses a message, and which messages it allows. */
@@ -36,10 +36,10 @@ function firstRequirement(session: Session): string | undefined {
   if (session.state !== SessionState.INVITED) return undefined;
   const invitation = objectsOf(session, "invitation").find(({ status }) => status === "open");
   if (invitation !== undefined)
-    return `the invitation awaits ACCEPT or REJECT of ${invitation.addressee ?? ""}`;
+    return `the invitation awaits ACCEPT or REJECT from ${invitation.addressee ?? ""}`;
   const owing = session.parties.filter((party) => isPrincipal(party) && !party.introduced);
   const missingIds = owing.map(({ agentId }) => agentId).join(" and ");
-  return `both parties first send INFORM with informType "identity" and their agent card as data; ${missingIds} still has to`;
+  return `both parties must first send INFORM with informType "identity" and their agent card as data; it is missing from ${missingIds}`;
 }
 
 /** Returns the names of the performatives that a state allows to at least one role. */

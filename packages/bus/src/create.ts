@@ -11,8 +11,8 @@ export interface BusOptions {
   /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
   readonly redisCa?: string | undefined;
   /**
-   * The database that the processes share, which carries the wake-ups if there is no Redis. Without Redis and database,
-   * wake-ups reach only this process.
+   * The Postgres database that the processes share. It carries the wake-ups if `redisUrl` is absent. If both are
+   * absent, wake-ups reach only this process.
    */
   readonly postgres?: { readonly url: string; readonly namespace: string } | undefined;
   readonly onError: OnError;
@@ -34,7 +34,8 @@ export function createBus({ redisUrl, redisCa, postgres, ...options }: BusOption
 }
 
 /**
- * Opens the memory that processes share over Redis. It returns at once; the memory connects when Redis becomes reachable.
+ * Opens the memory that processes share over Redis. The function returns at once, and the memory connects when Redis
+ * becomes reachable.
  *
  * @throws TypeError unless `url` is a redis: or rediss: URL
  */

@@ -54,7 +54,7 @@ export class Listeners {
     return this.#byTopic.has(topic);
   }
 
-  /** Adds a listener. A function that is added twice has two subscriptions. */
+  /** Adds a listener. A function that is added twice is called twice for each wake-up. */
   add(topic: string, listener: Listener): () => void {
     const entry = { listener };
     const entries = this.#byTopic.get(topic) ?? new Set();
@@ -66,7 +66,8 @@ export class Listeners {
 
   deliver(topic: string, key: string): void {
     const entries = this.#byTopic.get(topic);
-    // The loop uses a copy, because listeners may come and go during the calls. A removed listener is no longer called.
+    // The loop uses a copy, because a call may add or remove listeners. A listener that is removed during the loop is
+    // not called.
     for (const entry of [...(entries ?? [])]) {
       if (!entries?.has(entry)) continue;
       try {
@@ -88,9 +89,9 @@ export class Listeners {
 }
 
 /**
- * Wake-ups that wait to be sent. Equal wake-ups wait as one. Their number is bounded, and no wake-up is lost: a
- * topic with more than `maxKeys` keys waits as ALL_KEYS. The number of topics is small, because topics are
- * constants in the code.
+ * Wake-ups that wait to be sent. Equal wake-ups wait as one. The number of waiting keys per topic is bounded, and no
+ * wake-up is lost: if a topic has more than `maxKeys` keys, ALL_KEYS replaces them. The number of topics is small,
+ * because topics are constants in the code.
  */
 export class Pending {
   readonly #keysByTopic = new Map<string, Set<string>>();

@@ -12,21 +12,22 @@ const MAX_KEYS = 10_000;
 const MAX_PAYLOAD_BYTES = 7_900;
 /** Maximum bytes of a channel's name. */
 const MAX_CHANNEL_BYTES = 63;
-/** Maximum milliseconds to open the connection, and to run a statement. */
+/** Maximum milliseconds to open the connection, and maximum milliseconds to run a statement. */
 const CONNECT_LIMIT_MS = 1_500;
 const STATEMENT_LIMIT_MS = 5_000;
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 2_000;
 
 export interface PostgresBusOptions {
-  /** `postgres://user:password@host:port/database` */
+  /** The address of the database: `postgres://user:password@host:port/database`. */
   readonly url: string;
   /**
-   * The beginning of the channels' names, so that platforms that share a database do not receive each other's wake-ups.
+   * The prefix of the channels' names. Platforms that share a database use different prefixes, so that their wake-ups
+   * stay separate.
    */
   readonly namespace: string;
   readonly onError: OnError;
-  /** Receives the number of dropped wake-ups: those that still waited when the bus was closed. */
+  /** Receives the number of dropped wake-ups: the wake-ups that still waited when the bus was closed. */
   readonly onDrop?: (count: number) => void;
 }
 
@@ -34,9 +35,9 @@ export interface PostgresBusOptions {
  * The bus between processes without Redis, over NOTIFY. Topic t is the channel `NAMESPACE:t`, or a digest of this name
  * if the name is too long. A payload is a list of keys in JSON. The bus calls the listeners of its own process
  * directly, without the database. While the database is unreachable, wake-ups for other processes wait, merged and
- * bounded. Whenever a subscription takes effect, its listeners get ALL_KEYS, because they may have missed wake-ups. A
- * transaction of a service sends no notification itself: Postgres commits notifying transactions one after the other,
- * in all databases of a server.
+ * bounded. Whenever the database confirms a subscription, its listeners get ALL_KEYS, because they may have missed
+ * wake-ups. Transactions of services send no notifications themselves, because Postgres commits all notifying
+ * transactions of a server one after the other.
  */
 export class PostgresBus implements Bus {
   readonly #options: PostgresBusOptions;
@@ -152,7 +153,7 @@ export class PostgresBus implements Bus {
     client.on("end", () => this.#lose(client, new Error("the database ended the connection")));
     try {
       await client.connect();
-      // A notification needs no flush to disk.
+      // The commit of a notification need not wait for a flush to disk.
       await client.query("SET synchronous_commit = off");
       const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
       const pid: unknown = rows[0]?.pid;
@@ -183,7 +184,7 @@ export class PostgresBus implements Bus {
     this.#again(client, error);
   }
 
-  /** Opens the connection again after a delay. Only the first failure of an outage is reported. */
+  /** Opens the connection again after a delay. Reports only the first failure of an outage. */
   #again(client: NotifyClient, error: unknown): void {
     client.end().catch(() => {});
     if (this.#closed !== undefined) return;
@@ -217,7 +218,7 @@ export class PostgresBus implements Bus {
 
 type NotifyClient = InstanceType<typeof Client>;
 
-/** Distributes wake-ups over payloads. A key that no payload can hold becomes ALL_KEYS. */
+/** Distributes wake-ups over notifications. A key that is too long for any payload becomes ALL_KEYS. */
 function payloadsOf(batch: readonly { topic: string; key: string }[]): { topic: string; payload: string }[] {
   const keysByTopic = Map.groupBy(batch, ({ topic }) => topic);
   return [...keysByTopic].flatMap(([topic, wakeUps]) => {
@@ -241,13 +242,13 @@ function payloadsOf(batch: readonly { topic: string; key: string }[]): { topic: 
   });
 }
 
-/** Returns the keys of a payload; ALL_KEYS for a payload that another program sent. */
+/** Returns the keys of a payload; ALL_KEYS if the payload is not a list of keys, because another program sent it. */
 function keysOf(payload: string): string[] {
   try {
     const keys: unknown = JSON.parse(payload);
     if (Array.isArray(keys) && keys.every((key) => typeof key === "string")) return keys;
   } catch {
-    // Another program sent the payload.
+    // The payload is not JSON, so another program sent it.
   }
   return [ALL_KEYS];
 }

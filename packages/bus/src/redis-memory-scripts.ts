@@ -1,5 +1,5 @@
 /**
- * The scripts of `redis-memory.ts`. Each gets the beginning of all keys as its only key:
+ * The scripts of `redis-memory.ts`. The only key that each script gets is the prefix of all its keys:
  *
  * - `v:ID` is a value, with its time to live
  * - `expiry` orders the ids by the time at which they expire
@@ -30,7 +30,9 @@ end
 /** Maximum number of expired entries that one script removes. During a script, Redis answers no other call. */
 const EXPIRED = 500;
 
-/** The longest time to live of the sums after the last change, milliseconds. No value lives longer: 31 days. */
+/**
+ * The time to live of the sums after their last change, in milliseconds: 31 days. No value has a longer time to live.
+ */
 const LONGEST_MS = 31 * 86_400_000;
 
 /** Arguments: now, owner, the limits, then id, value, bytes and milliseconds to live of each entry. */
@@ -64,20 +66,20 @@ for _, key in ipairs({EXPIRY, ENTRIES, USE}) do redis.call('PEXPIRE', key, ${LON
 return 0
 `;
 
-/** Arguments: ids. */
+/** Returns the values of ids. Arguments: the ids. */
 export const GET = `${COMMON}
 local values = {}
 for i, id in ipairs(ARGV) do values[i] = redis.call('GET', base .. 'v:' .. id) end
 return values
 `;
 
-/** Arguments: ids. */
+/** Removes entries. Arguments: their ids. */
 export const REMOVE = `${COMMON}
 for _, id in ipairs(ARGV) do drop(id) end
 return 0
 `;
 
-/** Arguments: the cursor. */
+/** Returns a page of the hash `entries`. Argument: the cursor. */
 export const LIST = `${COMMON}
 return redis.call('HSCAN', ENTRIES, ARGV[1], 'COUNT', 500)
 `;

@@ -27,7 +27,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
     opened.push(memory);
     return memory;
   };
-  /** Returns two processes' memories of one namespace, and a stock client. */
+  /** Returns the memories of two processes with one namespace, and a stock Redis client. */
   const two = () => {
     const namespace = randomUUID();
     const stock = new Redis(redis?.url ?? "");

@@ -19,11 +19,11 @@ const SHORT_OUTAGE_MS = 1_000;
 const ANSWER_MS = 2_000;
 
 export interface RedisMemoryOptions {
-  /** A URL redis://[user:password@]host:port[/database] or rediss://... */
+  /** The URL of Redis: redis://[user:password@]host:port[/database] or rediss://... */
   readonly url: string;
   /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
   readonly ca?: string | undefined;
-  /** Separates the memories in one Redis. All keys begin with `depute:{NAMESPACE}:`. */
+  /** Separates the memories that share one Redis. All keys begin with `depute:{NAMESPACE}:`. */
   readonly namespace: string;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -31,16 +31,16 @@ export interface RedisMemoryOptions {
 }
 
 /**
- * Memory over Redis. A value is a string key with a time to live. Two hashes and a sorted set count the values, and scripts
- * change them together, so limits hold over all processes. If Redis has lost a part of these keys, such as by eviction, the next
- * `add` removes the rest: lost values are no fault, and wrong sums would be. Keys share a hash tag, so a Redis cluster
- * keeps them on one node.
+ * Memory over Redis. A value is a string key with a time to live. Two hashes and a sorted set count the values. Scripts
+ * change all these keys together, so the limits hold over all processes. If Redis has lost some of these keys, such as
+ * by eviction, the next `add` removes the remaining ones: values may be lost, but sums must not be wrong. All keys
+ * share a hash tag, so a Redis cluster keeps them on one node.
  */
 export class RedisMemory implements SharedMemory {
   readonly #redis: Redis;
   readonly #options: RedisMemoryOptions;
   readonly #base: string;
-  /** Continues the calls that wait for the connection. */
+  /** Functions that continue the calls waiting for the connection. */
   readonly #waiting = new Set<() => void>();
   #awaySinceMs: number | undefined;
   #closed: Promise<void> | undefined;
@@ -112,15 +112,17 @@ export class RedisMemory implements SharedMemory {
       if ((error as Error).name === "ReplyError") {
         this.#options.onError(error, "Redis refused a command of the shared memory");
       } else if (this.#redis.status === "ready") {
-        // Redis does not answer. A new connection becomes ready when Redis answers again; until then, calls fail at
-        // once.
+        // Redis does not answer. `disconnect(true)` opens another connection, which becomes ready when Redis answers
+        // again.
         this.#redis.disconnect(true);
       }
-      throw new MemoryAwayError("Redis did not do what the shared memory needs", { cause: error });
+      throw new MemoryAwayError("Redis did not run a command of the shared memory; call again", {
+        cause: error,
+      });
     }
   }
 
-  /** Waits for the connection at the start of the process, and through a short outage. */
+  /** Waits until the connection is ready: at the start of the process, and during a short outage. */
   async #ready(): Promise<void> {
     const { clock, timers } = this.#options;
     if (this.#closed !== undefined) throw new MemoryAwayError("the shared memory is closed");
@@ -137,7 +139,8 @@ export class RedisMemory implements SharedMemory {
         this.#waiting.add(resume);
       });
     }
-    if (this.isAway) throw new MemoryAwayError("Redis, which holds the shared memory, is away");
+    if (this.isAway)
+      throw new MemoryAwayError("Redis, which holds the shared memory, cannot be reached; call again later");
   }
 }
 

@@ -13,21 +13,23 @@ const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 5_000;
 
 export interface RedisBusOptions {
-  /** A URL redis://[user:password@]host:port or rediss://... The database number has no effect on pub/sub. */
+  /**
+   * The URL of Redis: redis://[user:password@]host:port or rediss://... The database number has no effect on pub/sub.
+   */
   readonly url: string;
   /** Root certificates in PEM that a rediss: connection trusts. Default: those of the system. */
   readonly ca?: string;
   readonly onError: OnError;
   /**
-   * Receives the number of dropped wake-ups: those that Redis refused, and those that still waited when the bus was
-   * closed.
+   * Receives the number of dropped wake-ups: wake-ups that Redis refused, and wake-ups that still waited when the bus
+   * was closed.
    */
   readonly onDrop?: (count: number) => void;
 }
 
 /**
  * The bus between processes, over Redis pub/sub. Topic t is the channel `depute:t`, and the payload is the key. While
- * Redis is unreachable, wake-ups wait, merged and bounded. Whenever a subscription takes effect, its listeners get
+ * Redis is unreachable, wake-ups wait, merged and bounded. Whenever Redis confirms a subscription, its listeners get
  * ALL_KEYS, because they may have missed wake-ups.
  */
 export class RedisBus implements Bus {
@@ -87,7 +89,7 @@ export class RedisBus implements Bus {
     this.#subscriber.subscribe(...topics.map((topic) => CHANNEL_PREFIX + topic)).then(
       () => this.#listeners.deliverEverything(topics),
       (error: unknown) => {
-        // If the connection broke, the next connection makes this subscription.
+        // If the connection is not ready, the next connection makes this subscription.
         if (this.#subscriber.status === "ready")
           this.#onError(error, `Redis refused to subscribe to ${topics}`);
       },
@@ -105,8 +107,8 @@ export class RedisBus implements Bus {
   }
 
   /**
-   * Sends one batch at a time. While Redis is slow, waiting wake-ups merge into the next batch. So batches grow
-   * in size, not in number.
+   * Sends one batch at a time. While Redis is slow, waiting wake-ups merge into the next batch. So the batches become
+   * larger, not more numerous.
    */
   #flush(): void {
     if (this.#sending !== undefined || this.#pending.isEmpty || this.#publisher.status !== "ready") return;
@@ -153,11 +155,11 @@ export interface ConnectionOptions {
   readonly url: string;
   readonly ca?: string | undefined;
   readonly onError: OnError;
-  /** Maximum milliseconds to wait for an answer. */
+  /** Maximum milliseconds to wait for the answer to a command; COMMAND_LIMIT_MS when absent. */
   readonly commandLimitMs?: number;
 }
 
-/** Opens a connection that connects again after each loss. It queues no command while it is not ready. */
+/** Opens a connection, which reconnects after each loss. While it is not ready, it refuses commands. */
 export function connect(options: ConnectionOptions, role: string): Redis {
   const settings = {
     connectionName: `depute-bus-${role}`,
@@ -165,13 +167,13 @@ export function connect(options: ConnectionOptions, role: string): Redis {
       const delay = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
       return delay / 2 + (Math.random() * delay) / 2;
     },
-    // The client itself queues nothing. Wake-ups that cannot be sent wait in this bus, merged and bounded.
+    // The client refuses commands while it is not ready. The caller decides what waits, and bounds it.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     commandTimeout: options.commandLimitMs ?? COMMAND_LIMIT_MS,
-    // Disconnecting happens after the last send has ended, so a short wait is enough.
+    // The connection is closed only after the last send has ended, so a short wait is enough.
     disconnectTimeout: 200,
     ...(options.ca !== undefined && options.url.startsWith("rediss:") && { tls: { ca: options.ca } }),
   } satisfies RedisOptions;

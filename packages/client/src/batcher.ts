@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Status } from "@depute/contracts/google/rpc/status_pb";
 
-/** Maximum number of items in one call, as the contract limits it. */
+/** Maximum number of items in one call. The contract has the same limit. */
 const MAX_AT_ONCE = 100;
 
 /** The outcome of one item of a batch: a value, or a refusal. */
@@ -30,11 +30,11 @@ export class Batcher<Item, Value> {
   }
 
   /**
-   * Sends an item, possibly in one call with others.
+   * Sends an item, possibly in one call with other items.
    *
    * @param group only items of the same group share a call, so that no item waits for a slow group
    * @returns the value of the item's outcome
-   * @throws ConnectError as a single call would
+   * @throws ConnectError the error that a call for this item alone would throw
    */
   add(item: Item, group = ""): Promise<Value> {
     return new Promise((resolve, reject) => {
@@ -51,7 +51,7 @@ export class Batcher<Item, Value> {
     }
   }
 
-  /** Sends one call. Never rejects, because an error is passed to each item. */
+  /** Sends one call. Never rejects, because each item gets its own value or error. */
   async #sendSome(some: readonly Waiting<Item, Value>[]): Promise<void> {
     try {
       const outcomes = await this.#send(some.map(({ item }) => item));
@@ -62,8 +62,8 @@ export class Batcher<Item, Value> {
       }
     } catch (error) {
       if (some.length > 1 && ConnectError.from(error).code !== Code.Unavailable) {
-        // One invalid item may fail the whole call, so each item is sent again in a call of its own. An item
-        // that was already accepted gets its first answer again.
+        // One invalid item may fail the whole call, so each item is sent again in its own call. The platform returns
+        // the first answer for an item that it already accepted.
         for (const one of some) void this.#sendSome([one]);
       } else for (const { reject } of some) reject(error);
     }
@@ -74,7 +74,10 @@ const NOTHING: Outcome<never> = { outcome: { case: undefined } };
 
 /** Converts the status of one item to the error that a single call would throw. */
 function errorOf(status: Status | undefined): ConnectError {
-  const error = new ConnectError(status?.message ?? "no outcome", status?.code as Code | undefined);
+  const error = new ConnectError(
+    status?.message ?? "the answer has no outcome; check the platform's version",
+    status?.code as Code | undefined,
+  );
   error.details = (status?.details ?? []).map(({ typeUrl, value }) => ({
     type: typeUrl.slice(typeUrl.lastIndexOf("/") + 1),
     value,

@@ -13,8 +13,8 @@ import type { WorkResult } from "./work.ts";
 const LEASE = create(LeaseSchema, { taskId: "t", epoch: 1n });
 
 /**
- * Returns how the client sends a result: alone, or in a batch. For a batch, the text names the capability
- * that the batch is for.
+ * Returns how the client sends a result: alone, or in a batch. For a batch, the text names the capability of the
+ * batch.
  */
 async function wayOf(
   result: WorkResult,
@@ -69,7 +69,7 @@ test("without a batch, each result is sent alone", async () => {
   expect(calls).toBe(1);
 });
 
-/** Results that count as small, but become the largest messages when they are encoded. */
+/** Results whose JSON is short enough for a batch, but whose encoded messages are the largest possible. */
 const LARGEST: [string, WorkResult][] = [
   ["numbers", { output: Array(2045).fill(1) }],
   ["objects", { output: Object.fromEntries(Array.from({ length: 585 }, (_, i) => [i.toString(36), 1])) }],

@@ -12,8 +12,8 @@ import { jsonText, toValue } from "./json-value.ts";
 import type { WorkDelivery, WorkResult } from "./work.ts";
 
 /**
- * Maximum length of a small result's JSON, in characters. The encoded message may have six times as many bytes. A full
- * batch then stays below the body limit of 4 MiB.
+ * Maximum length of a small result's JSON, in characters. The encoded message may have six times as many bytes. Even
+ * then, a full batch stays below the body limit of 4 MiB.
  */
 const SMALL = 4096;
 

@@ -49,7 +49,7 @@ export interface ConnectOptions {
    * repeated.
    */
   readonly maxOutageMs?: number;
-  /** The engine that signs proofs. Default: the portable one; `nativeEngine` of `@depute/dct/native` is faster. */
+  /** The engine that signs proofs. Default: the portable engine; `nativeEngine` of `@depute/dct/native` is faster. */
   readonly engine?: CryptoEngine;
   /** Additional interceptors. They run for each attempt of a call. */
   readonly interceptors?: readonly Interceptor[];
@@ -107,7 +107,7 @@ export class Depute {
     return this.task(task?.id ?? "");
   }
 
-  /** Returns a handle for an existing task. */
+  /** Returns a handle for the existing task with this id. */
   task(id: string): TaskHandle {
     return new TaskHandle(id, this.services, this.#maxOutageMs);
   }
@@ -141,7 +141,7 @@ export class Depute {
     return startWorker({ ...options, calls: workers, agents });
   }
 
-  /** Decides reviews until it is stopped. */
+  /** Decides reviews until the caller stops the returned reviewer. */
   review(options: Omit<ReviewerOptions, "calls">): Reviewer {
     return startReviewer({ ...options, calls: this.#attempts.reviews });
   }
@@ -153,17 +153,17 @@ export class Depute {
 }
 
 /**
- * Connects to a platform. The connection opens at the first call, and again after it has broken.
+ * Creates a connection to a platform. The connection opens at the first call, and opens again after it has broken.
  *
  * @param url the address of the gateway, for example `https://depute.example.com`
  * @throws TypeError for an invalid address or options that exclude each other
  */
 export function connect(url: string, options: ConnectOptions = {}): Depute {
   if (options.secret !== undefined && options.key !== undefined) {
-    throw new TypeError("a call has one kind of credentials; pass `secret` or `key`");
+    throw new TypeError("a call can have only one kind of credentials; pass either `secret` or `key`");
   }
   if (options.token !== undefined && options.key === undefined) {
-    throw new TypeError("a token needs a proof of its holder; pass the holder's `key`");
+    throw new TypeError("a token requires a proof of its holder; pass the holder's `key`");
   }
   const { origin, pathname } = new URL(url);
   const baseUrl = `${origin}${pathname}`.replace(/\/+$/, "");

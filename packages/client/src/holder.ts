@@ -8,7 +8,7 @@ export interface Holder {
   /** The platform's public address without a trailing slash. It must equal the platform's DEPUTE_PUBLIC_URL. */
   readonly publicUrl: string;
   /**
-   * The token to present. Its last delegatee must be the keypair's principal. Without a token the proof only identifies
+   * The token to present. Its last delegatee must be the keypair's principal. If absent, the proof only identifies
    * the caller.
    */
   readonly token?: string;
@@ -27,8 +27,8 @@ export function holderHeaders(holder: Holder, path: string, method = "POST"): Re
 }
 
 /**
- * Adds a new holder proof to every call. A proof is valid only once, so a repeated call must pass this interceptor
- * again.
+ * Adds a new holder proof to every call. Each proof is valid once, so a repeated call must pass through this
+ * interceptor again.
  */
 export function holderInterceptor(holder: Holder): Interceptor {
   return (next) => (request) => {

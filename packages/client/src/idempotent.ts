@@ -24,8 +24,9 @@ async function* allFilled(input: DescMessage, messages: AsyncIterable<Message>):
 }
 
 /**
- * Repeats unary calls while the platform is unreachable. The interceptors after this one run again for each attempt, so
- * each attempt has a new proof. A call is not repeated if the platform could not recognize the repetition.
+ * Repeats unary calls while the platform is unreachable. The interceptors after this interceptor run again for each
+ * attempt, so each attempt has a new proof. A call is not repeated if the platform could not recognize the
+ * repetition.
  *
  * @param maxOutageMs maximum outage to wait for, in milliseconds; with 0 no call is repeated
  */

@@ -14,7 +14,7 @@ export function jsonText(value: unknown): string {
 /**
  * Converts a worker's value to google.protobuf.Value, the type of values in messages.
  *
- * @throws TypeError as jsonText
+ * @throws TypeError for a cycle or a bigint
  */
 export function toValue(value: unknown): Value {
   return fromJsonString(ValueSchema, jsonText(value));

@@ -14,7 +14,8 @@ export function createKey(): Keypair {
  */
 export function keyFromSeed(seed: Uint8Array | string): Keypair {
   const bytes = typeof seed === "string" ? decodeBase64Url(seed) : seed;
-  if (bytes?.length !== 32) throw new RangeError("a seed has 32 bytes; pass them, or their base64url");
+  if (bytes?.length !== 32)
+    throw new RangeError("a seed must have 32 bytes; pass the bytes, or their base64url text");
   return keypairFromSeed(portableEngine, bytes);
 }
 

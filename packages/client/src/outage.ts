@@ -13,7 +13,7 @@ const FINAL: ReadonlySet<Code> = new Set([
 
 /**
  * Whether an error means that the platform or the connection failed. An error with a reason is an answer of the
- * platform. It means no outage, unless its code is UNAVAILABLE.
+ * platform. Such an error is an outage only if its code is UNAVAILABLE.
  */
 export function isOutage(error: unknown): boolean {
   const { code } = ConnectError.from(error);

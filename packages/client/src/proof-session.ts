@@ -157,7 +157,7 @@ class ProofSessions {
     if (result.case !== "grant") {
       const denial = result.value?.type ?? "no answer";
       throw new ConnectError(
-        `no holder session: ${denial}; check the key and the token`,
+        `the platform opened no holder session: ${denial}; check the key and the token`,
         Code.Unauthenticated,
       );
     }

@@ -55,8 +55,8 @@ export interface Reviewer {
 }
 
 /**
- * Runs a callback for each review that waits for this reviewer, until stopped (DelegateOS 6.6; CAP, `overseer`;
- * Agenta's approval before start). Reconnects after an outage. The callback gets each review once.
+ * Runs a callback for each review that waits for this reviewer, until the caller stops the reviewer (DelegateOS 6.6;
+ * CAP, `overseer`; Agenta's approval before start). Reconnects after an outage. The callback gets each review once.
  */
 export function startReviewer(options: ReviewerOptions): Reviewer {
   const stopping = new AbortController();
@@ -96,8 +96,8 @@ async function followReviews(
 }
 
 /**
- * Polls for escalated reviews. Time alone makes a review escalate, without a stored change. So the stream of
- * changes does not report it.
+ * Polls for escalated reviews. A review escalates when time passes, and the store does not change. So the stream of
+ * changes does not report the escalation.
  */
 async function pollReviews(
   {
@@ -184,7 +184,7 @@ class ReviewCallbacks {
   }
 }
 
-/** Returns the reviewed content, which is sent as text if it is large. */
+/** Returns the reviewed content. The platform sends large content as JSON text. */
 function contentOf({ content, contentJson }: Review): JsonValue {
   if (contentJson !== "") return JSON.parse(contentJson) as JsonValue;
   return content === undefined ? null : toJson(ValueSchema, content);

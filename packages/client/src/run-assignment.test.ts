@@ -26,7 +26,7 @@ interface AssignmentParts {
   readonly leaseExpireTime?: Timestamp;
   /** The task's status. Default: running. */
   readonly status?: TaskStatus;
-  /** Duration of a lease without a heartbeat. Default: unknown. */
+  /** Time after which the lease expires without a heartbeat. Default: the task does not state it. */
   readonly lease?: Duration;
 }
 

@@ -140,7 +140,7 @@ class Run {
   /** The A2A messages of the task, in order. The work has a reference to this list, so messages are only added. */
   readonly #messages: JsonObject[] = [];
   #answered = () => {};
-  /** Start of the latest answered heartbeat, in milliseconds since the Unix epoch. */
+  /** Time at which the worker sent the latest heartbeat that was answered, in milliseconds since the Unix epoch. */
   #heldSinceMs = Date.now();
 
   constructor(
@@ -173,8 +173,8 @@ class Run {
   }
 
   /**
-   * Awaits a call under the lease. A directive in its answer, or an error that ends the lease, reaches the running
-   * work.
+   * Awaits a call under the lease. The running work gets the directive in the call's answer, or the error if the
+   * error ends the lease.
    */
   async #callUnderLease<T extends object>(call: Promise<T>): Promise<T> {
     try {
@@ -197,8 +197,8 @@ class Run {
   }
 
   /**
-   * Extends the lease until the work is done. The server answers a heartbeat when the server has an event for
-   * the worker, or after the wait. The task's end is such an event, so the client need not cancel an open
+   * Extends the lease until the work is done. The server answers a heartbeat when it has an event for the worker, or
+   * after the `wait` of the heartbeat. The task's end is such an event, so the client need not cancel an open
    * heartbeat. Servers close connections on which many calls are cancelled.
    */
   async extendLease(): Promise<void> {
@@ -234,7 +234,10 @@ class Run {
     if (leaseMs === undefined) return;
     const ended = AbortSignal.any([this.#over.signal, this.#stop.signal]);
     for (let leftMs = leaseMs; !ended.aborted; leftMs = this.#heldSinceMs + leaseMs - Date.now()) {
-      if (leftMs <= 0) this.#stop.abort(new LeaseLost("the lease ran out unextended; stop the work"));
+      if (leftMs <= 0)
+        this.#stop.abort(
+          new LeaseLost("the lease has expired, because no heartbeat was answered; stop the work"),
+        );
       else await delay(leftMs, ended);
     }
   }

@@ -23,7 +23,7 @@ export interface TaskResult {
   readonly tokensUsed: number;
   /** The cost of the task. 1 USD is 100,000,000 microcents. */
   readonly costMicrocents: number;
-  /** The outcome of the contract's check; undefined for a task without a contract. */
+  /** The verification of the result under the task's contract; undefined for a task without a contract. */
   readonly verification: Plain<Task>["verification"];
   /** Id of the worker's attestation; empty for none. */
   readonly attestationId: string;
@@ -77,7 +77,10 @@ export class TaskHandle {
       // A stream may end because the server drains, so the task's state shows whether it has ended.
       const { endTime, lastSequence = 0n } = await this.read();
       if (endTime !== undefined && cursor >= lastSequence) return;
-      await attempts.failed(new ConnectError("the stream ended before the task", Code.Unavailable), signal);
+      await attempts.failed(
+        new ConnectError("the stream ended before the task ended; open it again", Code.Unavailable),
+        signal,
+      );
     }
   }
 

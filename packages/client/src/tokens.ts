@@ -16,7 +16,7 @@ export interface Grant {
   /** The principal of the holder. */
   readonly delegatee: string;
   readonly capabilities: readonly Capability[];
-  /** The contract that the token serves. Default: a new id. */
+  /** Id of the contract that the token is for. Default: a new id. */
   readonly contractId?: string;
   /** Number of times that the token may be attenuated. Default: 1. */
   readonly maxChainDepth?: number;

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { SharedContext } from "@depute/contracts/depute/tasks/v1/context_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
-/** Functions and data for running work. */
+/** The task that the work carries out, the data of the task, and the functions that the work may call. */
 export interface WorkContext {
   readonly task: Task;
   /**

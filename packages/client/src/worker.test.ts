@@ -261,7 +261,7 @@ describe("a worker", () => {
     const late = Promise.withResolvers<void>();
     let works = 0;
     running = startWorker({
-      // Simulates a stream that still delivers an assignment after the worker has left it.
+      // Simulates a stream that delivers an assignment after the worker has left the stream.
       calls: {
         ...calls,
         async *watchAssignments(request) {

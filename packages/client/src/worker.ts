@@ -100,7 +100,7 @@ class Stream {
     const untilMs = Date.now() + LEAVE_MS;
     const { calls, agentId } = this.#options;
     try {
-      // Repeats the call, because a stream that is still opening cannot be ended yet.
+      // Repeats the call, because the platform cannot end a stream that is still opening.
       while (this.#streamId !== "" && Date.now() < untilMs) {
         await calls.endAssignments({ agentId, streamId: this.#streamId }, { timeoutMs: LEAVE_MS });
         await delay(FIRST_BACKOFF_MS, ended.signal);

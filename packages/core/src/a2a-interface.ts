@@ -26,10 +26,10 @@ export const MAX_A2A_INTERFACES = 16;
 const MAX_URL = 1024;
 
 /**
- * Returns the first address in a card that the platform can call: version 1.x, and one of {@link A2A_BINDINGS}. A card
- * lists the address that the agent prefers first. (A2A 8.3.2)
+ * Returns the first address in a card that the platform can call: its version is 1.x, and its binding is one of
+ * {@link A2A_BINDINGS}. A card lists its addresses in the agent's order of preference. (A2A 8.3.2)
  *
- * @returns undefined if the card has none
+ * @returns undefined if the platform can call none
  */
 export function a2aInterfaceOf(interfaces: readonly CardInterface[]): A2aInterface | undefined {
   for (const { url, protocolBinding, tenant, protocolVersion } of interfaces.slice(0, MAX_A2A_INTERFACES)) {
@@ -62,8 +62,8 @@ function grpcUrl(text: string): string | undefined {
 }
 
 /**
- * Returns the port at the end of an authority. The function reads the text itself, because the class URL drops port 80,
- * the default of http.
+ * Returns the port at the end of an authority. The function parses the text itself, because the class URL drops port
+ * 80, the default of http.
  */
 function portOf(authority: string): string | undefined {
   return /:(\d+)$/.exec(authority)?.[1];

@@ -26,9 +26,9 @@ export function encodeBase64Url(bytes: Uint8Array): string {
 }
 
 /**
- * Decodes base64url, or returns undefined unless `text` is exactly the output of encodeBase64Url. Padding, white space,
- * another alphabet and unused bits that are not zero are refused. A lenient decoder gives one key several spellings,
- * which would bypass every comparison, cache and block list on texts.
+ * Decodes base64url. Returns undefined unless `text` is exactly the text that encodeBase64Url returns for the bytes.
+ * Padding, white space, another alphabet and unused bits that are not zero are refused. A lenient decoder gives one
+ * key several spellings, which would bypass every comparison, cache and block list on texts.
  */
 export function decodeBase64Url(text: string): Uint8Array | undefined {
   if (text.length % 4 === 1) return undefined;
@@ -41,8 +41,8 @@ export function decodedBytes(text: string): number {
 }
 
 /**
- * Decodes as decodeBase64Url does, but writes into `out`, which must have room for decodedBytes. Returns the written
- * part of `out`.
+ * Decodes like decodeBase64Url, but writes into `out`, which must have room for decodedBytes. Returns the written
+ * part of `out`; undefined for a text that decodeBase64Url refuses.
  */
 export function decodeBase64UrlInto(out: Uint8Array, text: string): Uint8Array | undefined {
   if (text.length % 4 === 1) return undefined;
@@ -77,8 +77,8 @@ export function encodeHex(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the bytes of a text in lower-case hexadecimal; undefined for any other text. Upper case is refused,
- * so that bytes have one spelling.
+ * Returns the bytes of a text in lower-case hexadecimal; undefined for any other text. Upper case is refused, so
+ * that equal bytes always have equal texts.
  */
 export function decodeHex(text: string): Uint8Array | undefined {
   if (!/^([0-9a-f]{2})*$/.test(text)) return undefined;

@@ -24,16 +24,16 @@ export class CanonicalError extends Error {
 }
 
 /**
- * Returns the RFC 8785 text of a JSON value. The function refuses every value that is not plain JSON: undefined
- * members, functions, symbols, bigints, NaN and infinities, lone surrogates, sparse arrays, accessors, objects
- * with a prototype of their own, cycles, and nesting over `maxDepth`. A serialiser that drops or rewrites such
- * a value would change the signed value without the signer's knowledge.
+ * Returns the RFC 8785 text of a JSON value. Refuses every value that is not plain JSON. Examples are undefined
+ * members, functions, symbols, bigints, NaN, infinities, lone surrogates, sparse arrays, accessors and cycles. Also
+ * refuses objects with a prototype of their own, and nesting over `maxDepth`. A serialiser that drops or rewrites
+ * such a value would change the signed value without the signer's knowledge.
  *
  * @throws CanonicalError for a value that is not plain JSON
  */
 export function canonicalJson(value: unknown, maxDepth: number = MAX_CANONICAL_DEPTH): string {
   check(value, [], [], maxDepth);
-  // `check` has refused every value for which the package would return undefined.
+  // `check` has refused every value for which `canonicalize` would return undefined.
   return canonicalize(value) as string;
 }
 
@@ -42,7 +42,7 @@ const utf8 = new TextEncoder();
 /**
  * Returns the UTF-8 bytes of canonicalJson, for hashes and signatures.
  *
- * @throws CanonicalError as canonicalJson
+ * @throws CanonicalError for a value that is not plain JSON
  */
 export function canonicalBytes(value: unknown, maxDepth: number = MAX_CANONICAL_DEPTH): Uint8Array {
   return utf8.encode(canonicalJson(value, maxDepth));
@@ -92,7 +92,8 @@ function checkObject(object: object, path: Path, ancestors: object[], maxDepth: 
   const prototype = Object.getPrototypeOf(object);
   if (prototype !== Object.prototype && prototype !== null) refuse("not a plain object", path);
   for (const key of Object.keys(object)) {
-    // A descriptor returns an own `__proto__` member as a plain member, and shows an accessor without running it.
+    // A property descriptor shows an own `__proto__` member like any other member, and shows an accessor without
+    // running it.
     const member = Object.getOwnPropertyDescriptor(object, key);
     path.push(key);
     if (!key.isWellFormed()) refuse("a lone surrogate has no UTF-8 form", path);

@@ -2,7 +2,7 @@ import { type DeputeError, ErrorReason, Status, statusOf } from "./errors.ts";
 
 /** The action on a task when its agent reports an error. (CAP "Observability & Error Handling") */
 export type CapAction =
-  /** The same agent gets the task again, as often as its retry policy allows. */
+  /** The same agent gets the task again, as often as the task's retry policy allows. */
   | "retry"
   /** Another agent gets the task. */
   | "reassign"
@@ -16,10 +16,10 @@ export interface CapCode {
 }
 
 /**
- * The codes of CAP's error_response, as Depute defines them. CAP gives one example, 504 "MCP timeout", and
- * calls the codes standardized, but has no list of codes. Depute gives the codes the meaning of HTTP's
- * statuses. A transient fault is retried. A fault of one agent moves the task to another agent. A fault of the
- * request returns to the delegator.
+ * The codes of CAP's error_response, as Depute defines them. CAP calls the codes standardized, but has no list of
+ * codes. It gives one example, 504 "MCP timeout". Depute gives the codes the meaning of HTTP's statuses. A transient
+ * fault is retried. A fault of one agent moves the task to another agent. A fault of the request returns to the
+ * delegator.
  */
 export const CAP_CODES: ReadonlyMap<number, CapCode> = new Map([
   [400, { meaning: "invalid", action: "escalate" }],
@@ -39,8 +39,8 @@ export const CAP_CODES: ReadonlyMap<number, CapCode> = new Map([
 ]);
 
 /**
- * Returns the action on a task for a code. An unlisted code, such as the example 123 in the specification, escalates to
- * a person.
+ * Returns the action on a task for a code. The action for an unlisted code is `escalate`, for example for 123 in the
+ * specification.
  */
 export function capActionOf(code: number): CapAction {
   return CAP_CODES.get(code)?.action ?? "escalate";
@@ -67,7 +67,7 @@ const byStatus = new Map<number, number>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
-/** Returns CAP's code for a refusal, which is always a code in CAP_CODES. */
+/** Returns CAP's code for a refusal. The code is always a code in CAP_CODES. */
 export function capCodeOf({ reason, metadata }: Pick<DeputeError, "reason" | "metadata">): number {
   if (reason === ErrorReason.MESSAGE_RULE_NOT_MET) return 422;
   if (reason === ErrorReason.LIMIT_EXCEEDED) return codeOfLimit(metadata.limit ?? "");

@@ -1,4 +1,4 @@
-/** Returns the current time. Code that depends on time gets a Clock, so that tests need not wait. */
+/** The current time. Code that depends on time gets a Clock, so that tests need not wait. */
 export interface Clock {
   /** Returns milliseconds since the Unix epoch. */
   now(): number;
@@ -44,7 +44,7 @@ interface ManualTimer {
   fn: () => void;
 }
 
-/** A clock with timers that moves only by calls; for tests. */
+/** A clock with timers, for tests. Its time changes only when the test calls `advance` or `set`. */
 export class ManualClock implements Clock, Timers {
   #now: number;
   #passed = 0;
@@ -64,7 +64,7 @@ export class ManualClock implements Clock, Timers {
     return this.#passed;
   }
 
-  /** Resolves without moving this clock. */
+  /** Resolves without a change of this clock's time. */
   nextTurn(): Promise<void> {
     return systemTimers.nextTurn();
   }

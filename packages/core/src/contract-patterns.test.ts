@@ -12,7 +12,7 @@ describe("patterns of ids", () => {
     ["^(att_[0-9a-f]{12})?$", "", true, true],
     ["^(att_[0-9a-f]{12})?$", "att 1", false, false],
     ["^att_[0-9a-f]{12}$", "a".repeat(129), false, false],
-    // The id rule does not change a pattern that is not for an id.
+    // A pattern that is not for an id has the same result under both id rules.
     ["^[A-Za-z0-9_-]{43}$", "del_001", false, false],
   ])("%s accepts %j: %s, relaxed %s", (pattern, text, strict, relaxed) => {
     expect(regexMatch(pattern, text)).toBe(strict);

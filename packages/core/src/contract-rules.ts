@@ -79,7 +79,7 @@ function lookAt(type: DescMessage, value: Message, at: Path, broken: BrokenRule[
       broken.push({
         field: at,
         rule: "timestamp.range",
-        message: "must lie in the years 1 to 9999, before the last day",
+        message: "must be in the years 1 to 9999, and before the last day of 9999",
       });
   } else if (type.typeName === DURATION) {
     const { seconds, nanos } = value as Duration;

@@ -12,8 +12,8 @@ export type DetailLevel = (typeof DETAIL_LEVELS)[number];
 export const DEFAULT_RESULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
 /**
- * The maximum size of a result in language-model tokens, for a budget that states only a level of detail. (NEKTE
- * library)
+ * The default maximum size of a result, in language-model tokens, for each level of detail. It applies to a budget
+ * that states only a level. (NEKTE library)
  */
 export const DEFAULT_TOKENS: Readonly<Record<DetailLevel, number>> = {
   full: 4096,
@@ -51,12 +51,12 @@ export function estimateTokens(value: JsonValue): number {
 }
 
 /**
- * Returns the result at the fullest level that fits the budget, starting at the requested level: full, compact,
- * minimal. A level that the worker did not deliver is replaced by the next fuller level.
+ * Returns the result at the fullest level that fits the budget. The search starts at the requested level, and its
+ * order is full, compact, minimal. The next fuller level replaces a level that the worker did not deliver.
  *
  * @param budget `maxTokens` in tokens; an unknown `detailLevel` counts as `compact`
- * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the specification
- * requires the budget, but its library sends the lowest level nevertheless
+ * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the
+ * specification requires the budget, but its library sends the lowest level nevertheless
  */
 export function resolveDetail(
   levels: GivenLevels,
@@ -72,7 +72,7 @@ export function resolveDetail(
   }
   throw new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    `the shortest form of the result needs ${needed} tokens, and the budget allows ${budget.maxTokens}: ask again with a larger one`,
+    `the shortest form of the result needs ${needed} tokens, and the budget allows ${budget.maxTokens}: repeat the call with a larger budget`,
     { metadata: { needed: String(needed), allowed: String(budget.maxTokens), unit: "tokens" } },
   );
 }

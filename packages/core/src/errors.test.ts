@@ -111,10 +111,10 @@ describe("DeputeError", () => {
 });
 
 it.each([
-  [requestIdReused("r1"), "request_id: came with another body before; use a new one", "request_id"],
+  [requestIdReused("r1"), "request_id: was used with a different body; use a new one", "request_id"],
   [
     requestIdReused("k1", "request", "request.idempotency_key"),
-    "request.idempotency_key: came with another request before; use a new one",
+    "request.idempotency_key: was used with a different request; use a new one",
     "request.idempotency_key",
   ],
 ])("a request id of another request is refused with its field: %s", (refusal, message, field) => {

@@ -25,7 +25,7 @@ export interface FieldViolation {
 }
 
 export interface DeputeErrorOptions {
-  /** The metadata of the refusal, under the keys that the comment of the reason in `ErrorReason` names. */
+  /** The metadata of the refusal. The comment of the reason in `ErrorReason` lists the keys. */
   metadata?: Record<string, string>;
   violations?: FieldViolation[];
   /** The cause of the refusal. The process logs it, and never sends it. */
@@ -33,9 +33,9 @@ export interface DeputeErrorOptions {
 }
 
 /**
- * The last parameter of DeputeError's constructor. If a reason requires metadata, the parameter must contain
- * the metadata. For a reason that is known only at run time, the parameter must contain the keys of all
- * possible reasons.
+ * The last parameter of DeputeError's constructor. If a reason requires metadata, the parameter must contain this
+ * metadata. For a reason that is known only at run time, the parameter must contain the keys of all possible
+ * reasons.
  */
 type OptionsFor<Reason extends ErrorReason> = [RequiredKey<Reason>] extends [never]
   ? [options?: DeputeErrorOptions]
@@ -46,7 +46,7 @@ interface Changes extends DeputeErrorOptions {
   message?: string;
 }
 
-/** The value of a required metadata key that the refusing process did not send. */
+/** The value of a required metadata key if the process that refused the request did not send the key. */
 export const UNKNOWN = "unknown";
 
 /** Maximum number of violations in one refusal; the refusal's metadata `more_violations` counts the others. */
@@ -139,10 +139,10 @@ export function reasonNamed(name: string): ErrorReason | undefined {
  * Returns the error for a request id, or another idempotency key, that was used before with different content.
  *
  * @param subject the content that differs, e.g. `draft`
- * @param field the field of the request with the key
+ * @param field the field of the request that contains the key
  */
 export function requestIdReused(requestId: string, subject = "body", field = "request_id"): DeputeError {
-  const description = `came with another ${subject} before; use a new one`;
+  const description = `was used with a different ${subject}; use a new one`;
   return new DeputeError(ErrorReason.REQUEST_ID_REUSED, `${field}: ${description}`, {
     metadata: { request_id: requestId },
     violations: [{ field, description }],

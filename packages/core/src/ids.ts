@@ -2,10 +2,7 @@ import { v7, validate } from "uuid";
 import { systemClock } from "./clock.ts";
 import { randomBytes } from "./random.ts";
 
-/**
- * A pool of random bytes for many ids. Filling the pool for many ids costs a sixth of requesting random bytes for each
- * id.
- */
+/** A pool of random bytes for many ids. One call for the bytes of many ids costs a sixth of one call for each id. */
 const pool = new Uint8Array(4096);
 const BYTES = 16;
 let used = pool.length;

@@ -10,8 +10,8 @@ export interface Affiliation {
    */
   readonly principal: string;
   /**
-   * Organizations that an operator has proven for the principal. The organization's name in an agent's record is no
-   * proof.
+   * Organizations that an operator has proven for the principal. The organization's name in an agent's record is not
+   * a proof.
    */
   readonly organizations: readonly string[];
 }

@@ -25,10 +25,10 @@ export const MAX_JSON_DEPTH = 100;
 export const MAX_JSON_VALUES = 50_000;
 
 /**
- * Checks a JSON text in one pass, without recursion, before JSON.parse allocates memory for it. A text that is not JSON
- * may pass; the parser refuses it.
+ * Checks a JSON text in one pass, without recursion, before JSON.parse allocates memory for it. A text that is not
+ * JSON may pass this check; JSON.parse then refuses it.
  *
- * @returns an exceeded limit; otherwise the first duplicate member, if there is one
+ * @returns an exceeded limit; otherwise the first duplicate member; undefined if there is neither
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function scanJson(text: string, limits: JsonLimits = {}): JsonFault | undefined {
@@ -96,9 +96,9 @@ export function jsonFaultText(fault: JsonFault): string {
     case "too_deep":
       return `objects and arrays are nested deeper than ${fault.max} levels`;
     case "too_many_values":
-      return `the text holds more than ${fault.max} values and names`;
+      return `the text contains more than ${fault.max} values and names`;
     case "duplicate_member":
-      return `the member ${JSON.stringify(fault.name.slice(0, 64).toWellFormed())} stands twice in one object`;
+      return `the member ${JSON.stringify(fault.name.slice(0, 64).toWellFormed())} occurs twice in one object`;
   }
 }
 

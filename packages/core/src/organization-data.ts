@@ -7,7 +7,10 @@ export interface PurgeRule {
   readonly kind: string;
   /** The tables that hold the records. Each table of a service is in one rule. */
   readonly tables: readonly string[];
-  /** The records that belong to an organization; empty if no record in the tables belongs to one. */
+  /**
+   * The records that belong to an organization, described for people; empty if no record in the tables belongs to an
+   * organization.
+   */
   readonly owned: string;
   readonly deletes: PurgedPart;
   /**

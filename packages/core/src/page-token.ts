@@ -7,11 +7,11 @@ export const DEFAULT_PAGE_SIZE = 50;
 /** Maximum number of items on a page. A request for more items gets this number. */
 export const MAX_PAGE_SIZE = 1000;
 
-// Maximum length of a page token in characters. encodePageToken writes only shorter tokens, because the protobuf
+// Maximum length of a page token in characters. encodePageToken never exceeds this length, because the protobuf
 // contracts limit the length of the sort keys.
 const MAX_TOKEN_LENGTH = 4096;
 
-/** Where a page ends: the sort key of the page's last item, column by column. */
+/** The end of a page: the sort key of the page's last item, column by column. */
 export type PagePosition = readonly (string | number)[];
 
 /** The filters and the order of a list. A page token is valid only for a list with the same filters and order. */
@@ -44,10 +44,10 @@ export function decodePageToken(token: string, filters: PageFilters): PagePositi
   if (content === undefined || content[0] !== digestOf(filters)) {
     throw new DeputeError(
       ErrorReason.PAGE_TOKEN_INVALID,
-      "page_token is not of this list with these filters",
+      "page_token is not a token of this list; repeat the call without it, or with the filters of the earlier call",
       {
         violations: [
-          { field: "page_token", description: "not a page token of this list with these filters" },
+          { field: "page_token", description: "is not a page token of this list with these filters" },
         ],
       },
     );

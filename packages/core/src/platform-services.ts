@@ -34,8 +34,8 @@ import { VerificationService } from "@depute/contracts/depute/verifier/v1/verifi
 import { WitnessService } from "@depute/contracts/depute/verifier/v1/witness_service_pb";
 
 /**
- * The only list of the platform's RPC services, by module, under the names that clients use. The modules' descriptors,
- * the gateway's forwarding and the SDK's clients are derived from this list.
+ * The only list of the platform's RPC services, by module, under the names that clients use. The modules'
+ * descriptors, the gateway's forwarding and the SDK's clients come from this list.
  */
 export const PLATFORM_SERVICES = {
   registry: {
@@ -47,7 +47,7 @@ export const PLATFORM_SERVICES = {
     organizations: OrganizationService,
     policy: PolicyService,
     offers: OfferService,
-    /** Proposals of grants, which the review queue decides. */
+    /** Proposals of grants. A review decides each proposal. */
     proposals: ProposalService,
     trust: TrustService,
   },

@@ -89,9 +89,9 @@ function check(schema: DescMessage, message: Message, at: Path): BrokenRule[] {
 }
 
 /**
- * Works around a fault of protovalidate 1.3: it ignores the rules of a field whose message type contains itself. While
- * protovalidate plans the outer message, the inner message's plan is still empty, and protovalidate drops empty plans.
- * So this function also validates each message of such a type separately.
+ * Works around a fault of protovalidate 1.3: protovalidate ignores the rules of a field whose message type contains
+ * itself. While protovalidate plans the outer message, the inner message's plan is still empty, and protovalidate
+ * drops empty plans. So this function also validates each message of such a type separately.
  */
 function checkCyclic(schema: DescMessage, message: Message, at: Path, broken: BrokenRule[]): void {
   for (const field of schema.fields) {

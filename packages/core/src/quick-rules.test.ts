@@ -67,8 +67,8 @@ describe("the length of a wait", () => {
     (_, field) => {
       const message = create(field.parent, { [field.localName]: { seconds: 30n } } as never);
       const without = create(field.parent);
-      // The message may lack other required fields. So the test applies only to types whose message passes without the
-      // duration.
+      // The message may lack required fields besides the duration. So the test checks only types whose message is
+      // valid without the duration.
       if (isSureToKeepRules(field.parent, without))
         expect(isSureToKeepRules(field.parent, message)).toBe(true);
     },

@@ -2,8 +2,8 @@
 export type Random = () => number;
 
 /**
- * A random source for spreading load. Its numbers are predictable, so secrets and identifiers use
- * `randomBytes`.
+ * A random source for spreading load. Its numbers are predictable. Secrets and identifiers must use `randomBytes`
+ * instead.
  */
 export const systemRandom: Random = Math.random;
 

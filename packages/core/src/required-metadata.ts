@@ -97,7 +97,8 @@ export const REQUIRED_METADATA = {
 type Required = typeof REQUIRED_METADATA;
 
 /**
- * The metadata keys that a refusal with this reason must carry. For a union of reasons, the keys of all these reasons.
+ * The metadata keys that a refusal with this reason must carry. For a union of reasons, the type has the keys of all
+ * these reasons.
  */
 export type RequiredKey<Reason extends ErrorReason> = Reason extends keyof Required
   ? Required[Reason] extends readonly (infer Key extends string)[]

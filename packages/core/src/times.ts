@@ -1,15 +1,14 @@
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 
-// The fraction has at most nine digits, so that a long hostile text is refused quickly. No protobuf contract allows
-// more.
+// A fraction has at most nine digits, so a long hostile text is refused quickly. No protobuf contract allows more
+// digits.
 const RFC3339_UTC = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?Z$/;
 
 /**
- * Parses a time in RFC 3339 of the one form `YYYY-MM-DDTHH:MM:SS(.s+)?Z` (at most nine digits of fraction).
+ * Parses an RFC 3339 time of the form `YYYY-MM-DDTHH:MM:SS(.s+)?Z` (at most nine digits of fraction). Refuses days
+ * that are not in the calendar, such as 30 February, and a second of 60. Cuts off digits below the millisecond.
  *
- * The calendar is checked: 30 February and a second of 60 are refused. Digits below the millisecond are cut off.
- *
- * @returns milliseconds since the Unix epoch; undefined when malformed
+ * @returns milliseconds since the Unix epoch; undefined for any other text
  */
 export function parseTime(text: string): number | undefined {
   const match = RFC3339_UTC.exec(text);
@@ -47,8 +46,8 @@ export function isTime(text: string): boolean {
 const OFFSET_TIME = /^(.{10})[Tt](\d{2}:\d{2}):(\d{2})(\.\d+)?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
 
 /**
- * Parses an RFC 3339 date-time with any offset to epoch ms; digits below the millisecond are cut off. A leap second
- * counts as the second after it.
+ * Converts an RFC 3339 date-time with any offset to milliseconds since the Unix epoch. Cuts off digits below the
+ * millisecond. A leap second counts as the second after it.
  *
  * @returns undefined when the calendar has no such day or time
  */
@@ -72,7 +71,8 @@ const LATEST_MS = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
  * @throws RangeError outside the years 0000 to 9999, or when not a finite number
  */
 export function formatTime(ms: number): string {
-  if (!(ms >= EARLIEST_MS && ms <= LATEST_MS)) throw new RangeError(`no RFC 3339 time: ${ms}`);
+  if (!(ms >= EARLIEST_MS && ms <= LATEST_MS))
+    throw new RangeError(`${ms} ms is not a time that RFC 3339 can express`);
   return new Date(ms).toISOString();
 }
 

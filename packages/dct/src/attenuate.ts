@@ -10,16 +10,16 @@ import { assertAttenuation, assertToken, DEFAULT_RULES } from "./structure.ts";
 import type { Attenuation, Capability, Keypair, SignedJSONToken } from "./types.ts";
 
 /**
- * The holder's values for the token's next block. An absent limit keeps the value of the block above, except
- * that the depth decreases by one.
+ * The holder's values for the token's next block. An absent limit keeps the value of the block above; only the
+ * remaining depth decreases by one.
  */
 export interface AttenuateParams {
   delegatee: string;
   /** The delegation's id; a new id is generated when absent. */
   delegationId?: string;
-  /** The contract; the contract of the last block when absent. */
+  /** The id of the contract; the contract of the last block when absent. */
   contractId?: string;
-  /** An empty list allows nothing. */
+  /** The capabilities that the new block allows. An empty list allows none. */
   allowedCapabilities?: Capability[];
   maxBudgetMicrocents?: number;
   expiresAt?: string;
@@ -74,8 +74,9 @@ export function attenuationSigningInput(
 }
 
 /**
- * Returns the token with one more block that was signed elsewhere. Throws TokenError as buildAttenuation does, and
- * invalid_signature when the signature is not the attenuator's. Verifiers check the earlier signatures.
+ * Adds a block that was signed elsewhere to a token, and returns the new token. Throws TokenError for each fault
+ * that buildAttenuation refuses, and invalid_signature when the signature is not the attenuator's. Verifiers check
+ * the earlier signatures.
  */
 export function attachAttenuationSignature(
   engine: CryptoEngine,
@@ -111,8 +112,8 @@ export function attenuateToken(
 }
 
 /**
- * Returns a copy of the token with one more block, which is not signed. Throws TokenError unless the new token is well
- * formed and grants no more than the old one.
+ * Adds a block to a copy of the token, and does not sign the block. Throws TokenError unless the new token is well
+ * formed and grants no more than the old token.
  */
 function append(token: SignedJSONToken, block: Attenuation, options: AttenuateOptions): SignedJSONToken {
   const rules = options.rules ?? DEFAULT_RULES;

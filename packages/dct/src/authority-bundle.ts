@@ -22,7 +22,10 @@ export interface StatedBlock {
   readonly expireTime: string;
   readonly validityThen: BlockValidity;
   readonly validityNow: BlockValidity;
-  /** The block without its signature; its digest is the revocation id. Absent for blocks recorded without content. */
+  /**
+   * The block without its signature; its digest is the revocation id. Absent for a block that was recorded without
+   * its content.
+   */
   readonly block?: Authority | Attenuation;
 }
 
@@ -55,7 +58,7 @@ export interface StatedToolCall {
   /** Whether every decision allowed the call. */
   readonly allowed: boolean;
   readonly decisions: readonly StatedDecision[];
-  /** The ids of the blocks of the presented token, the authority's first. */
+  /** The ids of the blocks of the presented token, beginning with the authority block. */
   readonly revocationIds: readonly string[];
 }
 

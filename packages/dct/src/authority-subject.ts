@@ -18,7 +18,7 @@ export interface BundleCheck {
   readonly detail: string;
 }
 
-/** Returns the result of a check. The check passes if `fault` is undefined. */
+/** Returns the result of a check. The check passes if `fault` is undefined; `fine` is then the text of the result. */
 export function check(name: BundleCheck["name"], fault: string | undefined, fine: string): BundleCheck {
   return { name, ok: fault === undefined, detail: fault ?? fine };
 }

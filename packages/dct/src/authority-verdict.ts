@@ -33,7 +33,7 @@ export interface BundleVerdict {
 export interface TrustedKeys {
   /** Principals whose statements and root blocks the check accepts. */
   readonly roots: ReadonlySet<string>;
-  /** Principals of transparency logs. A log proof of another log fails. */
+  /** Principals of transparency logs. The proof of a log outside this set fails. */
   readonly logs: ReadonlySet<string>;
 }
 

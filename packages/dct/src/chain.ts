@@ -33,8 +33,9 @@ export function contains(parent: Pattern, child: Pattern, budget: WorkBudget = c
 }
 
 /**
- * Answers the common cases without automata; undefined for other patterns. A child without wildcards is a single
- * resource. A parent whose only wildcard is a final `**` contains every pattern that begins with the same literals.
+ * Decides the common cases without automata. Returns undefined for all other patterns. A child without wildcards is
+ * a single resource. A parent whose only wildcard is a final `**` contains every pattern that begins with the same
+ * literals.
  */
 function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean | undefined {
   const [outer, inner] = [parent.segments, child.segments];
@@ -81,8 +82,8 @@ interface Step {
 }
 
 function walk(parent: ParentStates, child: Pattern, budget: WorkBudget): boolean {
-  // The only resource without segments is "/". Every other resource has a segment, so a match without segments
-  // is no counter-example.
+  // The only resource without segments is "/". Every other resource has a segment, so a match without segments is not
+  // a counter-example.
   const emptyExists = child.leading && !child.trailing;
   const seen = new Set<string>();
   const todo: Step[] = [{ at: 0, states: parent.start, consumed: false }];
@@ -137,7 +138,10 @@ class ParentStates {
     this.cost = 1 + (segments.length >> 5);
   }
 
-  /** Returns the states after one more segment. Undefined is a segment that neither pattern contains as a literal. */
+  /**
+   * Returns the states after one more segment. `segment` is undefined for a segment that neither pattern contains as
+   * a literal.
+   */
   step(states: bigint, segment: string | undefined): bigint {
     const literal = segment === undefined ? 0n : (this.#literals.get(segment) ?? 0n);
     return this.#close(((states & (this.#stars | literal)) << 1n) | (states & this.#globstars));
@@ -177,8 +181,8 @@ export interface Level {
 export type SubContractRule = (child: string, parent: string) => boolean;
 
 /**
- * Walks a chain from its authority down (DelegateOS 10.1 step 4), and returns the grants after each block. Throws
- * TokenError at the first block that grants more than the previous block.
+ * Walks a chain from its authority block down (DelegateOS 10.1 step 4), and returns the grants after each block.
+ * Throws TokenError at the first block that grants more than the previous block.
  */
 export function walkChain(
   token: Pick<SignedJSONToken, "authority" | "attenuations">,
@@ -234,8 +238,8 @@ function narrow(parent: Level, block: Attenuation, index: number, walk: Walk): L
   const expiresAt = block.expiresAt === undefined ? parent.expiresAt : instant(block.expiresAt);
   if (expiresAt > parent.expiresAt) deny("attenuation_violation", `${path}: expiry expansion`);
   const remainingDepth = narrowDepth(parent, block, path);
-  // Only a store knows that a contract is a sub-contract of another. Without a store, all blocks of a chain must name
-  // the same contract.
+  // Only a store knows whether a contract is a sub-contract of another. Without a store, all blocks of a chain must
+  // name the same contract.
   if (
     block.contractId !== parent.contractId &&
     walk.subContract(block.contractId, parent.contractId) !== true

@@ -9,8 +9,8 @@ import type { Capability } from "./types.ts";
  */
 export interface RevocationView {
   /**
-   * Whether a principal that may revoke a block has revoked it. `rightful` lists these principals, according to the
-   * presented chain. An entry by another principal must not count.
+   * Whether a principal that may revoke a block has revoked it. `rightful` lists the principals that may revoke the
+   * block, according to the presented chain. An entry by another principal must not count.
    */
   isRevoked(revocationId: string, rightful: readonly string[]): boolean;
   /**
@@ -28,7 +28,7 @@ export interface Presentation {
   readonly htm: string;
   readonly htu: string;
   /**
-   * Whether two addresses are the same target, as in ProofExpectation. This function does not apply to proofs
+   * Whether two addresses are the same target; see {@link ProofExpectation}. This function does not apply to proofs
    * of a holder session: their address must equal `htu` exactly.
    */
   readonly isSameTarget?: (claimed: string, htu: string) => boolean;
@@ -72,7 +72,7 @@ export interface VerificationContext {
   readonly maxLifetimeMs?: number;
   /** Maximum time by which issuedAt may lie in the future, in milliseconds; 30 seconds when absent. */
   readonly clockSkewMs?: number;
-  /** The verifier's own limit on the depth of chains, in addition to the token's. */
+  /** The verifier's own limit on the depth of chains, in addition to the limit in the token. */
   readonly maxChainDepth?: number;
   readonly rules?: ShapeRules;
 }

@@ -32,7 +32,7 @@ export interface CreateParams {
   maxChainDepth: number;
   /** The delegation's id; a new id is generated when absent. */
   delegationId?: string;
-  /** The delegation above this one. A root has none, and has depth 0. */
+  /** The delegation above this one; absent for a root, which has depth 0. */
   parentDelegationId?: string;
   chainDepth?: number;
   /** The time of issue; the current time when absent. */
@@ -93,8 +93,8 @@ export function authoritySigningInput(engine: CryptoEngine, authority: Authority
 }
 
 /**
- * Builds a token from an authority block and a signature that was made elsewhere. Throws TokenError; invalid_signature
- * when the signature is not the issuer's.
+ * Builds a token from an authority block and a signature that was made elsewhere. Throws TokenError for an invalid
+ * block, and invalid_signature when the signature is not the issuer's.
  */
 export function attachAuthoritySignature(
   engine: CryptoEngine,

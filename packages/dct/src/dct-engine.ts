@@ -10,8 +10,9 @@ import { type Keypair, type SerializedDCT, type SignedJSONToken, SJT_FORMAT } fr
 import { type VerifyOptions, type VerifyResult, verifyToken } from "./verify.ts";
 
 /**
- * An engine for one token format (DelegateOS 14.4). A second format needs only a second implementation, and no change
- * in users of this interface. Functions that create tokens throw TokenError; functions that verify tokens never throw.
+ * An engine for one token format (DelegateOS 14.4). Another format needs only another implementation of this
+ * interface, and no change in its users. Functions that create tokens throw TokenError; functions that verify tokens
+ * never throw.
  */
 export interface DCTEngine {
   /** The `format` of the engine's serialised tokens. */
@@ -24,7 +25,10 @@ export interface DCTEngine {
     options?: AttenuateOptions,
   ): SerializedDCT;
   parse(token: unknown): { ok: true; token: SignedJSONToken } | { ok: false; denial: DenialReason };
-  /** Returns the revocation id of each block, the authority's first. Throws TokenError for an invalid token. */
+  /**
+   * Returns the revocation id of each block, beginning with the authority block. Throws TokenError for an invalid
+   * token.
+   */
   revocationIds(token: TokenInput): string[];
   verify(token: TokenInput, ctx: VerificationContext): VerifyResult;
 }

@@ -42,7 +42,7 @@ export interface DenialReason {
   level?: number;
 }
 
-/** Thrown by the functions that create tokens, because a verifier would deny the token for this reason. */
+/** Thrown by the functions that create tokens. A verifier would deny such a token for the reason in this error. */
 export class TokenError extends Error {
   override readonly name = "TokenError";
   readonly denial: DenialReason;

@@ -1,10 +1,10 @@
 /**
  * The cryptographic primitives of tokens (DelegateOS 1.2) behind one interface. Servers use a native engine
- * (`@depute/dct/native`), and browsers a portable one. Both give equal answers for every input, including
- * hostile input. `selfTest` proves this equality before an engine is used. Every engine accepts signatures by
- * one criterion: Ed25519 (RFC 8032) without cofactor. The engine computes S * B - k * A and compares the
- * encoding with R byte for byte; S < L. Keys and R of small order are refused, and so are keys that are not in
- * the canonical encoding. Verifiers with different criteria would disagree on a token's validity.
+ * (`@depute/dct/native`), and browsers a portable engine. Both give equal answers for every input, including hostile
+ * input. `selfTest` checks an engine against known answers before it is used. Every engine accepts signatures by one
+ * criterion: Ed25519 (RFC 8032) without cofactor. The engine computes S * B - k * A and compares the encoding with R
+ * byte for byte; S < L. Keys and R of small order are refused, and so are keys that are not in the canonical
+ * encoding. Verifiers with different criteria would disagree on a token's validity.
  */
 export interface CryptoEngine {
   /** The engine's name in logs, such as `sodium-native` or `noble`. */

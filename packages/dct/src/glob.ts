@@ -42,10 +42,10 @@ export function hasAddresses(namespace: string): boolean {
 const URL_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 
 /**
- * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired: empty segments,
- * `.` and `..`, escapes of `.`, `/` and `\`, backslash, control characters, spaces at either end, lone
- * surrogates, a wildcard that is only part of a segment. In the namespace `web` and in custom namespaces,
- * `scheme://authority` is the first segment, which is compared exactly.
+ * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired. These are malformed:
+ * empty segments, `.` and `..`, escapes of `.`, `/` and `\`, backslashes, and control characters. These are
+ * malformed too: spaces at either end, lone surrogates, and a wildcard that is only part of a segment. In the
+ * namespace `web` and in custom namespaces, `scheme://authority` is the first segment, which is compared exactly.
  */
 export function parsePattern(text: string, namespace: string): Pattern | { problem: string } {
   const path = parsePath(text, namespace);
@@ -58,9 +58,9 @@ export function parsePattern(text: string, namespace: string): Pattern | { probl
 }
 
 /**
- * Parses a requested resource, or returns its problem. The rules are those of parsePattern, but `*` within a
- * resource is refused. The tool that receives the resource might read the `*` as a wildcard. A lone `*` is
- * allowed and means every resource.
+ * Parses a requested resource, or returns its problem. The rules are those of parsePattern, with one exception. A
+ * `*` within a resource is refused, because the tool that receives the resource might read it as a wildcard. A lone
+ * `*` is allowed and means every resource.
  */
 export function parseResource(text: string, namespace: string): Path | { problem: string } {
   const path = parsePath(text, namespace);
@@ -81,8 +81,8 @@ export function matches(pattern: Pattern, resource: Path): boolean {
 }
 
 /**
- * Matches with two pointers. At a mismatch, the last `**` takes one more segment of the resource, and the match
- * continues after that segment. Therefore the time is at most the product of both lengths.
+ * Compares segments with two pointers. At a mismatch, the last `**` matches one more segment of the resource, and
+ * the comparison continues after that segment. Therefore the time is at most the product of both lengths.
  */
 function matchSegments(pattern: readonly string[], resource: readonly string[]): boolean {
   let p = 0;
@@ -114,8 +114,7 @@ function parsePath(text: string, namespace: string): Path | { problem: string } 
   if (origin?.endsWith("://")) return { problem: "no authority" };
   const parts = text.slice(origin?.length ?? 0).split("/");
   const leading = origin === undefined && parts[0] === "";
-  // A slash or the end of the text follows an origin. So the first part is empty, and the origin replaces the
-  // first part.
+  // A slash or the end of the text follows the origin. So the first part is empty, and the origin takes its place.
   if (origin !== undefined) parts[0] = origin;
   else if (leading) parts.shift();
   const trailing = parts.length > 1 && parts.at(-1) === "";

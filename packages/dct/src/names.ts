@@ -45,8 +45,8 @@ const NAME = /^[a-z0-9_.:-]+$/;
 const CUSTOM = /^[a-z0-9_.-]+:[a-z0-9_.-]+(:[a-z0-9_.-]+)*$/;
 
 /**
- * Whether a text can be a namespace or an action: lower-case ASCII, compared byte for byte. `*` is refused, because it
- * has no meaning outside a resource. A matcher that read it as "all" would allow everything.
+ * Whether a text can be a namespace or an action: lower-case ASCII. `*` is refused, because it has no meaning
+ * outside a resource. A matcher that read `*` as "all" would allow everything.
  */
 export function isName(text: unknown): text is string {
   return typeof text === "string" && text.length <= MAX_NAME_CHARS && NAME.test(text);
@@ -63,7 +63,8 @@ export function isKnownCapability(namespace: string, action: string): boolean {
 }
 
 /**
- * Splits `namespace:action` at the last colon, because a custom namespace contains one. Undefined for any other text.
+ * Splits `namespace:action` at the last colon, because a custom namespace contains a colon. Returns undefined for
+ * any other text.
  */
 export function splitRequirement(text: unknown): { namespace: string; action: string } | undefined {
   if (typeof text !== "string") return undefined;
@@ -79,10 +80,10 @@ export interface NamespaceEntry {
 }
 
 /**
- * The namespaces that an issuer may use in new tokens (DelegateOS 12): those of the specification, and the
- * issuer's own. A custom `org:namespace` is known with every action until the namespace is registered, and then
- * only with the registered actions. With `registered`, other custom namespaces are unknown, so that a
- * misspelling grants nothing. Verifiers do not use this registry.
+ * The namespaces that an issuer may use in new tokens (DelegateOS 12): those of the specification, and the issuer's
+ * own. A custom `org:namespace` is known with every action until the issuer registers it, and then only with the
+ * registered actions. With `registered`, all other custom namespaces are unknown, so that a misspelling grants
+ * nothing. Verifiers do not use this registry.
  */
 export class NamespaceRegistry {
   readonly #custom: "any" | "registered";

@@ -18,8 +18,8 @@ export function utf8Of(text: string): Uint8Array {
 }
 
 /**
- * Decodes base64url as decodeBase64Url does, into the shared buffer. A text that is too long for that buffer gets a new
- * buffer.
+ * Decodes base64url like decodeBase64Url, but into the shared buffer. A text that is too long for the shared buffer
+ * gets a new buffer.
  */
 export function bytesOf(text: string): Uint8Array | undefined {
   const length = decodedBytes(text);
@@ -50,13 +50,13 @@ export class BlockTexts {
     return hash(engine, `{"attenuations":[${blocks}],"authority":${this.#authority}}`);
   }
 
-  /** Returns the revocation id of each block, the authority's first (DelegateOS 3.5). */
+  /** Returns the revocation id of each block, beginning with the authority block (DelegateOS 3.5). */
   revocationIds(engine: CryptoEngine): string[] {
     return [this.#authority, ...this.#attenuations].map((block) => encodeBase64Url(hash(engine, block)));
   }
 }
 
-/** A token that was read, and the texts of its blocks for hashing. */
+/** A token that was read, and its blocks as texts for hashing. */
 export interface ReadToken {
   readonly token: SignedJSONToken;
   readonly texts: BlockTexts;
@@ -70,7 +70,7 @@ export function revocationId(engine: CryptoEngine, block: Authority | Attenuatio
   return encodeBase64Url(hash(engine, canonicalJson(block)));
 }
 
-/** Returns the revocation ids of a token's blocks, the authority's first. */
+/** Returns the revocation ids of a token's blocks, beginning with the authority block. */
 export function revocationIds(
   engine: CryptoEngine,
   token: Pick<SignedJSONToken, "authority" | "attenuations">,

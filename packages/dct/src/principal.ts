@@ -41,7 +41,7 @@ export function isPrincipalId(id: unknown): id is string {
 }
 
 /**
- * Whether a principal may be admitted as a trusted root or registered. The key must be of prime order. Otherwise two
+ * Whether a principal may be a trusted root, or may be registered. The key must be of prime order. Otherwise two
  * signature libraries may disagree on whether one of its signatures is valid. The check costs as much as a
  * verification, so cache the result.
  */

@@ -30,7 +30,7 @@ const payload = {
   ath: tokenDigest(engine, claims.token),
 };
 
-/** Returns a JWS with any header and payload, with a valid signature of alice. */
+/** Returns a JWS with the given header and payload, with a valid signature of alice. */
 function jws(head: unknown, body: unknown): string {
   return signText(encode(head), encode(body));
 }

@@ -59,7 +59,7 @@ export interface ProofExpectation {
   readonly ard?: string;
   /** The audience of the session that the proof opens; absent for every other proof. */
   readonly opens?: string;
-  /** The time of the check, in milliseconds since 1970. */
+  /** The time at which the proof is checked, in milliseconds since 1970. */
   readonly now: number;
   /** Milliseconds after its `iat` for which a proof is accepted. */
   readonly windowMs?: number;
@@ -77,7 +77,7 @@ export interface AcceptedProof {
   readonly principal: string;
   /** RFC 7638 thumbprint of the key. */
   readonly thumbprint: string;
-  /** The holder's stated time of the proof, which may be ahead of the verifier's clock. */
+  /** The time of the proof by the holder's clock, which may be ahead of the verifier's clock. */
   readonly issuedAt: number;
   readonly expiresAt: number;
   /** The holder's key for the session; set for a proof that opens a session. */
@@ -144,10 +144,10 @@ function rememberedThumbprint(engine: CryptoEngine, principal: string): string {
 }
 
 /**
- * Checks a holder proof (RFC 9449 section 4.3) and never throws. A missing proof is denied as proof_required,
- * and a contradictory expectation as internal_context. Any other fault is denied as invalid_proof, with the
- * invalid member. `ath`, `ard` and `epk` must be present exactly when they are expected. So a proof is valid
- * for only one kind of call.
+ * Checks a holder proof (RFC 9449 section 4.3). Never throws. A missing proof is denied as proof_required, and a
+ * contradictory expectation as internal_context. Any other fault is denied as invalid_proof, with the invalid
+ * member. `ath`, `ard` and `epk` must be present exactly when the caller expects them. So a proof is valid for only
+ * one kind of call.
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a proof in the order of RFC 9449
 export function checkProof(

@@ -13,10 +13,11 @@ const LOAD = 0.75;
 const GROWTH = 1.4;
 
 /**
- * Revocation ids whose revokers were proven to be rightful (DelegateOS 4.2), in packed tables. From 10,000 ids on, an
- * id takes at most 64 bytes of memory; a text in a Set would take about 200. A verifier looks up every block here. An
- * id belongs to one of 256 tables with open addressing. Each table grows separately, so that no addition waits for a
- * copy of all ids. The slot depends on secret numbers, so an attacker who chooses ids cannot make them collide.
+ * Revocation ids whose revokers were proven to be rightful (DelegateOS 4.2), in packed tables. From 10,000 ids on,
+ * an id takes at most 64 bytes of memory; a text in a Set would take about 200. A verifier looks up every block of a
+ * token in this set. An id belongs to one of 256 tables with open addressing. Each table grows separately, so that
+ * no addition waits for a copy of all ids. The slot depends on secret numbers, so an attacker who chooses ids cannot
+ * make them collide.
  */
 export class RevocationSet implements RevocationView {
   readonly #shards: Shard[] = [];
@@ -33,7 +34,10 @@ export class RevocationSet implements RevocationView {
     return this.#shards.reduce((sum, { words }) => sum + words.byteLength, 0);
   }
 
-  /** Whether a block is revoked. The revoker was proven to be rightful before the entry was added. */
+  /**
+   * Whether the set contains the block's revocation id. The caller of `add` has already proven that the revoker is
+   * rightful.
+   */
   isRevoked(revocationId: string): boolean {
     return this.has(revocationId);
   }
@@ -62,8 +66,8 @@ export class RevocationSet implements RevocationView {
   }
 
   /**
-   * Removes an id. Returns false if the set did not contain the id. Call this method only for a block that expired
-   * before the maximum clock skew, because a revocation is never undone.
+   * Removes an id. Returns false if the set did not contain the id. A revocation is never undone. So call this
+   * method only for a block that has expired by more than the maximum clock skew.
    */
   delete(revocationId: string): boolean {
     const id = wordsOf(revocationId);
@@ -126,7 +130,10 @@ class Shard {
     return true;
   }
 
-  /** Returns the slot of an id, or the empty slot for it. At least one slot is always empty. */
+  /**
+   * Returns the slot that contains the id, or the empty slot where the id belongs. At least one slot is always
+   * empty.
+   */
   #find(id: Uint32Array, place: number): number {
     const { words } = this;
     const first = id[0];

@@ -25,8 +25,8 @@ export function createRevocation(
 }
 
 /**
- * Whether a value is a revocation entry with a valid signature of its `revokedBy`. The function does not check
- * whether that principal may revoke.
+ * Whether a value is a revocation entry with a valid signature of its `revokedBy`. Does not check whether
+ * `revokedBy` may revoke the block.
  */
 export function verifyRevocation(engine: CryptoEngine, entry: unknown): Result<RevocationEntry, string> {
   const result = verifyObject(engine, "revocation", entry);
@@ -61,8 +61,8 @@ export function mayRevoke(
 }
 
 /**
- * Revocations in memory (DelegateOS 4.2). The list never removes an entry. It stores entries by block and by revoker.
- * So an entry by a principal that is not a rightful revoker does not count, and does not replace a valid entry.
+ * Revocations in memory (DelegateOS 4.2). The list never removes an entry. It stores entries by block and by
+ * revoker. So an entry by a principal that is not a rightful revoker has no effect, and replaces no valid entry.
  */
 export class RevocationList implements RevocationView {
   readonly #engine: CryptoEngine;
@@ -92,9 +92,9 @@ export class RevocationList implements RevocationView {
   }
 
   /**
-   * Adds an entry with a valid signature. With the verified `blocks` of the block's chain, the method requires a
-   * rightful revoker now. Without `blocks`, the entry counts only for a presented chain that shows a rightful revoker.
-   * A repeated entry changes nothing; of two scopes, the wider one stays.
+   * Adds an entry with a valid signature. With the verified `blocks` of the block's chain, the method refuses an
+   * entry whose revoker is not rightful. Without `blocks`, the entry counts only for a presented chain that shows a
+   * rightful revoker. A repeated entry changes nothing; of two scopes, the wider one stays.
    */
   add(
     entry: RevocationEntry,
@@ -151,7 +151,7 @@ function parseList(json: string): unknown[] {
     const value = parseStrictJson(json, { maxValues: Number.POSITIVE_INFINITY });
     if (Array.isArray(value)) return value;
   } catch {
-    // The text is not JSON, which the next statement reports.
+    // The text is not JSON. The next statement reports this fault.
   }
   throw new TokenError({ type: "malformed_token", detail: "revocations: not a JSON array" });
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { secretPlaces } from "./secret-places.ts";
 
-/** 16,384 keys whose differences would cancel if words were only added, or multiplied by odd numbers. */
+/** 16,384 keys that would collide in a hash function that only adds words, or only multiplies them by odd numbers. */
 const chosen = Array.from({ length: 1 << 14 }, (_, n) => {
   const words = new Uint32Array(8);
   for (let bit = 0; bit < 7; bit++) {

@@ -1,12 +1,12 @@
 import { randomWords } from "@depute/core";
-/** Returns 32 bits for a key. The function always returns the same bits for the same key. */
+/** Returns 32 bits for a key: always the same bits for the same key. */
 export type Place = (key: Uint32Array) => number;
 
 /**
  * Returns a function that computes the slot of a key with this number of words. Outsiders cannot predict the slots.
- * Otherwise they could choose keys that collide, and every search would be long. A shift precedes each multiplication
- * by a secret factor. Multiplication alone preserves a difference in the highest bit, and the next word could cancel
- * that difference.
+ * If they could, they could choose keys that collide, and every search would be long. A shift precedes each
+ * multiplication by a secret factor. Multiplication alone preserves a difference in the highest bit, and the next
+ * word could cancel that difference.
  */
 export function secretPlaces(words: number): Place {
   const secret = randomWords(words);

@@ -40,8 +40,8 @@ export function parseToken(
 }
 
 /**
- * How a token's text is parsed and its chain is checked. `fast` reads a canonical text in one pass with caches, and any
- * other text like `reference`. `reference` uses no shortcuts and no caches. Both give equal results.
+ * The way to read a token's text and to check its chain. `fast` reads a canonical text in one pass with caches, and
+ * any other text like `reference`. `reference` uses no shortcuts and no caches. Both give equal results.
  */
 export type ReadingPath = "fast" | "reference";
 

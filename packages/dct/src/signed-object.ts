@@ -48,8 +48,9 @@ const anything: Shape = () => {};
 const version = oneOf("0.1");
 
 /**
- * The members of each kind of object. No object may fit two kinds, because its signature would be valid for two
- * different statements. All kinds use the same keys and signature scheme, and DelegateOS defines no domain tags.
+ * The members of each kind of object. No object may fit two kinds. Otherwise one signature would be valid for two
+ * different statements. The reason is that all kinds use the same keys and signature scheme, and DelegateOS defines
+ * no domain tags.
  */
 const SHAPES: Record<ObjectKind, Shape> = {
   contract: object({

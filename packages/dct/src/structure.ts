@@ -16,8 +16,8 @@ import {
 } from "./types.ts";
 
 /**
- * Checks a JSON value: returns if the value fits the shape, otherwise throws TokenError with the path and the fault.
- * Paths consist of this package's own names, so that the sender's text is never returned.
+ * Checks a JSON value. Returns if the value fits the shape; otherwise throws TokenError with the path and the fault.
+ * Paths consist of this package's own names, so an error never repeats the sender's text.
  */
 export type Shape = (value: unknown, path: string, rules: ShapeRules) => void;
 
@@ -113,7 +113,8 @@ function join(path: string, key: string): string {
 }
 
 /**
- * The rules for callers that pass none. Ids are strict, unless the operator has configured relaxed ids for the process.
+ * The rules for callers that pass no rules. Ids are strict, unless the operator has configured relaxed ids for this
+ * process.
  */
 export const DEFAULT_RULES: ShapeRules = {
   get ids() {
@@ -135,7 +136,7 @@ const capability: Shape = (value, path, rules) => {
 
 const capabilities = array(capability, MAX_CAPABILITIES, "token_too_large");
 
-/** The id of a delegation, except ROOT_DELEGATION_ID, which means "no parent". */
+/** The id of a delegation. ROOT_DELEGATION_ID is refused, because it means "no parent". */
 const delegationId: Shape = (value, path, rules) => {
   id("del")(value, path, rules);
   if (value === ROOT_DELEGATION_ID) deny("malformed_token", `${path}: reserved for the parent of a root`);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseTime } from "./time.ts";
 
-/** Parses a time by the platform's own calendar, which is slow but reliable. */
+/** Parses a time by JavaScript's Date, which is slow but reliable. */
 function byCalendar(text: string): number | undefined {
   if (!/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?Z$/.test(text)) return undefined;
   const ms = Date.parse(text);

@@ -2,9 +2,9 @@ const DASH = 0x2d;
 const COLON = 0x3a;
 
 /**
- * Parses `YYYY-MM-DDTHH:MM:SSZ` or `YYYY-MM-DDTHH:MM:SS.sssZ` to milliseconds since 1970. Undefined for any other text
- * and for a date outside the calendar. Other forms, such as an offset, an invalid leap day or a year 10000, would sort
- * wrongly. So they are refused.
+ * Parses `YYYY-MM-DDTHH:MM:SSZ` or `YYYY-MM-DDTHH:MM:SS.sssZ` to milliseconds since 1970. Returns undefined for any
+ * other text and for a date outside the calendar. Other forms, such as an offset or a year 10000, are refused,
+ * because their texts do not sort by time.
  */
 export function parseTime(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;

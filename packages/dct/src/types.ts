@@ -44,7 +44,8 @@ export interface Authority {
 
 /**
  * An attenuation block of a token (DelegateOS 3.1). An absent member keeps the value of the previous block;
- * `allowedCapabilities: []` allows none. `maxChainDepth` counts the delegations that remain after this one.
+ * `allowedCapabilities: []` allows none. `maxChainDepth` is the number of delegations that are allowed below this
+ * block.
  */
 export interface Attenuation {
   attenuator: string;
@@ -123,7 +124,7 @@ export interface TaskConstraints {
   requiredCapabilities: string[];
 }
 
-/** How outputs of a contract are verified (DelegateOS 6.1, with the methods of 6.5 and 6.6). */
+/** The verification of a contract's outputs (DelegateOS 6.1, with the methods of 6.5 and 6.6). */
 export interface VerificationSpec {
   method: "schema_match" | "deterministic_check" | "composite" | "llm_judge" | "human_review";
   schema?: JSONSchema;
@@ -138,7 +139,7 @@ export interface VerificationSpec {
   judgeTemperature?: number;
   judgePrompt?: string;
   evaluations?: number;
-  /** Milliseconds for which human_review waits. */
+  /** Maximum milliseconds to wait for the review of the method human_review. */
   reviewTimeoutMs?: number;
 }
 

@@ -117,7 +117,8 @@ function verify(
 
 /**
  * Step 2. As in the specification, the check of revocations comes before the check of signatures. The order is safe:
- * the check changes no state, and a forger learns only whether ids that it chose are revoked.
+ * the check changes no state, and the sender of a forged token learns only whether the ids in that token are
+ * revoked.
  */
 function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: VerificationContext): void {
   for (const [i, id] of ids.entries()) {
@@ -198,9 +199,9 @@ function assertTimes(token: SignedJSONToken, last: Level, ctx: VerificationConte
 }
 
 /**
- * Step 6: the budget. If the context has one spent amount, only the last block's budget is compared with it. If the
- * context has an amount for each block, each block's budget is compared with that block's amount. Returns the least
- * remaining budget.
+ * Step 6: checks the budget. If the context has one spent amount, only the last block's budget is compared with it.
+ * If the context has an amount for each block, each block's budget is compared with that block's amount. Returns the
+ * least remaining budget, in microcents.
  */
 function remainingBudget(levels: readonly Level[], ids: readonly string[], ctx: VerificationContext): number {
   const { spentMicrocents } = ctx;

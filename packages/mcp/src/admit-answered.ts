@@ -9,12 +9,16 @@ export interface AnsweredOptions {
   readonly gate: GateOptions;
   readonly map: ToolMap;
   readonly presentation: Presentation | undefined;
-  /** The client's capabilities; undefined if they are unknown, or if the proxy has checked them before. */
+  /**
+   * The client's capabilities; undefined if they are unknown, or if the proxy has already checked the requests against
+   * them.
+   */
   readonly declared: Declared | undefined;
 }
 
 /**
- * Admits each request to the client that the server's result contains (`input_required`, revision 2026-07-28).
+ * A server's result can contain requests to the client (`input_required`, revision 2026-07-28). This function admits
+ * each of them.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */
@@ -36,7 +40,7 @@ interface Asked {
   readonly params?: Record<string, unknown>;
 }
 
-/** Refuses a request to the client that needs a capability which the client did not declare. Throws Refusal. */
+/** Throws Refusal if a request to the client needs a capability that the client did not declare. */
 export function assertDeclared(asked: unknown, declared: Declared): void {
   const { method, params } = (asked ?? {}) as Asked;
   const requiredCapabilities = missingCapability(String(method), params, declared);

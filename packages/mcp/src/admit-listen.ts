@@ -9,7 +9,9 @@ import type { FollowedTasks } from "./task-streams.ts";
 
 /** A request to listen that the gate has admitted. */
 export interface AdmittedListen {
-  /** The authority of the subscriptions. Its proof is used up, so only its token counts. Undefined without a token. */
+  /**
+   * The token that came with the request; undefined if the request had none. `admitListen` has used the token's proof.
+   */
   readonly presentation: Presentation | undefined;
   readonly tasks: FollowedTasks<Record<string, unknown>>;
 }
@@ -22,8 +24,9 @@ export interface ListenOptions {
 }
 
 /**
- * Decides whether a request may listen. The request needs the right to read each of its resources. For each of its
- * tasks, it needs the rights of the call that began the task. One proof covers all these rights.
+ * Decides whether a client may listen (`subscriptions/listen`). The client needs the right to read each resource that
+ * the request names. For each task, the client needs the rights of the call that began the task. One proof covers all
+ * these rights.
  *
  * @throws Refusal; UpstreamError; DeputeError if the authoriser is unavailable
  */

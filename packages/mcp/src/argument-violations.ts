@@ -4,7 +4,7 @@ import { type SchemaViolation, uncheckable } from "./rules/invalid-arguments.ts"
 import type { SchemaCheck } from "./schema-check.ts";
 import type { ToolInput } from "./tool-inputs.ts";
 
-/** The reasons for which a schema of a server cannot be checked. */
+/** The verifier's error reasons that mean that it cannot check a server's schema. */
 const UNCHECKABLE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.SCHEMA_INVALID,
   ErrorReason.UNSUPPORTED_PATTERN,
@@ -13,8 +13,8 @@ const UNCHECKABLE: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns the places at which a call's arguments violate the tool's input schema. This function checks a plain schema
- * itself, in counted steps, because most tools have a plain schema. `schemaCheck` decides all other cases.
+ * Returns the places at which a call's arguments violate the tool's input schema. This function checks plain schemas
+ * itself, with a limit on the steps, because most tools have one. In all other cases it asks `schemaCheck`.
  *
  * @param args the arguments of the call; undefined counts as an empty object
  * @throws Refusal if the schema cannot be checked; DeputeError if the verifier is unavailable

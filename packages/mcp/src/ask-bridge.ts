@@ -14,18 +14,20 @@ const MAX_HELD = 1000;
 
 type Result = Record<string, unknown>;
 
-/** Thrown for a `requestState` that names no call of this caller. The proxy has then sent no request to the server. */
+/**
+ * Thrown if a `requestState` does not name an open call of this caller. The server has received nothing in this case.
+ */
 export class UnknownState extends Refusal {
   constructor() {
     const detail =
-      "requestState: names no open call of this caller; it counts once and for four minutes: call anew";
+      "requestState: does not name an open call of this caller; it is valid once and for four minutes: repeat the call without it";
     super(INVALID_PARAMS, "Invalid params", { reason: "INVALID_REQUEST", detail });
   }
 }
 
 /**
- * Returns the identity of a call: its caller, method and parameters. Answers and `requestState` are left out, because
- * they differ in each round.
+ * Returns the identity of a call: its caller, method and parameters. The client's answers and `requestState` are left
+ * out, because they differ in each round.
  *
  * @param caller the caller's token or session
  */
@@ -35,8 +37,8 @@ export function callOwner(caller: string, method: string, params: Readonly<Recor
 }
 
 /**
- * A connection to the server for calls of clients with one set of capabilities. The proxy declares this set to the
- * server.
+ * A connection to the server, for the calls of all clients that have the same capabilities. The proxy declares these
+ * capabilities to the server.
  */
 export interface BridgedConnection {
   send(method: string, params: Record<string, unknown>, options: CallOptions): Promise<Result>;
@@ -47,13 +49,10 @@ export interface AskBridgeOptions {
   readonly timers: Timers;
   /** Maximum time in milliseconds in which the server works on a call between two questions. */
   readonly timeoutMs: number;
-  /** Whether the tool map allows a request of the server. */
+  /** Whether the tool map allows this method for a request from the server to the client. */
   isAllowed(method: string): boolean;
   connect(capabilities: Record<string, unknown>): BridgedConnection;
-  /**
-   * Whether each session has a connection of its own. Such a connection also serves a session that declares no
-   * capability.
-   */
+  /** Whether each session has its own connection, even if its client declares no capability. */
   readonly isPerSession: boolean;
 }
 
@@ -66,18 +65,20 @@ interface OpenConnection {
 }
 
 /**
- * Lets a server of an earlier revision send requests to the clients that share the server. A request of the server
- * during a call becomes a result that requires input. The call stays open until the client repeats the call with the
- * answers (MCP 2026-07-28, multi-round-trip requests). So clients of both revisions are served alike. The proxy
- * connects to the server once for each set of client capabilities, because a session of an earlier revision has one
- * set.
+ * Lets a server of an earlier revision send requests to clients, although several clients share the server. When the
+ * server sends a request during a call, the proxy returns a result that requires input. The call stays open until the
+ * client repeats the call with the answers (MCP 2026-07-28, multi-round-trip requests). So the proxy serves clients of
+ * both revisions in the same way. In an earlier revision, a connection declares the client's capabilities only once, at
+ * its start. So the proxy opens one connection to the server for each set of client capabilities.
  */
 export class AskBridge {
   readonly #options: AskBridgeOptions;
   readonly #connections = new Map<string, OpenConnection>();
   readonly #held = new Map<string, { readonly owner: string; readonly call: HeldCall }>();
 
-  /** The newest `requestState` of each held call. A call gets a new one for each round of questions. */
+  /**
+   * The newest `requestState` of each call that waits for its client. Each round of questions has a new `requestState`.
+   */
   readonly #handles = new WeakMap<HeldCall, string>();
 
   constructor(options: AskBridgeOptions) {
@@ -134,7 +135,10 @@ export class AskBridge {
     await Promise.all(open.map(({ connection }) => connection.close()));
   }
 
-  /** Updates the number of running calls on a connection. A session's connection closes IDLE_MS after its last call. */
+  /**
+   * Adds 1 to, or subtracts 1 from, the number of running calls on a connection. A session's connection closes IDLE_MS
+   * after its last call.
+   */
   #use(open: OpenConnection, calls: 1 | -1): void {
     open.running += calls;
     open.cancelIdle();
@@ -169,7 +173,7 @@ export class AskBridge {
       call.cancel();
       throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
         reason: "LIMIT_EXCEEDED",
-        detail: "too many calls of the server wait for their clients",
+        detail: "too many calls of the server wait for their clients; try again later",
         metadata: { limit: "held_calls", max: String(MAX_HELD) },
       });
     }
@@ -191,7 +195,7 @@ export class AskBridge {
     if (this.#connections.size >= MAX_CONNECTIONS)
       throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
         reason: "LIMIT_EXCEEDED",
-        detail: "too many sessions have a server process of their own; try again later",
+        detail: "too many sessions have their own server process; try again later",
         metadata: { limit: "mcp_server_processes", max: String(MAX_CONNECTIONS) },
       });
     const connection = this.#options.connect(capabilities);

@@ -4,9 +4,9 @@ import { INTERNAL_ERROR, Refusal } from "./rules/refusal.ts";
 type Ask = NonNullable<CallOptions["ask"]>;
 
 /**
- * The running calls whose clients a server can ask. Over stdio, a server's question names no call. If one call runs,
- * its client gets the question. If several calls run, the client of any call gets the question, but only if all calls
- * belong to one session.
+ * The running calls of a server that may send questions to the calls' clients. Over stdio, a question does not name its
+ * call. If one call runs, its client gets the question. If several calls of one session run, they have the same client,
+ * and that client gets the question.
  */
 export class AskedCalls {
   readonly #asks = new Set<Ask>();
@@ -14,7 +14,7 @@ export class AskedCalls {
   /** Whether a call ended while the server could still ask a question for that call. */
   #hasAbandoned = false;
 
-  /** @param isOneClient whether all calls are those of one session */
+  /** @param isOneClient whether all calls belong to one session */
   constructor(isOneClient: boolean) {
     this.#isOneClient = isOneClient;
   }
@@ -26,7 +26,7 @@ export class AskedCalls {
   /**
    * Ends a call.
    *
-   * @param isOver whether the server can ask no further question for the call
+   * @param isOver true if the server can ask no further question for the call
    */
   end(ask: Ask | undefined, isOver: boolean): void {
     if (ask === undefined) return;
@@ -41,16 +41,20 @@ export class AskedCalls {
   }
 
   /**
-   * Returns the function that asks the client of the running call; undefined if no call runs.
+   * Returns the function that sends a question to the client of the running call; undefined if no call runs.
    *
    * @throws Refusal if calls of several clients run, or if the question may belong to a call that ended
    */
   only(): Ask | undefined {
     const [first] = this.#asks;
     if (this.#isOneClient || (this.#asks.size <= 1 && !this.#hasAbandoned)) return first;
-    throw new Refusal(INTERNAL_ERROR, "the question names no call, and calls of several clients run", {
-      reason: "DEPENDENCY_UNAVAILABLE",
-      detail: 'set "process": "session" for a server that asks its clients',
-    });
+    throw new Refusal(
+      INTERNAL_ERROR,
+      "the server's question does not name its call, and calls of several clients run",
+      {
+        reason: "DEPENDENCY_UNAVAILABLE",
+        detail: 'set "process": "session" in the configuration of a server that asks its clients',
+      },
+    );
   }
 }

@@ -23,17 +23,17 @@ export type Verdict =
       readonly ok: true;
       readonly principal: string;
       readonly scope: AuthorizedScope;
-      /** The revocation ids of the token's blocks, the authority's first. */
+      /** The revocation ids of the token's blocks, beginning with the authority block. */
       readonly blocks: readonly string[];
     }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** The result of a reservation: the reservation's id, or the reason of the refusal. */
+/** The result of a reservation: its id, or the reason why the tokens service refused it. */
 export type Reserved =
   | { readonly ok: true; readonly reservationId: string }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** The grants of a token, for filtering lists. Grants do not prove that the presenter holds the token. */
+/** The grants of a token. They serve to filter lists, and do not prove that the presenter holds the token. */
 export type Grants =
   | {
       readonly ok: true;
@@ -61,7 +61,7 @@ export interface Authoriser {
     name: string,
   ): Promise<Verdict>;
   /**
-   * Reserves an amount (microcents, at least 1) on every block of the token. A repeated request id does not reserve
+   * Reserves an amount on every block of the token, in microcents, at least 1. A repeated request id does not reserve
    * again.
    */
   reserve(token: string, microcents: number, requestId: string): Promise<Reserved>;

@@ -3,7 +3,7 @@ import { type CallDecision, type DecisionFacts, decided, denialsOf } from "./cal
 import { INTERNAL_ERROR, Refusal, unmapped } from "./rules/refusal.ts";
 
 const about = { method: "tools/call", name: "read" };
-/** Decides as a verified token does. */
+/** Makes a decision that has verified a token with the principal `p` and the block `b`. */
 const verified = async (facts: DecisionFacts) => {
   facts.principal = "p";
   facts.blocks = ["b"];

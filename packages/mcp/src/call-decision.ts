@@ -4,11 +4,14 @@ import { DENIED, Refusal } from "./rules/refusal.ts";
 export interface CallDecision {
   /** The MCP method, such as `tools/call` or `tasks/cancel`. */
   readonly method: string;
-  /** The name of the tool, resource or prompt. A request on a task has the name of the task's tool; empty if unknown. */
+  /**
+   * The name of the tool, resource or prompt. For a request on a task, the name of the task's tool; empty if the tool
+   * is unknown.
+   */
   readonly name: string;
-  /** The principal that holds the token; empty without a proven token. */
+  /** The principal that holds the token; empty if no token was proved. */
   readonly principal: string;
-  /** The revocation ids of the token's blocks, the authority's first; empty without a proven token. */
+  /** The revocation ids of the token's blocks, beginning with the authority block; empty if no token was proved. */
   readonly blocks: readonly string[];
   /** The principal of the request's login; absent where the server needs none. */
   readonly login?: string;
@@ -20,10 +23,10 @@ export interface CallDecision {
 /** Receives a decision before the request is forwarded. If the function throws, the request is refused. */
 export type DecisionReport = (decision: CallDecision) => void;
 
-/** The facts that a decision in progress knows so far. They are part of the report. */
+/** The facts that the decision has established so far. The report contains them. */
 export interface DecisionFacts {
   name: string;
-  /** The holder of the token, and the ids of the token's blocks, once they are proved. */
+  /** The holder of the token, and the ids of the token's blocks; both empty until the token is proved. */
   principal: string;
   blocks: readonly string[];
 }
@@ -32,14 +35,14 @@ export interface DecisionFacts {
 interface Requested {
   readonly method: string;
   readonly name?: string;
-  /** The principal of the request's login; absent or empty without one. */
+  /** The principal of the request's login; absent or empty if the request has no login. */
   readonly login?: string | undefined;
 }
 
 /**
  * Decides on a request, and reports the decision before the request is forwarded.
  *
- * @param decide gets the facts of the report, and completes them
+ * @param decide makes the decision, and writes what it establishes into `facts`
  * @throws the errors of `decide` and of `report`
  */
 export async function decided<T>(
@@ -63,7 +66,9 @@ export async function decided<T>(
   return result;
 }
 
-/** Returns a report function that passes on only denials. It serves requests that change nothing. */
+/**
+ * Returns a report function that forwards only denials to `report`. The proxy uses it for requests that change nothing.
+ */
 export function denialsOf(report: DecisionReport): DecisionReport {
   return (decision) => {
     if (!decision.isAllowed) report(decision);

@@ -3,7 +3,7 @@ import { HEADER_MISMATCH, Refusal } from "./rules/refusal.ts";
 import type { ToolInput } from "./tool-inputs.ts";
 
 /**
- * Returns the headers that repeat arguments of a tool's call; undefined if the tool declares none.
+ * Returns the HTTP headers that repeat arguments of a tool's call; undefined if the tool declares no such header.
  *
  * @throws Refusal if the client's own headers disagree with the arguments
  */

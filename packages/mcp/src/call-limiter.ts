@@ -11,9 +11,9 @@ import {
 import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
 /**
- * Maximum number of counters. Each counter is for one principal and one tool or server. The limiter first drops the
- * counter that was idle longest. A dropped counter starts again with a full allowance. Counters with running calls
- * are not dropped.
+ * Maximum number of counters. Each counter is for one principal and one tool or server. At the maximum, the limiter
+ * drops the counter that was idle longest, but none with running calls. A dropped counter starts again with a full
+ * allowance.
  */
 const MAX_COUNTS = 20_000;
 
@@ -26,25 +26,25 @@ interface Count {
 
 /** Limits, and the calls to which they apply: the calls of one tool or method, or all calls of the server. */
 export interface LimitScope {
-  /** The first words of the limits' names in errors. `tool_tasks` counts the requests on tasks that a tool began. */
+  /** The start of the limits' names in errors. `tool_tasks` is for the requests on tasks that a tool began. */
   readonly kind: "tool" | "tool_tasks" | "server";
   /** The name of the tool or method; empty for the server. */
   readonly name: string;
   readonly limits: CallLimits;
 }
 
-/** One call that counts against its principal's limits until `end`. */
+/** One call that counts against its principal's limits until `end` is called. */
 export interface CountedCall {
   /**
-   * Counts the maximum cost of the call before it is reserved.
+   * Counts the maximum cost of the call. Called before the tokens service reserves this amount.
    *
    * @param microcents at least 1
    * @throws Refusal LIMIT_EXCEEDED
    */
   spend(microcents: number): void;
   /**
-   * Adds an unused amount to the principal's allowance: the part of the counted cost that was not charged, in
-   * microcents.
+   * Returns an unused amount to the principal's allowance. This is the part of the counted cost, in microcents, that
+   * was not charged.
    */
   refund(microcents: number): void;
   /** Ends the call. */
@@ -61,10 +61,10 @@ export class CallLimiter {
   }
 
   /**
-   * Counts a call that begins. A refused call counts in no scope.
+   * Counts a call that begins. If one scope refuses the call, the call counts in none of the scopes.
    *
-   * @param principal the holder of the call's token; empty for a caller without a token, and all such callers share one
-   * count
+   * @param principal the holder of the call's token; empty for a caller without a token. All callers without a token
+   * share one count
    * @param argumentBytes returns the size of the call's arguments; called only if a scope limits the size
    * @throws Refusal LIMIT_EXCEEDED, with `retry_after_ms` if a wait helps
    */
@@ -120,7 +120,7 @@ export class CallLimiter {
   #countOf({ name, kind }: LimitScope, principal: string): Count {
     const key = JSON.stringify([kind, name, principal]);
     const count = this.#counts.get(key) ?? { running: 0 };
-    // A Map keeps the order of insertion. A repeated insertion makes the count the most recently used.
+    // A Map keeps the order of insertion. Deleting and inserting a count again makes it the most recently used.
     this.#counts.delete(key);
     this.#counts.set(key, count);
     if (this.#counts.size > MAX_COUNTS) this.#dropOldest(key);
@@ -145,8 +145,8 @@ function costRate({ microcentsPerHour }: CallLimits): AllowanceRate | undefined 
 }
 
 /**
- * Subtracts an amount from an allowance; returns undefined without a limit. Throws Refusal if the amount
- * exceeds the remaining allowance.
+ * Subtracts an amount from an allowance; returns undefined if there is no limit. Throws Refusal if the amount exceeds
+ * the remaining allowance.
  */
 function taken(
   scope: LimitScope,

@@ -9,19 +9,19 @@ export interface CallOptions {
   readonly onProgress?: (progress: Progress) => void;
   /** The capabilities of the client that the request comes from; absent if it declared none. */
   readonly clientCapabilities?: Declared;
-  /** The receiver of the log messages that the server sends for this request, and their lowest level. */
+  /** Receives the server's log messages for this request. `level` is the lowest level that the receiver wants. */
   readonly logs?: { readonly level: string; readonly onLog: (message: LogMessage) => void };
-  /** Answers the server's requests during this call, if the server's revision is an earlier one. */
+  /** Answers the server's requests during this call. Used only if the server's revision is before 2026-07-28. */
   readonly ask?: (method: string, params: unknown) => Promise<unknown>;
   /**
-   * Identifies the login and the session of the call. If each session has a server process of its own, this text
-   * selects the process.
+   * Identifies the login and the session of the call. If each session has its own server process, this text selects the
+   * process.
    */
   readonly processOf?: string;
   /** Maximum duration in milliseconds, instead of the configured one. */
   readonly timeoutMs?: number;
   /** Whether the caller accepts a task in place of the result (MCP 2026-07-28, extension for tasks). */
   readonly takesTasks?: boolean;
-  /** Headers of the request over HTTP that repeat arguments. */
+  /** HTTP headers of the request that repeat arguments. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -31,7 +31,7 @@ export interface DefinitionsOptions {
    * of changes.
    */
   readonly trustsPromises: boolean;
-  /** Whether a subscription is open through which the server announces changes of the list. */
+  /** Whether the server announces changes of the list through an open subscription. */
   isAnnounced(): boolean;
   /** Reads a page from the server. Throws UpstreamError. */
   page(cursor: string | undefined): Promise<Readonly<Record<string, unknown>>>;
@@ -106,13 +106,19 @@ export class Definitions {
     return digests;
   }
 
-  /** Drops the cached list, because the server announced a change or was replaced. */
+  /**
+   * Drops the cached list. Called when the server announces a change, or after a new server process has replaced the
+   * old one.
+   */
   forget(): void {
     this.#announced++;
     this.#knownDigests = undefined;
   }
 
-  /** Returns a list whose read begins after this call. Calls that arrive during a read share the next read. */
+  /**
+   * Reads the list, and returns the result of a read that begins after this call. Calls that arrive during a read share
+   * the next read.
+   */
   #fresh(): Promise<ReadonlyMap<string, string>> {
     if (this.#running === undefined) return this.#begin();
     this.#next ??= this.#running
@@ -204,8 +210,8 @@ export class Definitions {
   }
 
   /**
-   * Notifies clients of a change, at most once in NOTICE_MS. Clients list again after each notice. So without this
-   * limit, a list that changes all the time would cause endless work.
+   * Notifies clients of a change, at most once in NOTICE_MS. Clients list again after each notice. Without this limit,
+   * a list that changes all the time would cause endless work.
    */
   #notice(): void {
     const nowMs = this.#options.clock.now();

@@ -3,14 +3,17 @@ import { canonicalBytes, encodeBase64Url } from "@depute/core";
 import { argumentsDigest as digestOfArguments } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 
-/** Returns the claim `ard` that a proof must contain for a call with these arguments. Throws CanonicalError. */
+/**
+ * Returns the value of the claim `ard` that a proof must contain for a call with these arguments. Throws
+ * CanonicalError.
+ */
 export function argumentsDigest(args: unknown): string {
   return digestOfArguments(nativeEngine, args);
 }
 
 /**
- * Computes the digest of a tool's whole definition. If a server exchanges the tool behind a name, the digest
- * changes. Throws CanonicalError.
+ * Computes the digest of a tool's whole definition. If a server replaces the tool behind a name, the digest changes.
+ * Throws CanonicalError.
  */
 export function definitionDigest(tool: Readonly<Record<string, unknown>>): string {
   const { _meta, ...definition } = tool;

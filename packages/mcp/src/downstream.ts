@@ -35,7 +35,7 @@ const ASK_MS = 600_000;
 export interface DownstreamOptions {
   readonly proxy: McpProxy;
   /**
-   * Returns the token for a request whose own parameters have no `_delegateos`.
+   * Returns the token for a request whose parameters contain no `_delegateos`; undefined if there is none.
    *
    * @param attached the presentation that `withPresentation` attached to the request
    */
@@ -43,8 +43,8 @@ export interface DownstreamOptions {
   /** The name of the request's connection or session; absent if there is none. */
   readonly session?: string;
   /**
-   * Collects the subscriptions of each session, by the session's server. The proxy can then notify a session of changed
-   * resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
+   * The subscriptions of each session, by the server that serves the session. The proxy can then notify a session of
+   * changed resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
    */
   readonly watchers?: Map<Server, WatchedResources>;
   /** The MCP era of the clients: `modern` from revision 2026-07-28 on, otherwise `legacy`. */
@@ -54,8 +54,8 @@ export interface DownstreamOptions {
   /** Receives faults that no response reports. */
   readonly onError: (error: Error) => void;
   /**
-   * Whether each request gets an id, which the result or the error of a tool call contains. Over HTTP, a response
-   * header contains the id instead.
+   * Whether the proxy adds a request id to the result or the error of each tool call. Absent over HTTP, because a
+   * response header contains the id.
    */
   readonly tellsRequestIds?: boolean;
 }
@@ -137,7 +137,7 @@ type Result = Record<string, unknown>;
 
 const asItIs = (run: () => Promise<Result>): Promise<Result> => run();
 
-/** Runs a call under a new id, and tells the client the id in the result's `_meta` or in the error's data. */
+/** Runs a call under a new request id. Adds the id to the result's `_meta`, or to the data of the error. */
 async function withRequestId(run: () => Promise<Result>): Promise<Result> {
   const requestId = randomUuid();
   try {
@@ -180,8 +180,8 @@ function requestOf(
 ): ProxyRequest {
   const { _meta: meta, signal, notify, inputResponses, requestState, envelope } = context.mcpReq;
   const modern: Readonly<Record<string, unknown>> | undefined = envelope;
-  // A client of revision 2026-07-28 declares its capabilities in each request, an earlier one in the session's first
-  // request.
+  // A client of revision 2026-07-28 declares its capabilities in each request. A client of an earlier revision declares
+  // them in the first request of the session.
   const clientCapabilities: Declared | undefined =
     envelope === undefined ? server.getClientCapabilities() : declaredIn({ _meta: envelope });
   const revision =
@@ -224,7 +224,7 @@ function requestOf(
 }
 
 /**
- * Passes on the server's log messages that the client wants. In revision 2026-07-28, each request names the
+ * Forwards those log messages of the server that the client wants. In revision 2026-07-28, each request names the
  * lowest level; in earlier revisions, the session does.
  */
 function logsOf({ mcpReq }: ServerContext, onError: (error: Error) => void): Pick<ProxyRequest, "logs"> {
@@ -239,7 +239,9 @@ function logsOf({ mcpReq }: ServerContext, onError: (error: Error) => void): Pic
   };
 }
 
-/** Returns the function that sends a request to the client on the stream of the client's own request. */
+/**
+ * Returns a function that sends a request to the client. The request travels on the stream of the client's own request.
+ */
 function askOf({ mcpReq: { send, signal } }: ServerContext): AskedClient["ask"] {
   return (method, params) =>
     send({ method: method as "sampling/createMessage", params }, { timeout: ASK_MS, signal });
@@ -248,21 +250,21 @@ function askOf({ mcpReq: { send, signal } }: ServerContext): AskedClient["ask"] 
 /** The key under which the SDK stores the exchange beside the request. */
 const EXCHANGE = "depute.dev/exchange";
 
-/** The HTTP status of an error response, by JSON-RPC error code. (MCP 2026-07-28, Streamable HTTP) */
+/** The HTTP status of an error response, by JSON-RPC error code (MCP 2026-07-28, Streamable HTTP). */
 const STATUS: ReadonlyMap<number, number> = new Map([
   [METHOD_NOT_FOUND, 404],
   [HEADER_MISMATCH, 400],
   [MISSING_CAPABILITY, 400],
 ]);
 
-/** Returns the HTTP status of an error answer in revision 2026-07-28; undefined for 200. */
+/** Returns the HTTP status of an error answer in revision 2026-07-28; undefined if the status is 200. */
 export function statusOf(code: number): number | undefined {
   return STATUS.get(code);
 }
 
 /**
- * Sets the HTTP status that the request's MCP revision defines for an error. A streamed answer keeps the status
- * with which it began.
+ * Sets the HTTP status that the request's MCP revision defines for an error. A streamed answer keeps its status,
+ * because its headers are already sent.
  */
 export function withStatus(answer: Response, status: number | undefined): Response {
   const { headers, body } = answer;
@@ -270,7 +272,7 @@ export function withStatus(answer: Response, status: number | undefined): Respon
   return status === undefined || !isJson ? answer : new Response(body, { status, headers });
 }
 
-/** A request over HTTP, and the HTTP status that the request's error needs. */
+/** A request over HTTP, and the HTTP status for the request's error. */
 export interface Exchange {
   readonly presentation: Presentation | undefined;
   /** The principal of the request's login; absent or empty where the server needs no login. */

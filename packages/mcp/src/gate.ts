@@ -24,15 +24,15 @@ const MAX_RESOURCE_CHARS = 1024;
 export interface Admitted {
   readonly rule: CallRule;
   /**
-   * The permission that error messages about the call name. If the call needs several permissions, error messages name
-   * only the first one.
+   * The permission that appears in error messages about the call. If the call needs several permissions, this is the
+   * first one.
    */
   readonly right: Right;
   /** All permissions that the call needs, at least one. */
   readonly rights: readonly Right[];
   /** The principal that holds the token; undefined if the call needed no token. */
   readonly principal?: string;
-  /** The revocation ids of the token's blocks, the authority's first; empty without a token. */
+  /** The revocation ids of the token's blocks, beginning with the authority block; empty if the call has no token. */
   readonly blocks: readonly string[];
 }
 
@@ -46,15 +46,14 @@ export interface GateOptions {
   readonly authoriser: Authoriser;
   readonly requireToken: boolean;
   /**
-   * Returns a path with all links followed, for rules of the form `real-path`; undefined if the system cannot follow a
-   * link.
+   * Returns a path with all symbolic links resolved, for rules of the form `real-path`; undefined if the system cannot
+   * resolve a link.
    */
   realPath(path: string): Promise<string | undefined>;
 }
 
 /**
- * Admits a call, or throws a Refusal. The decision applies only to this call with exactly these arguments, and no later
- * call uses it.
+ * Admits a call, or throws a Refusal. The decision is valid only for this call with these arguments.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */
@@ -105,8 +104,8 @@ export async function admitRights(
 }
 
 /**
- * Admits a request that the server sends to the client during an admitted call. The call's proof has already identified
- * the holder, and is valid only once. So the function only reads the token's grants again.
+ * Admits a request that the server sends to the client during an admitted call. The proof of that call is valid only
+ * once, and has been used. So this function checks the request only against the token's grants.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */
@@ -133,7 +132,7 @@ export function lacksRight(capabilities: readonly Right[], rights: readonly Righ
   return rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
 }
 
-/** Returns the rights that a request needs, at least one. Throws Refusal. */
+/** Returns the rights that a request needs: at least one. Throws Refusal. */
 export async function neededRights(
   options: GateOptions,
   gatedRequest: GatedRequest,
@@ -142,7 +141,7 @@ export async function neededRights(
   return (await needed(options, gatedRequest, presentation)).rights;
 }
 
-/** Returns the permissions that a call needs, at least one. */
+/** Returns the permissions that a call needs: at least one. */
 async function needed(
   { requireToken, realPath }: GateOptions,
   { rule, args, name }: GatedRequest,
@@ -158,19 +157,19 @@ async function needed(
   const rights: Right[] = [];
   for (const requestedResource of found.resources) {
     const resource = found.needsRealPath ? await realPath(requestedResource) : requestedResource;
-    if (resource === undefined) throw unusable(rule, "the path cannot be followed");
+    if (resource === undefined) throw unusable(rule, "the symbolic links of the path cannot be resolved");
     if (resource === "" || resource.length > MAX_RESOURCE_CHARS)
-      throw unusable(rule, "too short or too long");
+      throw unusable(rule, "the resource must have 1 to 1024 characters");
     rights.push({ namespace, action, resource });
   }
   const [right] = rights;
-  if (right === undefined) throw unusable(rule, "no resource");
+  if (right === undefined) throw unusable(rule, "the arguments name no resource");
   return { rule, right, rights };
 }
 
 /**
- * Returns the error for a request on a list entry whose definition has changed since the caller received the
- * list.
+ * Returns the error for a request that uses a list entry, such as a tool, with a changed definition. The definition has
+ * changed since the caller listed the entry.
  */
 export function otherDefinition(detail: string, { right }: Admitted): Error {
   return denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);
@@ -187,7 +186,10 @@ export function overBudget(denial: DenialReason, right: Right): Error {
   return denialOf(denial, right);
 }
 
-/** Refuses arguments without a canonical form, such as a lone surrogate, because no proof can cover them. */
+/**
+ * Returns the digest of the arguments. Refuses arguments without a canonical form, such as a lone surrogate, because no
+ * proof can cover them.
+ */
 function digestOf(args: unknown): string {
   try {
     return argumentsDigest(args);
@@ -203,8 +205,8 @@ function unusable(rule: CallRule, detail: string): Error {
 }
 
 /**
- * Returns the permission that a rule requires, for error messages. A resource that depends on the call's arguments is
- * written as `*`.
+ * Returns the permission that a rule requires, for error messages. If the resource depends on the call's arguments, it
+ * is `*`.
  */
 function barely({ namespace, action, resource }: CallRule): Right {
   return { namespace, action, resource: resource.kind === "fixed" ? resource.value : "*" };

@@ -1,8 +1,9 @@
 import type { Timers } from "@depute/core";
 
 /**
- * Maximum time in milliseconds for which the proxy delays the headers of a stream. A refusal of the credentials arrives
- * within this time, so the refusal can still set the status. The call itself may take longer.
+ * Maximum time in milliseconds for which the proxy delays the headers of a stream. If the platform refuses the
+ * credentials, it usually does so within this time. The proxy can then still set the HTTP status. The call itself may
+ * take longer.
  */
 export const HOLD_MS = 500;
 
@@ -41,8 +42,8 @@ export async function held(
 }
 
 /**
- * Resolves on the first bytes or at the timeout. This function does not handle a rejection, because the reader
- * of the body gets the same rejection.
+ * Waits for the first bytes or the timeout. A rejection is ignored here, because the reader of the body gets the same
+ * rejection.
  */
 async function within(coming: Promise<unknown>, timers: Timers): Promise<void> {
   let cancel = () => {};

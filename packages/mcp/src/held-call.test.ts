@@ -10,7 +10,7 @@ const SAMPLING = "sampling/createMessage";
 
 type Serve = (ask: NonNullable<CallOptions["ask"]>, signal: AbortSignal) => Promise<Record<string, unknown>>;
 
-/** Creates a bridge to a server that serves each call by this function. */
+/** Creates a bridge to a server that answers each call with `serve`. */
 function bridgeTo(serve: Serve) {
   const clock = new ManualClock();
   const connected: object[] = [];
@@ -37,7 +37,7 @@ function bridgeTo(serve: Serve) {
   return { clock, bridge, connected, begin, resume };
 }
 
-/** Waits until the server's requests of one round are gathered. */
+/** Waits until the proxy has gathered the server's requests of one round. */
 async function gathered(clock: ManualClock, call: Promise<unknown> | undefined) {
   let isDone = false;
   void call?.finally(() => (isDone = true)).catch(() => {});

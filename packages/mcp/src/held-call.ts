@@ -8,7 +8,7 @@ import { UpstreamError } from "./upstream-fault.ts";
  * after which `fetch` ends a silent stream.
  */
 export const HELD_MS = 240_000;
-/** Milliseconds from a server's first request in a round until the client gets all requests that arrived so far. */
+/** Milliseconds from a server's first request in a round until the proxy sends all gathered requests to the client. */
 const GATHER_MS = 20;
 /** Maximum number of a server's requests in one call. */
 const MAX_ASKS = 64;
@@ -31,7 +31,7 @@ export interface HeldCallOptions {
   readonly onEnd: () => void;
 }
 
-/** A call of a server of an earlier revision. The call stays open while its client answers the server's requests. */
+/** A call at a server of an earlier revision. The call stays open while its client answers the server's requests. */
 export class HeldCall {
   readonly #options: HeldCallOptions;
   readonly #controller = new AbortController();
@@ -66,8 +66,8 @@ export class HeldCall {
   /**
    * Waits for the result of the call, or for requests of the server.
    *
-   * @param signal ends the call if it aborts while this method waits
-   * @returns the result; undefined if the server has requests (`inputRequests`)
+   * @param signal cancels the call if the signal aborts while this method waits
+   * @returns the result; undefined if the server has sent requests: see `inputRequests`
    * @throws UpstreamError
    */
   async next(signal: AbortSignal | undefined): Promise<Result | undefined> {
@@ -76,7 +76,8 @@ export class HeldCall {
     signal?.addEventListener("abort", cancel);
     try {
       const asked = new Promise<undefined>((resolve) => {
-        // A server sends the requests of one round one after the other, so the call waits for further requests.
+        // A server may send the requests of one round one after the other, so this timer gives further requests time to
+        // arrive.
         this.#onAsk = () => void this.#options.timers.after(GATHER_MS, () => resolve(undefined));
         if (this.#open.size > 0) this.#onAsk();
       });
@@ -121,12 +122,12 @@ export class HeldCall {
     return promise;
   }
 
-  /** Starts the timer for the server's work. */
+  /** Starts the timer that limits the server's work. */
   #work(): void {
     this.#limit(this.#options.timeoutMs);
   }
 
-  /** Starts the timer for the client's answers. */
+  /** Starts the timer that limits the wait for the client's answers. */
   #wait(): void {
     this.#limit(HELD_MS);
   }

@@ -4,14 +4,14 @@ import { nativeEngine } from "@depute/dct/native";
 import type { Presentation } from "./presentation.ts";
 
 /**
- * Reads a holder's private key, with which the proxy proves possession on the holder's behalf.
+ * Reads a holder's private key. With this key, the proxy creates proofs on the holder's behalf.
  *
  * @param seed 32 bytes in base64url
  * @throws Error for an invalid key
  */
 export function holderKey(seed: string): Keypair {
   const bytes = decodeBase64Url(seed.trim());
-  if (bytes?.length !== 32) throw new Error("a key is 32 bytes in base64url");
+  if (bytes?.length !== 32) throw new Error("the key must be 32 bytes in base64url");
   return keypairFromSeed(nativeEngine, bytes);
 }
 

@@ -41,7 +41,7 @@ export interface HttpFaceOptions {
 export class HttpFace {
   readonly #options: HttpFaceOptions;
   readonly #sessions: Sessions;
-  /** The subscriptions of each session, by its server. */
+  /** The subscriptions of each session, by the SDK server that serves the session. */
   readonly #watchers = new Map<Server, WatchedResources>();
   readonly #bus = new ListenBus();
   readonly #taskStreams: TaskStreams;
@@ -60,13 +60,12 @@ export class HttpFace {
   /**
    * Answers a request.
    *
-   * @param body the parsed JSON of the request. The body is parsed only once, so that the proxy forwards
-   * exactly the value that the proxy checked.
+   * @param body the parsed JSON of the request. The body is parsed only once, so that the proxy forwards exactly the
+   * value that the proxy checked.
    * @param presentation the token in the request's headers
    * @param login the principal of the request's login; empty if the server requires no login
-   * @param origin the request, for the calls to the platform that serve it
-   * @throws UpstreamError if the server behind the proxy cannot be reached; Refusal for a malformed
-   * `_delegateos`
+   * @param origin the request id and the client's address, for the proxy's calls to the platform
+   * @throws UpstreamError if the server behind the proxy cannot be reached; Refusal for a malformed `_delegateos`
    */
   answer(
     request: Request,
@@ -90,7 +89,7 @@ export class HttpFace {
     // Checks first that the server is reachable, because the SDK's error would not contain the reason.
     await this.#options.proxy.upstream.description();
     const session = request.headers.get("mcp-session-id");
-    // Only older revisions have sessions. For a request without a session, the SDK detects the revision.
+    // Only older revisions have sessions. For a request without a session, the SDK determines the revision.
     const mayHaveOne = session !== null || isInitialize(body);
     if (!mayHaveOne || !(await isLegacyRequest(request, body))) {
       const answered = () => this.#handler.fetch(request, beside);
@@ -177,7 +176,7 @@ export class HttpFace {
     }
   }
 
-  /** Notifies each session that subscribed to a resource when that resource has changed. */
+  /** Notifies each session that subscribed to this resource that the resource has changed. */
   resourceChanged(uri: string): void {
     for (const watched of this.#watchers.values()) watched.changed(uri);
     this.#bus.resourceChanged(uri);
@@ -191,8 +190,8 @@ export class HttpFace {
   }
 
   /**
-   * Returns the token with which the session was opened, without its proof. The proof was valid for the opening only,
-   * so each call needs a new proof.
+   * Returns the token with which the client opened the session, without its proof. The proof was valid only for the
+   * request `initialize`, so each call needs a new proof.
    */
   #ofSession(params: unknown, presentation: Presentation | undefined): Presentation | undefined {
     const { member } = strip((params ?? {}) as Record<string, unknown>);
@@ -207,7 +206,8 @@ export class HttpFace {
       onError,
       era,
       presentation: (attached) => attached ?? ofSession,
-      // Only a session lasts longer than its request.
+      // The subscriptions of a session outlive the request. Without a session, a client subscribes by
+      // `subscriptions/listen`.
       ...(session === undefined ? { listens: true } : { session, watchers: this.#watchers }),
     });
   }

@@ -4,23 +4,25 @@ import type { Right } from "./rules/visible.ts";
 /** Maximum number of stored tasks. At the maximum, a new task replaces the oldest task. */
 const MAX_TASKS = 10_000;
 
-/** A task of a server, as this process knows it. */
+/** A task of a server, as this process has recorded it. */
 export interface KnownTask {
-  /** The id of the task that its client uses. */
+  /** The id under which the client knows the task. */
   readonly id: string;
   /** The caller in whose list the task appears. */
   readonly owner: string;
   readonly rights: readonly Right[];
   readonly presentation: Presentation | undefined;
-  /** Sends the state of the task to the client's session; absent without a session. */
+  /** Sends the state of the task to the client's session; absent if the client has no session. */
   readonly notify?: (task: Record<string, unknown>) => void;
 }
 
-/** The tasks that clients of this process began. A restart loses this list, but the ids of the tasks stay valid. */
+/**
+ * The tasks that clients began through this process. A restart loses this list, but the ids of the tasks stay valid.
+ */
 export class KnownTasks {
   readonly #tasks = new Map<string, KnownTask>();
 
-  /** @param connection the connection to the server that knows the task; two connections may use the same task id */
+  /** @param connection the connection on which the task began; two connections may use the same task id */
   add(connection: string, taskId: string, task: KnownTask): void {
     const key = keyOf(connection, taskId);
     this.#tasks.delete(key);

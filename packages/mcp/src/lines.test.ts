@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Lines } from "./lines.ts";
 
-/** Returns the events for text that arrives in pieces of some bytes. */
+/** Feeds a text to Lines in pieces of `bytes` bytes, and returns the events. */
 function eventsOf(text: string, bytes: number, maxBytes = 20, endlessBytes = 1000) {
   const events: unknown[] = [];
   const lines = new Lines({

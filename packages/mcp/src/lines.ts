@@ -4,13 +4,13 @@ const LINE_FEED = 10;
 
 export interface LinesOptions {
   /**
-   * Maximum length in bytes of a line that is stored in memory. If a line is longer, only its outermost JSON members
-   * are read.
+   * Maximum length in bytes of a line that is kept in memory. From a longer line, the parser reads only the top-level
+   * JSON members.
    */
   readonly maxBytes: number;
   readonly onLine: (line: string) => void;
   readonly onOversize: (members: TopMembers) => void;
-  /** Maximum length of a line in bytes. A longer line is considered endless. */
+  /** Maximum length of a line in bytes. `onEndless` is called if a line is longer. */
   readonly endlessBytes: number;
   readonly onEndless: () => void;
 }

@@ -3,7 +3,7 @@ import type { Pinned, Used } from "./rules/definition.ts";
 
 /**
  * Maximum number of callers whose lists are stored. MAX_DEFINITIONS is the maximum number of definitions of all callers
- * together. At a maximum, the caller with the oldest list is dropped first.
+ * together. If either maximum is exceeded, the caller with the oldest list is dropped first.
  */
 const MAX_CALLERS = 10_000;
 const MAX_DEFINITIONS = 200_000;
@@ -16,7 +16,8 @@ interface CallerDefinitions {
 }
 
 /**
- * Stores the definitions that each caller has listed. A request can then use an entry only with its listed definition.
+ * Stores the definitions that each caller has listed. The proxy then refuses a request on an entry whose definition
+ * differs from the listed one.
  */
 export class Listed {
   readonly #clock: Clock;

@@ -4,16 +4,16 @@ import type { WatchedResources } from "./watched-resources.ts";
 
 type Listener = (event: ServerEvent) => void;
 
-/** The resources of one request `subscriptions/listen`. The subscriptions end with the request's stream. */
+/** The resources of one `subscriptions/listen` request. The subscriptions end with the request's stream. */
 interface Opened {
   readonly watched: WatchedResources;
   listener: Listener | undefined;
 }
 
 /**
- * The events of one server for its clients' streams (`subscriptions/listen`, revision 2026-07-28). A change of
- * a list reaches all streams. A change of a resource reaches the streams whose tokens still allow reading the
- * resource.
+ * The events of one server for its clients' streams (`subscriptions/listen`, revision 2026-07-28). A change of a list
+ * reaches all streams. A change of a resource reaches each stream that listens to it and whose token still allows
+ * reading it.
  */
 export class ListenBus implements ServerEventBus {
   readonly #listeners = new Map<Listener, Opened | undefined>();

@@ -1,7 +1,7 @@
 import type { Presentation } from "./presentation.ts";
 import type { Declared } from "./rules/client-capabilities.ts";
 
-/** A request `subscriptions/listen`. (MCP 2026-07-28) */
+/** A `subscriptions/listen` request (MCP 2026-07-28). */
 export interface ListenRequest {
   readonly params: Readonly<Record<string, unknown>>;
   /** The resources and the tasks to which the request listens. */

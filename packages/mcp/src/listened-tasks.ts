@@ -30,7 +30,7 @@ export interface ListenedTasksOptions {
 }
 
 /**
- * Listens to tasks of the server. Only the tasks that the server acknowledges are shown.
+ * Listens to tasks of the server. The client sees only the tasks that the server acknowledges.
  *
  * @throws UpstreamError if the server cannot be reached, or refuses
  */
@@ -41,7 +41,7 @@ export async function followTasks(
   const { upstream, isGranted } = options;
   const byOwnId = new Map(tasks.map((task) => [task.handle.taskId, task]));
   const stop = new AbortController();
-  /** States that arrived before the stream to the client began. */
+  /** States that arrived before the client's stream began. */
   const early: Json[] = [];
   let onState = (state: Json) => {
     if (early.length < tasks.length * 2) early.push(state);
@@ -57,7 +57,7 @@ export async function followTasks(
         if (task === undefined || !(await isGranted(task.handle.rights))) return;
         onTask(task.id, withTaskId("tasks/get", await withoutForbiddenAsks(state, options), task.id));
       };
-      // The states are shown in the order of their arrival.
+      // This chain of promises sends the states in the order of their arrival.
       let last = Promise.resolve();
       const failed = Promise.withResolvers<never>();
       onState = (state) => {
@@ -79,8 +79,8 @@ export async function followTasks(
 export const NO_TASKS: FollowedTasks<Json> = { taskIds: [], follow: async () => {} };
 
 /**
- * Returns a state without the server's questions if the client may not get them. For such a state, `tasks/get` returns
- * the refusal.
+ * Returns the state of a task. If the client may not get the server's questions, they are left out. `tasks/get` then
+ * returns the refusal.
  */
 async function withoutForbiddenAsks(
   state: Json,

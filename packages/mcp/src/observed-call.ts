@@ -19,7 +19,7 @@ import {
  */
 export type ObservedOutcome = "answered" | "tool_error" | "denied" | "limited" | "refused" | "failed";
 
-/** The end of a request. */
+/** The end of a request, for metrics and logs. */
 export interface ObservedEnd {
   readonly outcome: ObservedOutcome;
   /** Milliseconds from the arrival of the request to its response. */

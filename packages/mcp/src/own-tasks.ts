@@ -21,8 +21,8 @@ import {
 import type { FollowedTasks } from "./task-streams.ts";
 
 /**
- * The tasks that this process itself serves. The functions for one task return undefined if the caller may not see the
- * task.
+ * The tasks that this process itself serves. A function that takes one task id returns undefined if the caller may not
+ * see the task.
  */
 export interface OwnTasks<Call> {
   get(taskId: string, call: Call): Promise<McpTask | undefined>;
@@ -41,11 +41,12 @@ export interface OwnTasks<Call> {
   /** Cancels a task. A task that has already ended is not changed. */
   cancel(taskId: string, call: Call): Promise<McpTask | undefined>;
   /**
-   * Returns the tasks of a list that the caller may follow. A holder proof is valid only once, so it reads the first
-   * task alone. Each other task must have the principal of the proof as its delegator.
+   * Returns those tasks of the list that the caller may follow. A holder proof is valid only once, so it authorizes
+   * only the read of the first task. Of the other tasks, the caller may follow those whose delegator is the principal
+   * of the proof.
    */
   listen(taskIds: readonly string[], call: Call): Promise<FollowedTasks<McpTask>>;
-  /** Waits for the end of a task, or for the end of the call. */
+  /** Waits until the task or the call has ended, and returns the task. */
   ended(taskId: string, call: Call): Promise<McpTask | undefined>;
 }
 
@@ -68,7 +69,7 @@ export function takesTask(
 /**
  * Opens the tasks to which a request listens.
  *
- * @throws Refusal if the request does not declare the extension; the refusals of the platform
+ * @throws Refusal if the request does not declare the extension; the errors of the platform
  */
 export async function listenedTasks<Call>(
   tasks: OwnTasks<Call>,
@@ -96,7 +97,7 @@ function declaresTasks(server: Server): boolean {
   return server.getClientCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
 }
 
-/** Returns the response to `tools/call` that contains a task. The task is already stored. */
+/** Returns the response to `tools/call` that contains a task. The task must already be stored. */
 export function createdTask(era: Era, task: McpTask): JsonObject {
   return era === "legacy"
     ? { task: earlierTask(task) }
@@ -125,7 +126,7 @@ const UPDATE = fromJsonSchema<{ taskId: string; inputResponses?: Record<string, 
   required: ["taskId"],
 });
 
-/** Serves the methods on tasks in the form of an era. */
+/** Serves the methods on tasks in the form of one MCP era. */
 export function serveTasks<Call>(server: Server, era: Era, methods: TaskMethods<Call>): void {
   if (era === "modern") serveExtension(server, methods);
   else serveEarlier(server, methods);
@@ -191,6 +192,6 @@ function answersForms({ elicitation }: ClientCapabilities = {}): boolean {
  * @throws Refusal for a task that does not exist, has expired, or belongs to another caller
  */
 function found(task: McpTask | undefined): McpTask {
-  if (task === undefined) throw new Refusal(INVALID_PARAMS, "no such task: check its id", {});
+  if (task === undefined) throw new Refusal(INVALID_PARAMS, "the task does not exist: check its id", {});
   return task;
 }

@@ -15,8 +15,8 @@ import { Recent } from "./recent.ts";
 import type { Right } from "./rules/visible.ts";
 
 /**
- * Milliseconds for which a response about an agent's manifest is cached. A change that forbids a tool therefore takes
- * effect within a second.
+ * Milliseconds for which the answer whether an agent's manifest allows a tool is cached. A changed manifest therefore
+ * takes effect within a second.
  */
 const BINDING_MS = 500;
 const MAX_BINDINGS = 10_000;
@@ -152,7 +152,7 @@ export class PlatformAuthoriser implements Authoriser {
   }
 }
 
-/** The denial type for each error reason with which some calls refuse a token. */
+/** Some calls refuse a token with an error reason. This table lists the denial type for each of these reasons. */
 const DENIALS: ReadonlyMap<string, DenialType> = new Map([
   ["BUDGET_EXCEEDED", DenialType.BUDGET_EXCEEDED],
   ["TOKEN_MALFORMED", DenialType.MALFORMED_TOKEN],

@@ -10,8 +10,8 @@ export interface Presentation {
   /** The id of the contract under which the call is made; empty for none. */
   readonly contractId: string;
   /**
-   * Returns a proof for one call with these arguments. Undefined if the presenter has no proof, or if its only proof is
-   * used up.
+   * Returns a proof for one call with these arguments. Returns undefined if the presenter sent no proof, or if its only
+   * proof has been used.
    */
   prove(args: unknown): Promise<Proof | undefined>;
 }
@@ -34,8 +34,8 @@ export function fromMember(member: unknown, audience: string): Presentation {
 }
 
 /**
- * Presents a token with at most one proof. The sender made that proof for a single call, so the proof is not
- * used again.
+ * Presents a token with at most one proof. The sender made the proof for a single call, so only the first call of
+ * `prove` returns it.
  */
 export function once(token: string, contractId: string, proof: Proof | undefined): Presentation {
   let unusedProof = proof;

@@ -3,7 +3,8 @@ import { createProof, type Keypair } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 
 /**
- * Authenticates calls to the platform by a key. Every call gets a new proof (RFC 9449).
+ * Returns a transport that authenticates each call to the platform with this key. Every call gets a new proof (RFC
+ * 9449).
  *
  * @param publicUrl the platform's public address, without a trailing slash
  */

@@ -19,14 +19,14 @@ export interface ProxyOptions {
   /** The target that a proof in `_delegateos` must name. */
   readonly audience: () => string;
   /**
-   * Receives each decision on a call of a tool or of a method with a rule. Of requests on tasks, it receives the
-   * decisions on answers and cancellations, and all denials.
+   * Receives each decision on a call of a tool, or of a method that has a rule. For requests on tasks, it receives
+   * decisions on answers and cancellations; for all other requests on tasks, only denials.
    */
   readonly onDecision?: DecisionReport;
-  /** Receives each call of a tool or of a method with a rule, when it has ended. */
+  /** Called when a call has ended that used a tool, or a method that has a rule. */
   readonly onCall?: (call: ObservedCall) => void;
-  /** Receives each request on the server's tasks, when it has ended. */
+  /** Called when a request on the server's tasks has ended. */
   readonly onTaskRequest?: (request: ObservedTaskRequest) => void;
-  /** Receives faults that are not reported to the caller. */
+  /** Receives faults that the proxy does not report to the caller. */
   readonly onFault: (subject: string, thrown: unknown) => void;
 }

@@ -9,11 +9,13 @@ import type { WatchedResources } from "./watched-resources.ts";
 export interface ProxyRequest extends CallOptions {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** The token from the header, the session, or the proxy's own files. */
+  /** The token from the HTTP header, the session, or the proxy's own files; absent if there is none. */
   readonly presentation?: Presentation;
-  /** The request's connection or session, which identifies a caller without a token; absent if unknown. */
+  /** The request's connection or session; absent if unknown. It identifies a caller without a token. */
   readonly session?: string;
-  /** The subscriptions of the request's session; absent if the revision or the session has none. */
+  /**
+   * The subscriptions of the request's session; absent if there is no session, or if the revision has no subscriptions.
+   */
   readonly watched?: WatchedResources;
   /**
    * The client to which the server's requests are sent. Present only for revisions before 2026-07-28; later revisions
@@ -29,7 +31,8 @@ export interface ProxyRequest extends CallOptions {
   /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
   readonly revision?: string;
   /**
-   * The headers of a request of revision 2026-07-28 over HTTP, which must repeat the arguments that the tool declares.
+   * The HTTP headers of a request of revision 2026-07-28. They must repeat those arguments for which the tool declares
+   * a header.
    */
   readonly httpHeaders?: Pick<Headers, "get">;
 }

@@ -111,12 +111,12 @@ export class McpProxy {
     }
   }
 
-  /** Notifies the client of a task whose new state a server of an earlier revision has announced. */
+  /** Called when a server of an earlier revision announces a new state of a task. Notifies the client of the task. */
   taskChanged(task: Readonly<Record<string, unknown>>, connection: string): void {
     this.#background(this.#tasks.changed(task, connection));
   }
 
-  /** Decides whether a server's request may reach the client, and returns the parameters to forward; throws Refusal. */
+  /** Decides whether a server's request may reach the client. Returns the parameters to forward. Throws Refusal. */
   async admitAsk(
     method: string,
     params: Record<string, unknown>,
@@ -134,7 +134,7 @@ export class McpProxy {
   }
 
   /**
-   * Decides whether a request may listen to resources and tasks. The request needs the rights for all of them.
+   * Decides whether a request may listen to resources and tasks. The client needs the rights for all of them.
    *
    * @throws Refusal
    */
@@ -148,7 +148,7 @@ export class McpProxy {
     }
   }
 
-  /** Decides whether the holder of a token may learn that a resource changed. Throws Refusal if not. */
+  /** Throws Refusal unless the holder of a token may learn that a resource changed. */
   async admitUpdate(uri: string, presentation: Presentation | undefined): Promise<void> {
     await admitWish(this.#gate, gatedRequestOf(SUBSCRIBE, { uri }, this.#options.config.map), presentation);
   }
@@ -168,8 +168,8 @@ export class McpProxy {
     const { config, authoriser, upstream } = this.#options;
     if (presentation === undefined && config.requireToken) return { [list.member]: [] };
     const grants = presentation === undefined ? undefined : await authoriser.grants(presentation.token);
-    // If the token grants nothing, for example because it has expired, the list is empty. A call with the token then
-    // returns the reason.
+    // If the token grants nothing, for example because it has expired, the list is empty. The reason follows when the
+    // client uses the token for a call.
     if (grants?.ok === false) return { [list.member]: [] };
     const { capabilities } = await upstream.description();
     const family = request.method.split("/", 1)[0] as "tools" | "resources" | "prompts";
@@ -191,7 +191,7 @@ export class McpProxy {
     return { ...withPrivateCache(result), [list.member]: visibleEntries };
   }
 
-  /** Runs a request that only reads, and reports its denial. */
+  /** Runs a request that only reads, and reports the decision only if it is a denial. */
   #audited<T>(method: string, run: () => Promise<T>): Promise<T> {
     const { onDecision } = this.#options;
     return decided({ method }, onDecision && denialsOf(onDecision), run);
@@ -251,7 +251,7 @@ export class McpProxy {
       request.method === TOOLS_CALL
         ? await this.#tasks.ofCall(request, wanted, admitted, admitted.name)
         : undefined;
-    // A server that runs no tasks for this client must not learn that the client accepts one.
+    // If the server runs no tasks for this client, it must not learn that the client accepts a task.
     const isPlain = request.method === TOOLS_CALL && taskCall?.era !== "legacy";
     const params = isPlain ? plainParams : wanted;
     const used = usedBy(request.method, params);
@@ -294,7 +294,8 @@ export class McpProxy {
     } catch (thrown) {
       throw await this.#failed(this.#tasks.explained(thrown, request), held);
     }
-    // The response does not wait for the charge. If the charge fails, the whole reservation is charged when it expires.
+    // The response does not wait for the settlement. If the settlement fails, the whole reservation is charged when it
+    // expires.
     if (held !== undefined) {
       this.#background(
         this.#options.timers.nextTurn().then(() => this.#settle(held, { kind: "answered", result })),
@@ -343,8 +344,8 @@ export class McpProxy {
   }
 
   /**
-   * Admits the requests to the client that a result contains. If one request is refused, this method cancels the call
-   * and throws Refusal.
+   * Decides on the requests to the client that a result contains. If one request is refused, this method cancels the
+   * call and throws Refusal.
    */
   async #assertAnswered(
     result: Record<string, unknown>,
@@ -369,7 +370,8 @@ export class McpProxy {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
     const isUnsent = fault?.kind === "unsent" || thrown instanceof UnknownState;
     const budget = await this.#settle(held, { kind: isUnsent ? "unsent" : "unknown" });
-    // A refusal between two rounds of a call: the client may not get, or cannot answer, the server's requests.
+    // A refusal between two rounds of a call. Either the client may not get the server's requests, or it cannot answer
+    // them.
     if (thrown instanceof Refusal) {
       const { code, message, data } = thrown;
       return new Refusal(code, message, budget.state === "none" ? data : { ...data, budget: { ...budget } });
@@ -379,7 +381,9 @@ export class McpProxy {
 
   #settle(held: CallReservation | undefined, outcome: Parameters<typeof settle>[2]): Promise<BudgetState> {
     const { authoriser, onFault } = this.#options;
-    return settle(authoriser, held, outcome, (id, thrown) => onFault(`cannot settle ${id}`, thrown));
+    return settle(authoriser, held, outcome, (id, thrown) =>
+      onFault(`cannot settle the reservation ${id}`, thrown),
+    );
   }
 
   #background(work: Promise<unknown>): void {
@@ -390,7 +394,7 @@ export class McpProxy {
   #refusal(thrown: unknown): Refusal {
     if (thrown instanceof Refusal) return thrown;
     if (thrown instanceof UpstreamError) return toldOf(thrown, NOTHING);
-    this.#options.onFault("cannot decide", thrown);
+    this.#options.onFault("cannot decide on a call", thrown);
     // The proxy does not forward a call on which the tokens service has not decided.
     const reason = thrown instanceof DeputeError ? thrown.reason : ErrorReason.DEPENDENCY_UNAVAILABLE;
     return new Refusal(INTERNAL_ERROR, "Internal error", { reason: reasonName(reason) });

@@ -1,8 +1,7 @@
 import type { Clock } from "@depute/core";
 
 /**
- * A cache of results with a limited lifetime. Errors are not cached. At the maximum size, the least recently requested
- * entry is dropped.
+ * A cache of results with a limited lifetime. Errors are not cached. At the maximum size, the oldest entry is dropped.
  */
 export class Recent<Value> {
   readonly #max: number;

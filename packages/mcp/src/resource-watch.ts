@@ -4,13 +4,13 @@ import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
 /** Maximum number of resources that the clients of one server watch. */
 const MAX_WATCHED = 10_000;
-/** Milliseconds before an ended subscription is requested again. */
+/** Milliseconds of wait before this class requests an ended subscription again. */
 const AGAIN_MS = 1000;
 
 /**
- * Subscribes to a server's resources for as long as at least one client watches them. On a modern server, one
- * subscription covers all resources. It is replaced when the set of resources changes. On an earlier server, each
- * resource has its own subscription.
+ * Subscribes to a server's resources for as long as at least one client watches them. On a server of revision
+ * 2026-07-28, one subscription covers all resources. When the set of resources changes, a new subscription replaces it.
+ * On a server of an earlier revision, each resource has its own subscription.
  */
 export class ResourceWatch {
   readonly #client: () => Promise<Client>;
@@ -18,7 +18,7 @@ export class ResourceWatch {
   /** The number of clients that watch each resource, by its address. */
   readonly #watchers = new Map<string, number>();
   #standing: McpSubscription | undefined;
-  /** The latest change of the subscription. Each change waits for the change before. */
+  /** The latest change of the subscription. A change begins only when the previous change has ended. */
   #changing: Promise<void> = Promise.resolve();
   #cancelWait: () => void = () => {};
 
@@ -36,7 +36,11 @@ export class ResourceWatch {
         reason: "LIMIT_EXCEEDED",
         metadata: { limit: "mcp_watched_resources", max: String(MAX_WATCHED) },
       };
-      throw new Refusal(LIMIT_REACHED, "too many resources are watched", data);
+      throw new Refusal(
+        LIMIT_REACHED,
+        "the server's clients watch too many resources; unsubscribe from some",
+        data,
+      );
     }
     this.#watchers.set(uri, watchers + 1);
     if (watchers > 0) return;
@@ -49,15 +53,15 @@ export class ResourceWatch {
   }
 
   /**
-   * Ends the watch of one client. The method does not await the request to the server, because the client does not need
-   * its result.
+   * Ends one client's watch of a resource. The method does not await the request to the server, because the client does
+   * not need the server's answer.
    */
   remove(uri: string): void {
     if (!this.#drop(uri)) return;
     this.#change((client) => client.unsubscribeResource({ uri })).catch(() => {});
   }
 
-  /** Subscribes again to everything, on a new connection to the server. */
+  /** Subscribes again to all watched resources, on a new connection to the server. */
   restore(): void {
     this.#standing = undefined;
     if (this.#watchers.size === 0) return;
@@ -72,7 +76,7 @@ export class ResourceWatch {
     void this.#standing?.close().catch(() => {});
   }
 
-  /** Removes one watcher of a resource. Returns whether no client watches the resource any more. */
+  /** Removes one watcher of a resource. Returns true if no client watches the resource any more. */
   #drop(uri: string): boolean {
     const watchers = this.#watchers.get(uri) ?? 0;
     if (watchers > 1) this.#watchers.set(uri, watchers - 1);
@@ -80,7 +84,7 @@ export class ResourceWatch {
     return watchers === 1;
   }
 
-  /** @param old makes the change on a server of a revision before 2026-07-28 */
+  /** @param old makes the change on a server whose revision is before 2026-07-28 */
   #change(old: (client: Client) => Promise<unknown>): Promise<void> {
     const changed = this.#changing.then(async () => {
       const client = await this.#client();

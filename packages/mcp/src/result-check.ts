@@ -3,8 +3,8 @@ import type { StandardSchemaV1 } from "@modelcontextprotocol/client";
 const KNOWN = /^(tools|resources|prompts|completion|logging)\/|^ping$/;
 
 /**
- * Whether the SDK checks the results of a method. The configuration can allow further methods, whose results pass
- * unchecked.
+ * Whether the SDK checks the results of a method. The configuration can allow methods that the SDK does not know. Their
+ * results are not checked.
  */
 export function isKnownMethod(method: string): boolean {
   return KNOWN.test(method);
@@ -18,6 +18,6 @@ export const ANY_RESULT: StandardSchemaV1<unknown, Record<string, unknown>> = {
     validate: (value) =>
       typeof value === "object" && value !== null
         ? { value: value as Record<string, unknown> }
-        : { issues: [{ message: "not an object" }] },
+        : { issues: [{ message: "must be an object" }] },
   },
 };

@@ -9,7 +9,7 @@ const asking = (requests: Json, requestState?: string) => ({
   ...(requestState === undefined ? {} : { requestState }),
 });
 
-/** Runs a call whose further rounds have the given results. */
+/** Runs a call. The first round has the result `first`, and each further round has the next result of `further`. */
 function run(first: Json, further: Json[], capabilities: Json = { sampling: {} }) {
   const asked: [string, Json][] = [];
   const repeated: Json[] = [];
@@ -57,7 +57,7 @@ test("a client is asked only for its declared capabilities", async () => {
   const { result, asked, abandoned } = run(asking({ one: { method: "roots/list" } }, "open"), []);
   await expect(result).rejects.toMatchObject({ code: -32603, data: { requiredCapabilities: { roots: {} } } });
   expect(asked).toEqual([]);
-  // The call that the server still held open has been ended.
+  // The proxy has ended the call that the server held open.
   expect(abandoned).toEqual(["open"]);
 });
 

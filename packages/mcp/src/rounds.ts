@@ -31,11 +31,11 @@ export interface RoundsOptions {
 
 /**
  * Delivers a modern server's input requests to a client whose revision does not support them. Each input request
- * becomes a separate request on the call's stream. Then the call is repeated with the client's answers. (MCP
- * 2026-07-28, multi-round-trip requests)
+ * becomes a separate request on the call's stream. Then the proxy repeats the call with the client's answers (MCP
+ * 2026-07-28, multi-round-trip requests).
  *
  * @returns the first result that requires no input
- * @throws Refusal if the client lacks a capability, or the server asks too often
+ * @throws Refusal if the client lacks a capability, or the server exceeds MAX_ROUNDS or MAX_REQUESTS
  */
 export async function fulfil(first: Result, options: RoundsOptions): Promise<Result> {
   let result = first;
@@ -69,9 +69,9 @@ async function answerOf({ capabilities, ask }: AskedClient, request: unknown): P
   const name = String(method);
   const lacking = missingCapability(name, params, capabilities);
   if (lacking !== undefined) {
-    const detail = `the client did not declare what ${name} needs`;
+    const detail = `the client did not declare the capability that ${name} needs`;
     const data = { reason: "DEPENDENCY_UNAVAILABLE", detail, requiredCapabilities: lacking as never };
-    throw new Refusal(INTERNAL_ERROR, "the MCP server requests input that the client cannot give", data);
+    throw new Refusal(INTERNAL_ERROR, "the MCP server requests input that the client cannot provide", data);
   }
   const members = isObject(params) ? params : {};
   // Revision 2025-11-25 requires an id for an elicitation by address. Later revisions have no such id.

@@ -5,7 +5,7 @@ import { VerificationService } from "@depute/contracts/depute/verifier/v1/verifi
 import type { DeputeError } from "@depute/core";
 import type { SchemaViolation } from "./rules/invalid-arguments.ts";
 
-/** Checks values against schemas of servers, in isolation and under limits of time and memory. */
+/** Checks values against schemas of servers, isolated from this process and within limits of time and memory. */
 export interface SchemaCheck {
   /**
    * Checks a value against a JSON Schema.
@@ -28,7 +28,7 @@ export interface PlatformSchemaCheckOptions {
   refusalIn(thrown: unknown): DeputeError;
 }
 
-/** Checks values in Depute's verifier, whose threads run untrusted schemas. */
+/** Returns a check that runs in Depute's verifier, whose threads isolate untrusted schemas. */
 export function platformSchemaCheck({
   verifier,
   callOptions,

@@ -12,7 +12,7 @@ import type { ListName } from "./subscription.ts";
 import type { Ask } from "./upstream-options.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
-/** One client over stdio. A server behind the proxy serves this client alone. */
+/** One client over stdio. The server behind the proxy serves only this client. */
 export interface StdioFace {
   /** Checks a request that the server behind the proxy sends to the client, and forwards it. */
   ask(method: Ask, params: unknown): Promise<unknown>;
@@ -33,7 +33,7 @@ export interface StdioFace {
 }
 
 export interface StdioFaceOptions {
-  /** Returns the proxy, which is created after these options. */
+  /** Returns the proxy, because it is created only after these options. */
   readonly proxy: () => McpProxy;
   /** Returns the token in the proxy's own files, which applies to clients that present no token. */
   readonly held: () => Presentation | undefined;
@@ -66,7 +66,8 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     try {
       opened = { ...fromMember(member, audience()), prove: async () => undefined };
     } catch (thrown) {
-      // The function ignores an invalid token, so later calls of the session are denied.
+      // The proxy reports an invalid token and does not use it. Later calls then use the token in the proxy's own
+      // files, or none.
       onError(thrown as Error);
     }
   };
@@ -87,7 +88,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     receive(message, next) {
       seen(message);
       deliver = next;
-      // Only revision 2026-07-28 has the requests that StdioListens serves.
+      // StdioListens handles only requests that exist since revision 2026-07-28.
       if (declared === undefined) listens.receive(message);
       else next(message);
     },
@@ -120,7 +121,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
     },
     declared: () => declared,
     logged(message) {
-      // Revision 2026-07-28 has log messages only for requests that ask for them.
+      // In revision 2026-07-28, a client gets log messages only for requests that ask for them.
       if (declared !== undefined) server?.sendLoggingMessage(message).catch(onError);
     },
     resourceChanged(uri) {
@@ -135,7 +136,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
 }
 
 interface Observer {
-  /** Takes each message of the client. `next` passes a message to the SDK. */
+  /** Receives each message of the client. `next` passes a message to the SDK. */
   receive(message: JSONRPCMessage, next: (message: JSONRPCMessage) => void): void;
   /** Returns the message that the client gets instead of the SDK's message. */
   sent(message: JSONRPCMessage): JSONRPCMessage;
@@ -143,7 +144,7 @@ interface Observer {
   onEnd(): void;
 }
 
-/** Wraps a transport, so that an observer sees and changes its messages. */
+/** Wraps a transport, so that an observer sees each message and can change it. */
 function watched(inner: Transport, { receive, sent, onEnd }: Observer): Transport {
   const outer: Transport = {
     async start() {

@@ -25,7 +25,7 @@ export class ServerStarts {
     return this.#failures;
   }
 
-  /** Returns the milliseconds until the server may be started; 0 if it may be now. */
+  /** Returns the milliseconds until the server may be started; 0 if it may be started immediately. */
   get waitMs(): number {
     return Math.max(0, Math.ceil(this.#notBeforeMs - this.#clock.monotonic()));
   }

@@ -66,7 +66,7 @@ export interface ServerTasksOptions {
   readonly onFault: (subject: string, thrown: unknown) => void;
 }
 
-/** The authority of a request. */
+/** The principals, the token and the capabilities of a request. */
 interface Authority {
   readonly presentation: Presentation | undefined;
 }
@@ -78,8 +78,8 @@ export interface TaskCall {
 }
 
 /**
- * The tasks of one server, for clients of the server's own era. Clients use other ids than the server does. Each
- * request on a task needs the capabilities of the call that began the task.
+ * The tasks of one server, for clients of the same era as the server. The client's id of a task differs from the
+ * server's id. Each request on a task needs the capabilities of the call that began the task.
  */
 export class ServerTasks {
   readonly #options: ServerTasksOptions;
@@ -93,17 +93,17 @@ export class ServerTasks {
 
   /** Returns the era of the request's client if the server offers tasks to this client; otherwise undefined. */
   async eraOf({ era }: Pick<ProxyRequest, "era">): Promise<Era | undefined> {
-    // Each process numbers its own tasks, so two processes may use the same task id.
+    // Each server process numbers its own tasks, so two processes may use the same task id.
     if (era === undefined || this.#options.upstream.isPerSession) return undefined;
     const { capabilities, era: own } = await this.#options.upstream.description();
     return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;
   }
 
   /**
-   * Decides whether a call of a tool may become a task. A client of revision 2026-07-28 declares support in the call.
-   * An earlier client requests a task with `task`.
+   * Decides whether a call of a tool may become a task. In revision 2026-07-28, a client declares support in the call;
+   * in earlier revisions, it requests a task with `task`.
    *
-   * @throws Refusal if the client requests a task, and the call's capabilities are too long for the task's id
+   * @throws Refusal if the client requests a task, and the call's resources are too long for the task's id
    */
   async ofCall(
     request: ProxyRequest,
@@ -118,13 +118,13 @@ export class ServerTasks {
     const facts = { tool, rights, caller: [principal, request.login ?? ""] as const, connection };
     if (this.#handles.fits(facts)) return { era, facts };
     if (era === "modern") return undefined;
-    const detail = "task: the resources of the call are too long for a task; call the tool without it";
+    const detail = "task: the call's resources are too long for a task; call the tool without task";
     throw new Refusal(INVALID_PARAMS, "Invalid params", { reason: "INVALID_REQUEST", detail });
   }
 
   /**
-   * Returns the error of a call for its caller. For a tool that runs only as a task, a client of another era gets its
-   * own error.
+   * Converts the error of a call for its caller. The proxy's own error replaces the server's if the tool runs only as a
+   * task and the client's era differs from the server's.
    */
   explained(thrown: unknown, request: ProxyRequest): unknown {
     const fault = thrown instanceof UpstreamError ? thrown.fault : undefined;
@@ -142,7 +142,7 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the server's response to a call. If the response is a task, its id is replaced by an id for the client.
+   * Returns the server's response to a call. In a task, the client's id replaces the server's id.
    *
    * @param call undefined if the call must not become a task
    * @throws UpstreamError for a task that was not requested, or that has no usable id
@@ -155,13 +155,13 @@ export class ServerTasks {
   ): Result {
     if (call === undefined) {
       if (result.resultType !== "task") return result;
-      throw malformed("the server answers with a task, for which the client did not ask");
+      throw malformed("the server returned a task that the client did not request");
     }
     const { era, facts } = call;
     const taskId = createdTaskId(era, result);
     if (taskId === undefined && result.resultType !== "task") return result;
     const id = this.#handles.seal(facts, taskId);
-    if (id === undefined) throw malformed("the id of the server's task is no text of 1 to 512 characters");
+    if (id === undefined) throw malformed("the server's task id must be a text of 1 to 512 characters");
     const { notifyTask } = request;
     this.#known.add(facts.connection, String(taskId), {
       id,
@@ -211,8 +211,8 @@ export class ServerTasks {
   /**
    * Decides on a request's authority, and reports the decision.
    *
-   * @param onTool receives the tool of the request's task, before the decision
-   * @returns the caller, and the request's task; no task for a list
+   * @param onTool called before the decision, with the tool of the request's task
+   * @returns the caller and the request's task; for a list of tasks, only the caller
    * @throws Refusal
    */
   #decide(
@@ -285,7 +285,7 @@ export class ServerTasks {
     );
   }
 
-  /** Returns the parameters of a server's request to its only client. The id of a task is replaced by the client's id. */
+  /** Returns the parameters of a server's request to its only client, with the client's id of the task. */
   relatedAsk(params: Result): Result {
     const known = this.#known.get(SHARED_CONNECTION, relatedTaskId(params));
     return known === undefined ? params : { ...relatedTo(params, known.id) };
@@ -299,11 +299,11 @@ export class ServerTasks {
       if (await this.#isGranted(known.rights, known.presentation))
         known.notify(withTaskId("tasks/get", task, known.id));
     } catch (thrown) {
-      this.#options.onFault("cannot tell the state of a task", thrown);
+      this.#options.onFault("cannot notify the client of a task's state", thrown);
     }
   }
 
-  /** Returns the principals of a request. The token's proof is checked together with the capabilities of the task. */
+  /** Returns the principals of a request. One check covers the token's proof and the capabilities of the task. */
   async #callerOf(
     { login = "" }: Pick<ProxyRequest, "login">,
     presentation: Presentation | undefined,
@@ -381,7 +381,7 @@ export class ServerTasks {
     return first;
   }
 
-  /** Counts a request on tasks against the limits of the server and of the tasks' tools while it runs. Throws Refusal. */
+  /** Counts a running request on tasks against the limits of the server and of the tasks' tools. Throws Refusal. */
   async #counted<T>(
     { method, params }: Pick<ProxyRequest, "method" | "params">,
     [holder]: TaskHandle["caller"],
@@ -434,7 +434,7 @@ export class ServerTasks {
   }
 }
 
-/** Returns the caller whose list shows a task. Callers without a principal are told apart by their sessions. */
+/** Returns the caller in whose list a task appears. For callers without a principal, the session distinguishes them. */
 function ownerOf({ session = "" }: ProxyRequest, caller: TaskHandle["caller"]): string {
   return JSON.stringify(caller.every((principal) => principal === "") ? ["session", session] : caller);
 }

@@ -2,8 +2,8 @@ import { type Clock, randomUuid } from "@depute/core";
 import { type Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 
 /**
- * Maximum number of sessions, which only clients of MCP revisions before 2026-07-28 use. At the limit, the session that
- * was idle longest ends.
+ * Maximum number of sessions. At the limit, the session that was idle longest ends. Only clients of MCP revisions
+ * before 2026-07-28 use sessions.
  */
 const MAX_SESSIONS = 1000;
 /** Milliseconds without a request after which a session ends. */
@@ -20,8 +20,8 @@ interface Session {
 }
 
 /**
- * The MCP sessions at one URL path. They are only in this process's memory, so after a restart clients begin new
- * sessions.
+ * The MCP sessions at one URL path. Sessions exist only in this process's memory, so clients must begin new sessions
+ * after a restart.
  */
 export class Sessions {
   readonly #clock: Clock;
@@ -34,8 +34,8 @@ export class Sessions {
   /**
    * Begins a session with its first request.
    *
-   * @param caller identifies the login and the token in the request's headers. Every later request of the
-   * session must have the same login and token, because the session's id proves nothing.
+   * @param caller identifies the login and the token in the request's headers. Every later request of the session must
+   * have the same login and token, because the session id alone does not identify the caller.
    * @param onEnd called when the session has ended
    */
   async begin(
@@ -72,8 +72,7 @@ export class Sessions {
     const session = this.#sessions.get(id);
     if (session === undefined || (session.caller !== "" && session.caller !== caller)) return undefined;
     session.used = this.#clock.now();
-    // Moves the session to the end. The order is that of the last use, so the session that was idle longest comes
-    // first.
+    // Moves the session to the end of the map. So the session that was idle longest is always the first.
     this.#sessions.delete(id);
     this.#sessions.set(id, session);
     return session.transport.handleRequest(request, context);

@@ -7,12 +7,12 @@ import type { CostRule } from "./rules/tool-map.ts";
 export interface CallReservation {
   readonly reservationId: string;
   readonly cost: CostRule;
-  /** Receives the part of the reservation that is known not to be charged, in microcents. */
+  /** Receives the part of the reservation, in microcents, that will certainly not be charged. */
   onUncharged(microcents: number): void;
 }
 
 /**
- * Receives the ids of reservations that could not be settled. Such a reservation is charged in full when it expires.
+ * Called with the id of a reservation that could not be settled. Such a reservation is charged in full when it expires.
  */
 export type SettleFault = (reservationId: string, thrown: unknown) => void;
 

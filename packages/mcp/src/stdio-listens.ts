@@ -17,12 +17,12 @@ import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 import { abandon, type FollowedTasks } from "./task-streams.ts";
 import type { WatchedResources } from "./watched-resources.ts";
 
-/** Maximum number of requests `subscriptions/listen` that one client has open for resources or tasks. */
+/** Maximum number of open `subscriptions/listen` requests for resources or tasks of one client. */
 const MAX_OPEN = 100;
 
 type Json = Record<string, unknown>;
 
-/** The resources and tasks of a request `subscriptions/listen`. */
+/** The resources and tasks of a `subscriptions/listen` request. */
 interface Requested {
   readonly params: Json;
   readonly uris: readonly string[];
@@ -42,7 +42,7 @@ interface Open {
 
 export interface StdioListensOptions {
   readonly proxy: () => McpProxy;
-  /** Returns the token for requests whose parameters have no `_delegateos`. */
+  /** Returns the token for requests whose parameters contain no `_delegateos`; undefined if there is none. */
   readonly presentation: () => Presentation | undefined;
   /** Sends a message to the client. */
   readonly send: (message: JSONRPCMessage) => Promise<void>;
@@ -52,8 +52,8 @@ export interface StdioListensOptions {
 }
 
 /**
- * Serves `subscriptions/listen` for resources and tasks to one client over stdio. (MCP 2026-07-28) The SDK serves the
- * changes of lists. It knows no tasks, and it checks no token for resources.
+ * Serves `subscriptions/listen` for resources and tasks to one client over stdio. (MCP 2026-07-28.) The SDK itself
+ * serves the changes of lists. It does not support tasks, and would serve resources without a check of the token.
  */
 export class StdioListens {
   readonly #options: StdioListensOptions;
@@ -63,7 +63,7 @@ export class StdioListens {
     this.#options = options;
   }
 
-  /** Takes a message of the client, and passes to the SDK the parts that the SDK serves. */
+  /** Handles a message of the client. Passes to the SDK those parts of the message that the SDK serves. */
   receive(message: JSONRPCMessage): void {
     const { method, id, params } = message as Json;
     if (method === "notifications/cancelled" && isObject(params)) this.#end(params.requestId);
@@ -86,7 +86,7 @@ export class StdioListens {
     this.#open.set(id, open);
     this.#admit(open, id, request).then(
       () => {
-        // The SDK serves the rest of the request, and acknowledges the request.
+        // The SDK serves the other parts of the request, and acknowledges it.
         if (this.#open.get(id) === open) this.#options.deliver(withoutResources(message));
       },
       (thrown: unknown) => {
@@ -96,7 +96,7 @@ export class StdioListens {
     );
   }
 
-  /** Returns a message to the client with what this class adds to it. */
+  /** Returns a message for the client, with the additions of this class. */
   sent(message: JSONRPCMessage): JSONRPCMessage {
     const json = message as Json;
     if (json.id !== undefined && json.method === undefined) this.#end(json.id);
@@ -115,7 +115,7 @@ export class StdioListens {
     return shown as unknown as JSONRPCMessage;
   }
 
-  /** Notifies the client of a changed resource, if a request listens to it. */
+  /** Notifies the client of a changed resource if an open request listens to the resource. */
   resourceChanged(uri: string): void {
     for (const { admitted } of this.#open.values()) admitted?.watched.changed(uri);
   }
@@ -152,7 +152,8 @@ export class StdioListens {
   /**
    * Passes the states of tasks to the client until the request ends.
    *
-   * @param endsWithTasks whether the request listens to nothing else; then it ends when its tasks show no further state
+   * @param endsWithTasks whether the request listens only to tasks. If so, it ends when no further state of its tasks
+   * can come
    */
   #follow(id: unknown, { stop }: Open, tasks: FollowedTasks<Json>, endsWithTasks: boolean): void {
     const onTask = (_: string, task: Json) =>
@@ -163,7 +164,7 @@ export class StdioListens {
     });
   }
 
-  /** Ends a request whose tasks show no further state. */
+  /** Ends a request after the last state of its tasks. */
   #complete(id: unknown): void {
     this.#end(id);
     const params = { requestId: id as string };
@@ -183,7 +184,7 @@ export class StdioListens {
     if (this.#open.size < MAX_OPEN) return;
     throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
       reason: "LIMIT_EXCEEDED",
-      detail: "too many requests subscriptions/listen are open; cancel one",
+      detail: "too many subscriptions/listen requests are open; cancel one",
       metadata: { limit: "mcp_listens", max: String(MAX_OPEN) },
     });
   }

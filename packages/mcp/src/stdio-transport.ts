@@ -15,11 +15,14 @@ import { Lines } from "./lines.ts";
 import { oversize } from "./oversize.ts";
 import type { UpstreamAddress } from "./rules/read-config.ts";
 
-/** Maximum number of bytes that wait for a server that does not read. Further messages are refused. */
+/** Maximum number of unsent bytes for a server that does not read. Further messages are refused. */
 const MAX_WAITING_BYTES = 67_108_864;
 /** Maximum length of a line in bytes. A server that sends a longer line is stopped. */
 const MAX_LINE_BYTES = 1_073_741_824;
-/** Milliseconds within which a server must end after its input was closed, and again after a signal. */
+/**
+ * Milliseconds within which a server must end after the proxy closed its input, and again after the proxy sent it a
+ * signal.
+ */
 const END_MS = 2000;
 /** Milliseconds to wait for the last output of an ended server, whose child processes may keep the pipe open. */
 const LAST_OUTPUT_MS = 1000;
@@ -52,9 +55,9 @@ export interface StdioOptions {
 }
 
 /**
- * An MCP server in a child process. Unlike the SDK's transport, this transport survives an oversized response.
- * The transport writes one message at a time and queues the others. So the transport knows which requests the
- * server has certainly not received.
+ * An MCP server in a child process. Unlike the SDK's transport, this transport survives an oversized response. The
+ * transport writes one message at a time and queues the others. So the transport can say which requests the server has
+ * certainly not received.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -112,8 +115,8 @@ export class StdioTransport implements Transport {
   }
 
   /**
-   * Resolves when the message was passed to the operating system. Rejects with NotWritten if the message cannot
-   * be passed on.
+   * Resolves when the operating system has accepted the message. Rejects with NotWritten if the message cannot be
+   * written.
    */
   send(message: JSONRPCMessage): Promise<void> {
     if (this.#child === undefined) return Promise.reject(new NotWritten("the server has ended"));
@@ -136,8 +139,8 @@ export class StdioTransport implements Transport {
   /**
    * Begins a request, and tracks whether it was sent.
    *
-   * @param begin must send the request before it returns; otherwise the request counts as sent, because its state is
-   *   unknown
+   * @param begin sends the request before it returns. If it sends the request later, the request counts as sent,
+   * because its state is unknown
    */
   follow<T>(begin: () => T): { result: T; sent: Sent } {
     this.#last = undefined;
@@ -194,8 +197,8 @@ export class StdioTransport implements Transport {
   }
 
   /**
-   * Removes the request that a cancellation names, if the request is still queued. Returns true if so; the
-   * cancellation then need not be sent.
+   * Removes the request that a cancellation names, if the request is still queued. Returns whether it removed the
+   * request. If true, the cancellation need not be sent.
    */
   #withdraws(message: JSONRPCMessage): boolean {
     if (!isJSONRPCNotification(message) || message.method !== "notifications/cancelled") return false;
@@ -243,7 +246,7 @@ export class StdioTransport implements Transport {
     if (this.#child !== child) return;
     this.#child = undefined;
     this.#drop();
-    // Unsent requests are rejected first, because the SDK would report them as lost after onclose.
+    // Rejects unsent requests before it calls onclose, because onclose makes the SDK report all open requests as lost.
     setImmediate(() => this.onclose?.());
   }
 }

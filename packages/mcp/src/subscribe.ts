@@ -6,7 +6,7 @@ import type { UpstreamConfig } from "./rules/read-config.ts";
 import { INVALID_PARAMS, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** The server of a subscription, and the rule for it. */
+/** The server of a subscription, and the tool map's rule for it. */
 export interface SubscribeOptions {
   readonly upstream: Upstream;
   readonly config: UpstreamConfig;
@@ -32,7 +32,7 @@ export async function subscribe(
   if (typeof uri !== "string" || uri === "")
     throw new Refusal(INVALID_PARAMS, "Invalid params", {
       reason: "INVALID_REQUEST",
-      detail: "uri is required: a text that is not empty",
+      detail: "uri must be a text that is not empty",
     });
   if (!isBegin) {
     watched.unsubscribe(uri);

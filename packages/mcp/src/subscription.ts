@@ -1,12 +1,13 @@
 import type { Timers } from "@depute/core";
 import type { Client, McpSubscription } from "@modelcontextprotocol/client";
 
-/** Lists whose changes a server can announce. */
+/** The lists whose changes a server can announce. */
 export const LISTS = ["tools", "resources", "prompts"] as const;
 export type ListName = (typeof LISTS)[number];
 
 /**
- * Milliseconds before an ended subscription is requested again. Each further wait is twice as long, up to LAST_WAIT_MS.
+ * Milliseconds of wait before this class requests an ended subscription again. Each further wait is twice as long, up
+ * to LAST_WAIT_MS.
  */
 const FIRST_WAIT_MS = 1000;
 const LAST_WAIT_MS = 60_000;
@@ -14,14 +15,14 @@ const LAST_WAIT_MS = 60_000;
 export interface SubscriptionOptions {
   readonly client: Client;
   readonly timers: Timers;
-  /** Called for a list whose changes may have been missed. */
+  /** Called with a list of which the proxy may have missed changes. */
   readonly onGap: (list: ListName) => void;
 }
 
 /**
  * Receives a server's list changes while the connection to the server is open. A server of revision 2026-07-28
- * announces changes only to subscribers. Over stdio, older revisions announce them without a subscription. Over HTTP a
- * lost stream may go unnoticed.
+ * announces changes only to subscribers. Over stdio, a server of an older revision announces them without a
+ * subscription. Over HTTP, the proxy may not notice that a stream was lost.
  */
 export class Subscription {
   readonly #options: SubscriptionOptions;
@@ -38,7 +39,7 @@ export class Subscription {
     if (client.getProtocolEra() === "modern" && this.#announced().length > 0) void this.#keep(FIRST_WAIT_MS);
   }
 
-  /** Whether every later change of the list will be announced. */
+  /** Whether the server will announce every further change of the list. */
   covers(list: ListName): boolean {
     if (this.#ended) return false;
     if (this.#options.client.getProtocolEra() !== "modern") {
@@ -73,7 +74,7 @@ export class Subscription {
       if (cause === "local") return;
       nextMs = FIRST_WAIT_MS;
     } catch {
-      // Subscribes again later, because a server that refuses a subscription now may accept a later one.
+      // Subscribes again later, because the server may then accept a subscription that it refuses now.
     } finally {
       this.#standing = undefined;
     }

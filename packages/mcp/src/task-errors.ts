@@ -13,7 +13,7 @@ export function assertDeclared(capabilities: Declared | undefined): void {
   });
 }
 
-/** Replaces the server's own id of a task in its error. */
+/** Replaces the server's id of a task by the client's id, in an error of the server. */
 export function renamedFault(thrown: unknown, taskId: string, id: string): unknown {
   if (!(thrown instanceof UpstreamError) || thrown.fault.kind !== "error") return thrown;
   const { message } = thrown.fault;
@@ -33,11 +33,11 @@ export function needsTaskDeclaration(code: number, data: unknown): boolean {
 /** The error for a tool that the caller cannot call, because the tool runs only as a task. */
 export function onlyTasks(): Refusal {
   const detail =
-    "the tool runs only as a task, and tasks reach only clients of the server's own era of MCP: use a client of that era";
+    "the tool runs only as a task, which needs a client and a server that both support MCP 2026-07-28, or both an earlier revision: use such a client";
   return new Refusal(INVALID_PARAMS, "the tool runs only as a task", { reason: "INVALID_REQUEST", detail });
 }
 
-/** The error for an id that names no task of this caller. */
+/** The error for an id that does not name a task of this caller. */
 export function unknownTask(): Refusal {
-  return new Refusal(INVALID_PARAMS, "no such task: check its id", { reason: "INVALID_REQUEST" });
+  return new Refusal(INVALID_PARAMS, "the task does not exist: check its id", { reason: "INVALID_REQUEST" });
 }

@@ -55,6 +55,6 @@ test("ten thousand tasks are known, and the oldest is evicted first", () => {
   expect(known.get("{}", "task-0")).toBeUndefined();
   expect(known.get("{}", "task-1")).toEqual(task("id-1"));
   expect(known.get("{}", "task-10000")).toEqual(task("id-10000"));
-  // Each connection of a server may number its own tasks.
+  // Two connections of a server may use the same task id, because each numbers its own tasks.
   expect(known.get('{"elicitation":{}}', "task-1")).toBeUndefined();
 });

@@ -1,10 +1,10 @@
 import { isObject } from "@depute/core";
 import type { Right } from "./rules/visible.ts";
 
-/** Encrypts and authenticates values, bound to a context. Only the same key opens them. */
+/** Encrypts and authenticates values, bound to a context. Only the same key and context open a value. */
 export interface Seal {
   seal(secret: Uint8Array, context: Readonly<Record<string, string>>): string;
-  /** Returns undefined for another key, another context or changed bytes. */
+  /** Returns the value; undefined if the key or the context differs, or if the bytes were changed. */
   open(sealed: string, context: Readonly<Record<string, string>>): Uint8Array | undefined;
 }
 
@@ -15,9 +15,9 @@ export interface TaskHandle {
   readonly tool: string;
   /** The capabilities that the call that created the task needed. Each later request needs them again. */
   readonly rights: readonly Right[];
-  /** The principal of the call's token, and the principal of its login; each is empty for none. */
+  /** The holder of the call's token, and the principal of its login; each is empty if the call had none. */
   readonly caller: readonly [holder: string, login: string];
-  /** The capabilities of the connection to the server that knows the task: see Upstream.connectionOf. */
+  /** The name of the connection to the server on which the task began: see Upstream.connectionOf. */
   readonly connection: string;
 }
 
@@ -29,27 +29,27 @@ const MAX_TASK_ID = 512;
 const MAX_SEALED = 8192;
 
 /**
- * Creates and opens the ids of tasks that clients use. An id is a sealed handle, so every process with the key can open
- * it, and no process stores it.
+ * Creates and opens the ids of tasks that clients use. An id is a sealed handle. So every process with the key can open
+ * it, and no process has to store it.
  */
 export class TaskHandles {
   readonly #seal: Seal;
   readonly #context: Readonly<Record<string, string>>;
 
-  /** @param server the name of the server; the ids of one server do not open for another */
+  /** @param server the name of the server; an id of one server cannot be opened for another server */
   constructor(seal: Seal, server: string) {
     this.#seal = seal;
     this.#context = { mcpTaskOf: server };
   }
 
-  /** Whether a call with these facts can have a task. If not, the sealed id of the task would be too long. */
+  /** Whether a call with these facts can have a task. If false, the sealed id of the task would be too long. */
   fits(facts: Omit<TaskHandle, "taskId">): boolean {
     return bytesOf({ ...facts, taskId: "" }).length <= MAX_BYTES - MAX_TASK_ID;
   }
 
   /**
-   * Returns the client's id of a task. Undefined if the server's own id is not a text of 1 to 512 characters, or is too
-   * long in UTF-8.
+   * Returns the client's id of a task. Returns undefined if the server's id is not a text of 1 to 512 characters, or if
+   * the client's id would be too long.
    */
   seal(facts: Omit<TaskHandle, "taskId">, taskId: unknown): string | undefined {
     if (typeof taskId !== "string" || taskId === "" || taskId.length > MAX_TASK_ID) return undefined;
@@ -57,13 +57,13 @@ export class TaskHandles {
     return bytes.length > MAX_BYTES ? undefined : this.#seal.seal(bytes, this.#context);
   }
 
-  /** Returns the facts about a task; undefined for any value that is no id of a task of this caller and server. */
+  /** Returns the facts about a task; undefined if the value is not an id of a task of this caller and server. */
   open(id: unknown, caller: TaskHandle["caller"]): TaskHandle | undefined {
     if (typeof id !== "string" || id.length > MAX_SEALED) return undefined;
     const bytes = this.#seal.open(id, this.#context);
     if (bytes === undefined) return undefined;
     const handle: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    // Only this class seals with this context, so the members have the types of TaskHandle.
+    // Only this class seals with this context, so the opened value has the type of TaskHandle.
     const facts = isObject(handle) ? (handle as unknown as TaskHandle) : undefined;
     return facts?.caller.every((principal, i) => principal === caller[i]) === true ? facts : undefined;
   }

@@ -9,7 +9,7 @@ import { LISTEN } from "./rules/methods.ts";
 import { TASKS_EXTENSION } from "./rules/task-form.ts";
 import { UpstreamError } from "./upstream-fault.ts";
 
-/** The revision of MCP in which servers push the states of tasks. */
+/** The revision of MCP in which servers send the states of tasks without being polled. */
 const REVISION = "2026-07-28";
 /** Milliseconds within which a server acknowledges a request to listen. */
 const ACK_MS = 30_000;
@@ -18,9 +18,9 @@ type Json = Record<string, unknown>;
 
 /** An acknowledged request to listen to tasks of a server. */
 export interface TaskListen {
-  /** The ids of the tasks whose states the server will push. */
+  /** The ids of the tasks whose states the server will send. */
   readonly taskIds: readonly string[];
-  /** Resolves when the server pushes no more states. */
+  /** Resolves when the server will send no more states. */
   readonly ended: Promise<void>;
 }
 
@@ -31,8 +31,8 @@ interface Open {
 }
 
 /**
- * The requests by which the proxy listens to a server's tasks, because the SDK's client listens to no tasks. (MCP
- * 2026-07-28, extension io.modelcontextprotocol/tasks)
+ * The proxy's requests to listen to a server's tasks. The SDK's client cannot listen to tasks. (MCP 2026-07-28,
+ * extension io.modelcontextprotocol/tasks)
  */
 export class TaskListens {
   readonly #timers: Timers;
@@ -46,7 +46,7 @@ export class TaskListens {
   /**
    * Listens to tasks until the signal aborts.
    *
-   * @param onTask receives each state that the server pushes
+   * @param onTask receives each state that the server sends
    * @throws UpstreamError if the server refuses, or does not acknowledge the request in time
    */
   async begin(
@@ -101,7 +101,7 @@ export class TaskListens {
     return { taskIds: await acknowledged.promise, ended: ended.promise };
   }
 
-  /** Reads a message of the server, if it belongs to a request to listen. */
+  /** Handles a message of the server if the message belongs to a request to listen; ignores all others. */
   receive(message: unknown): void {
     if (!isObject(message)) return;
     const { id, method, params, error } = message;

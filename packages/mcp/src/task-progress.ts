@@ -1,12 +1,12 @@
 import { isObject, randomUuid } from "@depute/core";
 import type { Progress } from "@modelcontextprotocol/client";
 
-/** Maximum number of calls. The oldest is forgotten first. */
+/** Maximum number of calls with a receiver. Beyond this number, the receiver of the oldest call is removed. */
 const MAX_CALLS = 10_000;
 
 /**
- * The receivers of tasks' progress. The SDK's client removes the receiver of a call when the response arrives. A task
- * also reports progress after that response. (MCP 2025-11-25, Tasks)
+ * The functions that receive the progress of tasks. The SDK's client removes the function of a call when the call's
+ * response arrives. But a task also reports progress after this response. (MCP 2025-11-25, Tasks)
  */
 export class TaskProgress {
   readonly #receivers = new Map<unknown, (progress: Progress) => void>();
@@ -20,7 +20,7 @@ export class TaskProgress {
     return token;
   }
 
-  /** Passes on a message of the server if it is the progress of a task. */
+  /** If a message of the server reports the progress of a task, calls the receiver of this task. */
   receive(message: unknown): void {
     if (!isObject(message) || message.method !== "notifications/progress" || !isObject(message.params))
       return;

@@ -4,18 +4,21 @@ import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
 /** Maximum number of open streams that show tasks. */
 const MAX_STREAMS = 1024;
-/** Milliseconds between two comments on a silent stream, so that no intermediary closes it. */
+/** Milliseconds between two SSE comments on a silent stream, so that no intermediary closes the stream. */
 const KEEP_ALIVE_MS = 15_000;
 
 type Json = Record<string, unknown>;
 
 /** The tasks that one stream shows. */
 export interface FollowedTasks<Task> {
-  /** The ids of the tasks. The request's other ids are unknown, or name tasks of other callers. */
+  /**
+   * The ids of the tasks that the stream shows. All other ids of the request are unknown, or name tasks of other
+   * callers.
+   */
   readonly taskIds: readonly string[];
   /**
-   * Passes on the current state of each task, and then each change. Resolves when no further state can come; rejects if
-   * the tasks cannot be read any more.
+   * Calls `onTask` with the current state of each task, and then with each new state. Resolves when no further state
+   * can come. Rejects if the tasks can no longer be read.
    */
   follow(onTask: (taskId: string, task: Task) => void, signal: AbortSignal): Promise<void>;
 }
@@ -27,7 +30,10 @@ export interface FollowedTasks<Task> {
 export class TaskStreams {
   readonly #timers: Timers;
   readonly #onError: (error: Error) => void;
-  /** Functions that end each stream that shows only tasks. The SDK has already ended its part of such a stream. */
+  /**
+   * A function for each stream that shows only tasks; it ends the stream. The SDK has already ended its part of such a
+   * stream.
+   */
   readonly #ends = new Set<() => void>();
   #open = 0;
 
@@ -36,7 +42,7 @@ export class TaskStreams {
     this.#onError = onError;
   }
 
-  /** Refuses a further stream at the limit. Throws Refusal. */
+  /** Throws Refusal if the maximum number of streams is open. */
   assertRoom(): void {
     if (this.#open < MAX_STREAMS) return;
     throw new Refusal(LIMIT_REACHED, "Limit exceeded", {
@@ -49,8 +55,8 @@ export class TaskStreams {
   /**
    * Returns the SDK's stream with the states of tasks.
    *
-   * @param answer the SDK's answer to the request; an answer that is no stream is returned unchanged, as is a stream
-   *   without tasks
+   * @param answer the SDK's answer to the request. If it is not a stream, or if there are no tasks, it is returned
+   * unchanged
    * @param id the id of the request, which every message of the stream repeats
    */
   show(answer: Response, id: unknown, tasks: FollowedTasks<Json>): Response {
@@ -100,7 +106,7 @@ export class TaskStreams {
       followed.begin(this.#onError);
       if (isOnly) {
         this.#ends.add(end);
-        // The SDK ends a stream at once if the stream listens only to tasks, which the SDK does not know.
+        // If a stream listens only to tasks, the SDK ends the stream at once, because the SDK does not support tasks.
         const lastFrame = await sdk.next();
         yield* this.#alone(followed, id);
         if (!leaving.aborted) yield lastFrame ?? frameOf(endOfListen(id));
@@ -111,12 +117,12 @@ export class TaskStreams {
       this.#open--;
       this.#ends.delete(end);
       followed.end();
-      // Ends the subscriptions of the SDK's stream.
+      // Ends the subscriptions that the SDK began for this stream.
       await sdk.cancel();
     }
   }
 
-  /** Shows tasks on a stream that has no events of the SDK. */
+  /** Sends the states of tasks on a stream that has no events of the SDK. */
   async *#alone(followed: Followed, id: unknown): AsyncGenerator<string, undefined> {
     while (!followed.hasEnded) {
       const { promise: silence, resolve } = Promise.withResolvers<"silence">();
@@ -129,7 +135,7 @@ export class TaskStreams {
   }
 }
 
-/** Shows tasks beside the events of the SDK's stream. The SDK's stream sends its own comments. */
+/** Sends the states of tasks between the events of the SDK's stream. The SDK itself sends the keep-alive comments. */
 async function* beside(sdk: EventFrames, followed: Followed, id: unknown): AsyncGenerator<string, undefined> {
   let next = sdk.next();
   while (!followed.hasEnded) {
@@ -145,7 +151,7 @@ async function* beside(sdk: EventFrames, followed: Followed, id: unknown): Async
   yield frameOf(endOfListen(id));
 }
 
-/** The states of tasks that wait for a stream. Only the newest state of each task waits. */
+/** The states of tasks that have not yet been sent on a stream. Only the newest state of each task is kept. */
 class Followed {
   readonly #tasks: FollowedTasks<Json>;
   readonly #unsent = new Map<string, Json>();
@@ -171,12 +177,12 @@ class Followed {
       .finally(() => this.end());
   }
 
-  /** Resolves when a state waits, or when the following ends. */
+  /** Resolves when there is a state to send, or when no further state can come. */
   changed(): Promise<undefined> {
     return this.#wake.promise;
   }
 
-  /** Removes and returns the waiting states. */
+  /** Removes and returns the states that have not yet been sent. */
   take(): Json[] {
     const states = [...this.#unsent.values()];
     this.#unsent.clear();
@@ -190,7 +196,7 @@ class Followed {
   }
 }
 
-/** Stops following tasks that no stream shows. */
+/** Stops the following of tasks that no stream will show. */
 export function abandon(tasks: FollowedTasks<Json>): void {
   tasks.follow(() => {}, AbortSignal.abort()).catch(() => {});
 }
@@ -232,7 +238,7 @@ class EventFrames {
     return frame;
   }
 
-  /** Cancels the stream, also while `next` waits. */
+  /** Cancels the stream, even while `next` is waiting for an event. */
   cancel(): Promise<void> {
     return this.#reader.cancel();
   }

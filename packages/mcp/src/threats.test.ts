@@ -206,13 +206,18 @@ describe("a tool that changes (M6)", () => {
     };
     const { call } = bench(ANSWERS, { map });
     expect(await refusal(call("fixed"))).toMatchObject({
-      data: { detail: "the tool's definition changed since it was configured" },
+      data: {
+        detail:
+          "the tool's definition differs from the one that the tool map pins: review it, then pin it again",
+      },
     });
   });
 
   test("and disappears is not called", async () => {
     const { call } = bench({ ...ANSWERS, "tools/list": () => ({ tools: [] }) });
-    expect(await refusal(call("fixed"))).toMatchObject({ data: { detail: "the server has no such tool" } });
+    expect(await refusal(call("fixed"))).toMatchObject({
+      data: { detail: "the tool does not exist on the server" },
+    });
   });
 });
 

@@ -9,7 +9,7 @@ const MAX_SCHEMA_CHARS = 16 * 1024 * 1024;
 export interface ToolInput {
   /** Whether the tool runs only as a task (MCP 2025-11-25, `execution.taskSupport`). */
   readonly isTaskOnly: boolean;
-  /** The headers that repeat arguments (`x-mcp-header`). */
+  /** The HTTP headers that repeat arguments (`x-mcp-header`). */
   readonly headers: readonly ParamHeader[];
   /** The JSON Schema of the arguments; undefined if the server's schemas together exceed the limit. */
   readonly schema: { readonly json: unknown; readonly quick: QuickSchema | undefined } | undefined;
@@ -20,7 +20,7 @@ interface Kept extends ToolInput {
   readonly chars: number;
 }
 
-/** The inputs of one server's tools. An input is read again only when the tool's definition has another digest. */
+/** The inputs of one server's tools. An input is read again only when the digest of the tool's definition changes. */
 export class ToolInputs {
   readonly #maxTools: number;
   readonly #kept = new Map<string, Kept>();
@@ -50,7 +50,7 @@ export class ToolInputs {
     this.#chars += chars;
   }
 
-  /** Forgets the tools that a complete list no longer names. */
+  /** Removes each tool that the server's latest complete list does not contain. */
   keep(names: Pick<ReadonlyMap<string, unknown>, "has">): void {
     for (const name of this.#kept.keys()) if (!names.has(name)) this.#forget(name);
   }

@@ -33,24 +33,24 @@ const JSON_TYPE = "application/json";
 export interface OwnTool<Call> {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of the arguments, for callers only, because the tool itself validates its arguments. */
+  /** JSON Schema of the arguments. Only callers use it, because the tool itself validates its arguments. */
   readonly inputSchema: Tool["inputSchema"];
-  /** Whether the tool only reads. */
+  /** Whether the tool changes nothing. */
   readonly isReadOnly: boolean;
   run(args: Readonly<Record<string, unknown>>, call: Call): Promise<JsonObject>;
   /**
-   * Begins the tool's work as a task. The task is stored when this function returns. Absent for a tool that never runs
-   * as a task.
+   * Begins the tool's work as a task. The task is stored when this function returns. Absent if the tool never runs as a
+   * task.
    */
   begin?(args: Readonly<Record<string, unknown>>, call: Call): Promise<McpTask>;
   /**
-   * Answers a call instead of `run`, with a result in MCP's own form, such as an image. The context sends progress and
-   * log messages to the client.
+   * If present, it serves the calls instead of `run`. It returns a result in MCP's own form, such as an image. The
+   * context sends progress and log messages to the client.
    */
   respond?(args: Readonly<Record<string, unknown>>, context: ServerContext): Promise<JsonObject>;
 }
 
-/** A resource that a list shows. (MCP, Resources) */
+/** A resource as it appears in a list (MCP, Resources). */
 export interface OwnResource {
   readonly uri: string;
   readonly name: string;
@@ -72,7 +72,7 @@ export interface OwnResources<Call> {
   /**
    * Reads a resource.
    *
-   * @returns undefined for a URI without a resource that the caller may see
+   * @returns undefined if the URI has no resource, or the caller may not see the resource
    */
   read(uri: string, call: Call): Promise<JsonObject | undefined>;
 }
@@ -98,13 +98,16 @@ export interface ToolServerOptions<Call> {
   readonly resources: OwnResources<Call>;
   readonly prompts: readonly OwnPrompt[];
   readonly tasks: OwnTasks<Call>;
-  /** Returns the error content that the model reads after a tool has thrown. */
+  /** Converts what a tool threw to the error content that the model reads. */
   refusalOf(thrown: unknown, call: Call): JsonObject;
-  /** Returns the HTTP response after a tool has thrown, if the client must act before the model; undefined otherwise. */
+  /**
+   * Converts what a tool threw to an HTTP response, if the client must act before the model; otherwise returns
+   * undefined.
+   */
   httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
   readonly timers: Timers;
   readonly onError: (error: Error) => void;
-  /** Adds capabilities and methods to the server of each request, before it answers. */
+  /** Adds capabilities and methods to a new SDK server, before the server answers its request. */
   readonly extend?: (server: Server) => void;
 }
 
@@ -116,7 +119,7 @@ export interface ToolServer<Call> {
 /** The key under which the SDK stores the request's context. */
 const CALL = "depute.dev/call";
 
-/** A request, and the refusal by its tool if there was one. */
+/** A request. `refusal` is the HTTP response that replaces the SDK's response if the tool refuses the call. */
 interface Exchange<Call> {
   readonly call: Call;
   refusal?: Response;
@@ -125,8 +128,8 @@ interface Exchange<Call> {
 }
 
 /**
- * Creates an MCP server of these tools over Streamable HTTP, without sessions, for the current revision and earlier
- * ones.
+ * Creates an MCP server that serves these tools over Streamable HTTP without sessions. It supports the current revision
+ * and earlier ones.
  */
 export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<Call> {
   const { name, version, instructions, onError } = options;
@@ -139,9 +142,12 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
       server.onerror = onError;
       serveResources(server, options);
       servePrompts(server, options.prompts);
-      serveTasks(server, era, { tasks: options.tasks, run: runner(options, "the task cannot be reached") });
+      serveTasks(server, era, {
+        tasks: options.tasks,
+        run: runner(options, "the request on the task failed"),
+      });
       server.setRequestHandler("tools/list", () => ({ tools: listed(options.tools, era) }));
-      // The SDK's own handler for calls refuses a task as a result.
+      // The SDK's own handler for tool calls does not accept a task as a result.
       server.fallbackRequestHandler = async ({ method, params }, context) => {
         try {
           if (method !== "tools/call") throw new Refusal(METHOD_NOT_FOUND, "Method not found", {});
@@ -176,7 +182,7 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
   };
 }
 
-/** Returns the SDK's answer with the states of the tasks to which the request listens, if there are any. */
+/** Returns the SDK's answer. If the request listens to tasks, adds the states of these tasks to the answer. */
 async function listening<Call>(
   options: ToolServerOptions<Call>,
   streams: TaskStreams,
@@ -188,7 +194,7 @@ async function listening<Call>(
   const given = isObject(params) ? params : {};
   try {
     const taskIds = listenedTaskIds(method, given);
-    // The SDK has refused a request whose answer is no stream.
+    // An answer that is not a stream is the SDK's refusal of the request.
     if (taskIds.length === 0 || !isEventStream(answer)) return answer;
     streams.assertRoom();
     return streams.show(answer, id, await listenedTasks(options.tasks, taskIds, declaredIn(given), call));
@@ -199,7 +205,7 @@ async function listening<Call>(
     const { code, message, data } =
       thrown instanceof Refusal
         ? thrown
-        : new Refusal(INTERNAL_ERROR, "the tasks cannot be reached", options.refusalOf(thrown, call));
+        : new Refusal(INTERNAL_ERROR, "the tasks cannot be read", options.refusalOf(thrown, call));
     const status = statusOf(code) ?? 200;
     return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } }, { status });
   }
@@ -221,8 +227,8 @@ function listed<Call>(tools: readonly OwnTool<Call>[], era: Era): Tool[] {
 }
 
 /**
- * Calls a tool. A refusal is a result instead of an error. A model can then read the refusal and correct the call.
- * (MCP, "Error Handling")
+ * Calls a tool. If the tool refuses, the function returns the refusal as a result, so that a model can read it and
+ * correct the call (MCP, "Error Handling").
  *
  * @throws Refusal for an unknown tool, for malformed arguments, and for a task request to a tool without tasks
  */
@@ -238,11 +244,15 @@ async function callTool<Call>(
   const { name, arguments: args = {} } = params;
   const tool = typeof name === "string" ? tools.get(name) : undefined;
   if (tool === undefined)
-    throw new Refusal(INVALID_PARAMS, "no such tool: list the tools for their names", {});
+    throw new Refusal(INVALID_PARAMS, "the tool does not exist: list the tools to see their names", {});
   if (!isObject(args)) throw new Refusal(INVALID_PARAMS, "the arguments must be an object", {});
   const asTask = takesTask(server, era, params);
   if (asTask && tool.begin === undefined && era === "legacy")
-    throw new Refusal(METHOD_NOT_FOUND, "the tool does not run as a task: call it without one", {});
+    throw new Refusal(
+      METHOD_NOT_FOUND,
+      "the tool does not run as a task: call it without the parameter task",
+      {},
+    );
   const httpHeaders = era === "modern" ? http?.req?.headers : undefined;
   assertHeaders(paramHeadersOf(tool.inputSchema), args, httpHeaders);
   if (tool.respond !== undefined) return responded(await tool.respond(args, context), server, era);
@@ -259,13 +269,16 @@ async function callTool<Call>(
   }
 }
 
-/** Returns the result of a tool that uses `respond`. Throws Refusal for questions that the client cannot answer. */
+/**
+ * Returns the result of a tool that uses `respond`. Throws Refusal if the result asks questions that the client cannot
+ * answer.
+ */
 function responded(result: JsonObject, server: Server, era: Era): JsonObject {
   if (result.resultType !== "input_required") return result;
   if (era === "legacy")
     throw new Refusal(
       INTERNAL_ERROR,
-      "the tool needs input, for which clients before 2026-07-28 need a session",
+      "the tool needs input, which clients of revisions before 2026-07-28 can send only in a session",
       {
         reason: "DEPENDENCY_UNAVAILABLE",
       },
@@ -278,7 +291,9 @@ function responded(result: JsonObject, server: Server, era: Era): JsonObject {
 /** Runs a method with the context (`Call`) of its request. */
 type Runner<Call> = <T>(context: ServerContext, method: (call: Call) => Promise<T>) => Promise<T>;
 
-/** Returns the function that runs methods. A refusal of the platform becomes the error of the request. */
+/**
+ * Returns the function that runs methods. The function converts a refusal of the platform to the error of the request.
+ */
 function runner<Call>(options: ToolServerOptions<Call>, message: string): Runner<Call> {
   return async ({ http, mcpReq }, method) => {
     const exchange = exchangeOf<Call>(http);
@@ -308,7 +323,11 @@ function serveResources<Call>(server: Server, options: ToolServerOptions<Call>):
   server.setRequestHandler("resources/read", async ({ params: { uri } }, context) => {
     const document = await run(context, (call) => resources.read(uri, call));
     if (document === undefined)
-      throw new Refusal(INVALID_PARAMS, "no such resource: list the resources for their addresses", { uri });
+      throw new Refusal(
+        INVALID_PARAMS,
+        "the resource does not exist: list the resources to see their addresses",
+        { uri },
+      );
     return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(document) }] };
   });
 }
@@ -325,11 +344,11 @@ function servePrompts(server: Server, prompts: readonly OwnPrompt[]): void {
   server.setRequestHandler("prompts/get", ({ params }) => {
     const prompt = byName.get(params.name);
     if (prompt === undefined)
-      throw new Refusal(INVALID_PARAMS, "no such prompt: list the prompts for their names", {});
+      throw new Refusal(INVALID_PARAMS, "the prompt does not exist: list the prompts to see their names", {});
     const args = params.arguments ?? {};
     const missing = prompt.arguments.find(({ name, required }) => required && args[name] === undefined);
     if (missing !== undefined)
-      throw new Refusal(INVALID_PARAMS, `the argument ${missing.name} is missing: give it`, {
+      throw new Refusal(INVALID_PARAMS, `the argument ${missing.name} is required: add it`, {
         argument: missing.name,
       });
     const content = { type: "text" as const, text: prompt.text(args) };
@@ -337,7 +356,7 @@ function servePrompts(server: Server, prompts: readonly OwnPrompt[]): void {
   });
 }
 
-/** Whether a refusal of the credentials may become the HTTP response to a request. */
+/** Whether the request calls the platform, so that the platform can refuse its credentials. */
 function callsPlatform(body: unknown): boolean {
   const method = isObject(body) ? body.method : undefined;
   return typeof method === "string" && (method === "tools/call" || method.startsWith("tasks/"));

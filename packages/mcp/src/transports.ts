@@ -21,8 +21,11 @@ export function transportTo(address: UpstreamAddress, maxAnswerBytes: number, ti
     requestInit: { headers: { ...address.headers }, redirect: "error" },
     fetch: async (input, init) => {
       const target = new URL(input instanceof Request ? input.url : input);
-      // A redirect must not send requests to an origin outside the configuration.
-      if (target.origin !== origin) throw new Error(`no request to ${target.origin}: it is not configured`);
+      // A redirect must not send requests to an origin that the configuration does not name.
+      if (target.origin !== origin)
+        throw new Error(
+          `the proxy sends no request to ${target.origin}, because the configuration does not name this origin`,
+        );
       const answer = await fetch(input, { ...init, redirect: "error" });
       return limitedAnswer(answer, maxAnswerBytes, requestIn(init?.body));
     },

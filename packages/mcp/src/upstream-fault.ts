@@ -12,7 +12,7 @@ export type UpstreamFault =
       readonly detail: string;
     }
   | { readonly kind: "oversize"; readonly detail: string; readonly maxBytes: number }
-  /** The server answered with an error of its own. */
+  /** The server answered with an error. */
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };
 
 export class UpstreamError extends Error {
@@ -25,7 +25,7 @@ export class UpstreamError extends Error {
   }
 }
 
-/** System errors that occur before any byte is sent over HTTP. */
+/** System errors that occur before the proxy has sent any byte over HTTP. */
 const NO_CONNECTION: ReadonlySet<unknown> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
 /**

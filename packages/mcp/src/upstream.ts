@@ -66,8 +66,8 @@ export class Upstream {
   #live: Client | undefined;
   #subscription: Subscription | undefined;
   /**
-   * The receivers of the server's messages during the request whose stream is being read. A message does not
-   * identify its request, but over HTTP each request has its own stream.
+   * The receivers of the server's messages, for the request whose response stream the current code reads. A message
+   * does not identify its request, but over HTTP each request has its own stream.
    */
   readonly #calls = new AsyncLocalStorage<Receivers>();
   readonly #bridge: AskBridge;
@@ -107,7 +107,7 @@ export class Upstream {
     const { client } = await this.#connected();
     const instructions = client.getInstructions();
     return {
-      // A server of revision 2026-07-28 need not state its name.
+      // A server of revision 2026-07-28 is not required to state its name.
       info: client.getServerVersion() ?? { name: this.name, version: "0" },
       capabilities: client.getServerCapabilities() ?? {},
       era: eraOf(client),
@@ -135,7 +135,10 @@ export class Upstream {
     return (await bridged) ?? this.request(method, params, options);
   }
 
-  /** Whether a server of an earlier revision has one connection for each set of client capabilities. */
+  /**
+   * Whether the proxy opens one connection for each set of client capabilities, because the server has an earlier
+   * revision.
+   */
   get #bridges(): boolean {
     const { address, ask } = this.#options;
     return (
@@ -144,20 +147,20 @@ export class Upstream {
     );
   }
 
-  /** Whether each session has a server process of its own. */
+  /** Whether each session has its own server process. */
   get isPerSession(): boolean {
     const { address, ask } = this.#options;
     return ask === undefined && address.kind === "stdio" && address.process === "session";
   }
 
-  /** Ends the server processes of a session that has ended. */
+  /** Ends the server processes that belong to a session. Called when the session has ended. */
   endSession(session: string): void {
     this.#bridge.endSession(session);
   }
 
   /**
-   * Returns the capabilities of the connection that serves a client's calls, as JSON; `{}` for the connection that all
-   * clients share.
+   * Returns the name of the connection that serves a client's calls. The name is the connection's client capabilities
+   * as JSON; `{}` for the connection that all clients share.
    */
   connectionOf(declared: Declared | undefined): string {
     const isModern = this.#live !== undefined && eraOf(this.#live) === "modern";
@@ -215,7 +218,7 @@ export class Upstream {
       client.getProtocolEra() === "modern"
         ? this.#withEnvelope(params, callOptions)
         : this.#withProgress(params, onProgress);
-    // For a known method, the SDK also checks the form of the result.
+    // If the SDK knows the method, it also checks the form of the result.
     const send = () =>
       isKnownMethod(method) && !beginsTask
         ? client.request({ method: method as "tools/call", params: sentParams }, options)
@@ -245,7 +248,7 @@ export class Upstream {
     await connection?.client.close();
   }
 
-  /** Adds the capabilities and the log level of the calling client to the parameters. */
+  /** Adds the calling client's capabilities and log level to the parameters. */
   #withEnvelope(
     params: Record<string, unknown>,
     { clientCapabilities, takesTasks, logs }: CallOptions,
@@ -277,7 +280,7 @@ export class Upstream {
     return methods.has(method) || passed.has(method);
   }
 
-  /** Returns a separate connection to the server, only for calls of clients with these capabilities. */
+  /** Opens a separate connection to the server. It serves only calls of clients with these capabilities. */
   #sibling(capabilities: Record<string, unknown>): BridgedConnection {
     const { config, address, clock, timers, onTaskStatus } = this.#options;
     const connection = JSON.stringify(capabilities);
@@ -286,7 +289,8 @@ export class Upstream {
       address,
       clock,
       timers,
-      ask: () => Promise.reject(new Error("the request belongs to no call, so it reaches no client")),
+      ask: () =>
+        Promise.reject(new Error("the request does not belong to a call, so no client can receive it")),
       declared: () => capabilities,
       ...(onTaskStatus !== undefined && { onTaskStatus: (task) => onTaskStatus(task, connection) }),
     });
@@ -313,7 +317,7 @@ export class Upstream {
     if (this.#closed) throw new UpstreamError({ kind: "unsent", detail: "the proxy is closing" });
     const { waitMs, failures } = this.#starts;
     if (this.#connection === undefined && waitMs > 0) {
-      const detail = `the server failed ${failures} times in a row; it is started again in ${waitMs} ms`;
+      const detail = `the server failed ${failures} times in a row; it can start again in ${waitMs} ms: try again then`;
       throw new UpstreamError({ kind: "unsent", detail });
     }
     this.#connection ??= this.#connect();
@@ -333,8 +337,8 @@ export class Upstream {
   async #connect(): Promise<Connection> {
     const { config, address, timers } = this.#options;
     const connection = await this.#open(config.revision).catch((thrown: unknown) => {
-      // A server with an old SDK may exit when the proxy asks for its revisions. The proxy then starts the
-      // server again and does not ask.
+      // A server with an old SDK may exit when the proxy asks for its revisions. The proxy then starts the server again
+      // without this question.
       const mayBeOld = config.revision === "auto" && address.kind === "stdio" && isNoEra(thrown);
       if (mayBeOld) return this.#open("legacy");
       throw thrown;
@@ -342,8 +346,8 @@ export class Upstream {
     const { client } = connection;
     this.#live = client;
     this.#starts.started();
-    // The proxy requests messages of all levels, and filters them by the level that each client sets. A server
-    // that refuses the request chooses its messages itself.
+    // The proxy requests messages of all levels, and filters them by the level that each client sets. A server that
+    // refuses the request decides itself which messages it sends.
     if (client.getProtocolEra() !== "modern" && client.getServerCapabilities()?.logging !== undefined) {
       await client.setLoggingLevel("debug").catch(() => {});
     }
@@ -356,8 +360,8 @@ export class Upstream {
 
   async #open(revision: UpstreamConfig["revision"]): Promise<Connection> {
     const { config, ask, declared, address, timers } = this.#options;
-    // Without `ask`, a server of an earlier revision can reach no client. So the proxy declares no client
-    // capabilities to it.
+    // Without `ask`, the proxy cannot forward requests of a server of an earlier revision. So the proxy declares no
+    // client capabilities to this server.
     const shown =
       ask === undefined ? {} : shownCapabilities(declared?.(), (method) => this.#isAllowed(method));
     const client = new Client(
@@ -390,16 +394,15 @@ export class Upstream {
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) this.#changed(list);
     };
-    // The next call starts the server again. A newer connection may already exist, and the close of an older client
-    // must not discard it.
+    // The next call starts the server again. If a newer connection already exists, the close of an older client must
+    // not discard that connection.
     client.onclose = () => {
       if (this.#live !== client) return;
       this.#forget();
       if (!this.#closed) this.#starts.crashed();
     };
     const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
-    // This receiver is set before the SDK's client connects. The client therefore calls this receiver before its own
-    // receiver.
+    // The SDK's client calls a receiver that is set before it connects, and then its own receiver.
     transport.onmessage = (message) => {
       this.#taskProgress.receive(message);
       this.#taskListens.receive(message);

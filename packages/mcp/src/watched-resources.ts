@@ -13,7 +13,7 @@ export interface WatchedResourcesOptions {
   /** Watches a resource at the server. Rejects if the server refuses. */
   add(uri: string): Promise<void>;
   remove(uri: string): void;
-  /** Decides whether the client may still learn of changes. Throws Refusal if not. */
+  /** Throws Refusal unless the client may still learn of changes of the resource. */
   admit(uri: string, watch: Watch): Promise<void>;
   /** Notifies the client. */
   notify(uri: string): Promise<void>;
@@ -29,7 +29,10 @@ export class WatchedResources {
     this.#options = options;
   }
 
-  /** Begins a subscription; the latest subscription to a resource counts. Throws Refusal at the limit. */
+  /**
+   * Begins a subscription. A new subscription to a resource replaces the session's earlier subscription to the same
+   * resource. Throws Refusal at the limit.
+   */
   async subscribe(uri: string, watch: Watch): Promise<void> {
     const isNew = !this.#watches.has(uri);
     if (isNew && this.#watches.size >= MAX_WATCHED) {
@@ -37,7 +40,7 @@ export class WatchedResources {
         reason: "LIMIT_EXCEEDED",
         metadata: { limit: "mcp_session_resources", max: String(MAX_WATCHED) },
       };
-      throw new Refusal(LIMIT_REACHED, "the session watches too many resources", data);
+      throw new Refusal(LIMIT_REACHED, "the session watches too many resources; unsubscribe from some", data);
     }
     this.#watches.set(uri, watch);
     if (!isNew) return;

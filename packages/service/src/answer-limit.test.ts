@@ -93,7 +93,7 @@ describe("the check before an answer is sent", () => {
 
   it("refuses an answer of several elements above the limit, and names a remedy", () => {
     expect(() => check(agents(2 * MIB, 2 * MIB))).toThrow(
-      /larger than 3145728 bytes; ask for fewer elements/,
+      /larger than 3145728 bytes; request fewer elements/,
     );
   });
 

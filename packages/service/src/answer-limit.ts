@@ -16,7 +16,7 @@ import {
 
 /**
  * Maximum size of a response, in bytes of protobuf's binary form. Stock gRPC clients read up to 4 MiB, and headers and
- * frames need a part of that.
+ * frames use a part of this limit.
  */
 export const MAX_ANSWER_BYTES = 3 * 1024 * 1024;
 
@@ -37,10 +37,11 @@ export class AnswerRoom {
   }
 
   /**
-   * Reserves room for one more element. The first element always fits, because no smaller response could contain it.
+   * Reserves room for one more element. The first element always fits: a page needs at least one element, even if it is
+   * too large.
    *
    * @param bytes the size of the element in protobuf's binary form
-   * @returns false if the element belongs on the next page; every later call then returns false too
+   * @returns whether the element fits; after false, every later call returns false too
    */
   takes(bytes: number): boolean {
     this.#remainingBytes -= bytes + ELEMENT_BYTES;
@@ -50,15 +51,15 @@ export class AnswerRoom {
   }
 }
 
-/** Elements of one response, and whether more follow. */
+/** The elements of one response, and whether more elements follow on the next page. */
 export interface CutPage<Item> {
   readonly items: Item[];
   readonly more: boolean;
 }
 
 /**
- * Cuts a page to at most `size` elements and to the maximum bytes of a response. The page token or cursor of the page's
- * last element leads to the elements that were cut off.
+ * Cuts a page to at most `size` elements and to the maximum bytes of a response. The list continues after the last
+ * element that remains.
  */
 export function cutPage<Item>(
   found: readonly Item[],
@@ -85,9 +86,9 @@ export interface ListPage<Item> {
  * Returns one page of a short list that is held in memory.
  *
  * @param request the fields of the list request
- * @param filters the other criteria of the request; a page token is valid only for the list that it was made for
- * @param keyOf the key of an element in the list
- * @param bytesOf bytes of an element in protobuf's binary form, see {@link bytesOf}
+ * @param filters the other criteria of the request; a page token is valid only with the filters that it was issued for
+ * @param keyOf returns the key of an element, which is unique in the list
+ * @param bytesOf returns the size of an element in protobuf's binary form, in bytes; see {@link bytesOf}
  * @throws DeputeError PAGE_TOKEN_INVALID
  */
 export function pageOfList<Item>(
@@ -99,7 +100,7 @@ export function pageOfList<Item>(
 ): ListPage<Item> {
   const [place, key] = decodePageToken(request.pageToken, filters) ?? [0, ""];
   const last = all.findIndex((item) => keyOf(item) === key);
-  // When the element in the page token was removed, the following element has the removed element's index.
+  // If the element that the page token names was removed, the element after it now has its index.
   const start = last === -1 ? Number(place) : last + 1;
   const { items, more } = cutPage(all.slice(start), pageSize(request.pageSize), bytesOf);
   const end = items.at(-1);
@@ -116,8 +117,8 @@ export function bytesOf<Desc extends DescMessage>(schema: Desc, message: Message
 }
 
 /**
- * Refuses a response with several elements that is too long for stock clients. This check comes last: methods
- * first cut their lists with {@link cutPage}.
+ * Refuses a response with several elements that is too long for stock clients. Methods cut their lists with {@link
+ * cutPage} before; this check is for those that did not.
  *
  * @param bytes the size of the whole response in protobuf's binary form
  * @throws DeputeError LIMIT_EXCEEDED (`answer_bytes`)
@@ -126,12 +127,12 @@ export function checkAnswer(method: DescMethod, message: Message, bytes: number)
   if (bytes <= MAX_ANSWER_BYTES || countElements(method.output, message) < 2) return;
   throw new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
-    `the answer is larger than ${MAX_ANSWER_BYTES} bytes; ask for fewer elements, by page size or by filter`,
+    `the response is larger than ${MAX_ANSWER_BYTES} bytes; request fewer elements by a smaller page size or a filter`,
     { metadata: { limit: "answer_bytes", max: String(MAX_ANSWER_BYTES) } },
   );
 }
 
-/** Counts the elements of a message's own lists, without those of nested messages. */
+/** Counts the elements of the lists and maps in a message, without those in nested messages. */
 export function countElements({ fields }: DescMessage, message: Message): number {
   const values = message as unknown as Readonly<Record<string, unknown>>;
   let count = 0;

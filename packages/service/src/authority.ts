@@ -17,21 +17,21 @@ import type { RoleName } from "./identities/identities-schema.ts";
 
 /** The identity that a caller's credentials prove. */
 export interface Identity {
-  /** A public key in base64url, a configured credential's principal, or `local`. */
+  /** The caller's principal: a public key in base64url, the principal of a configured credential, or `local`. */
   principal: string;
   /**
-   * True for the caller `local`: a call without credentials on an open loopback server, or a call of the platform
-   * itself.
+   * Whether the caller is `local`. A call is `local` without credentials on an open loopback server, and when the
+   * platform itself makes it.
    */
   local: boolean;
   /** The organization that owns the records that the caller creates; empty for none. */
   organization: string;
   /**
-   * The roles that a file grants to the caller; absent for none. Settings and records may give the caller further
-   * rights.
+   * The roles that the credentials file or the identities file grants to the caller; absent for none. Settings and
+   * records may give the caller further rights.
    */
   roles?: readonly RoleName[];
-  /** The roles that a file grants for the records of `organization`; absent for none. */
+  /** The roles that the identities file grants for the records of `organization`; absent for none. */
   organizationRoles?: readonly RoleName[];
 }
 
@@ -42,35 +42,35 @@ export interface Right {
   resource: string;
 }
 
-/** Further conditions that a call places on the presented token. (DelegateOS 5.2) */
+/** Further conditions that the presented token must meet for a call. (DelegateOS 5.2) */
 export interface Binding {
   contractId?: string;
-  /** Capabilities, each in the form `namespace:action`. */
+  /** Capabilities that the token must grant, each in the form `namespace:action`. */
   requiredCapabilities?: readonly string[];
 }
 
-/** A caller that may make the call, because the platform has accepted its credentials. */
+/** A caller whose credentials the platform has accepted for the call. */
 export interface Authorised extends Identity {
-  /** The scope that the caller's token grants; absent for a caller without a token. */
+  /** The scope that the caller's token grants; absent if the caller presented no token. */
   scope?: AuthorizedScope;
-  /** The blocks of the caller's token, starting with the authority block; empty without a token. */
+  /** The blocks of the caller's token, starting with the authority block; empty if the caller presented no token. */
   blocks: readonly TokenBlock[];
 }
 
-/** Identifies callers and checks their permissions. The tokens service makes the decisions. */
+/** Identifies callers and checks their permissions. The tokens service decides. */
 export interface Authority {
   /**
-   * Identifies the caller of a method that needs no capability of a token.
+   * Identifies the caller of a method that requires no capability of a token.
    *
    * @throws DeputeError UNAUTHENTICATED (also for an invalid proof without a token), TOKEN_DENIED (an invalid proof
-   *   with a token), CALLER_NOT_ALLOWED (a role is missing), DEPENDENCY_UNAVAILABLE
+   * with a token), CALLER_NOT_ALLOWED (a role is missing), DEPENDENCY_UNAVAILABLE
    */
   identify(context: HandlerContext): Promise<Identity>;
   /**
    * Checks whether the caller's token grants a capability. A caller without a token passes with its identity, and the
    * method decides what that identity may do.
    *
-   * @throws DeputeError as identify
+   * @throws DeputeError with the reasons of {@link identify}
    */
   authorise(context: HandlerContext, right: Right, binding?: Binding): Promise<Authorised>;
 }
@@ -89,10 +89,13 @@ export interface PresentedProof {
   readonly token?: SerializedDCT;
 }
 
-/** The result in the response of VerifyProof. */
+/** The result in the response of VerifyProof: a principal or a denial. */
 export type ProofVerdict = VerifyProofResponse["result"];
 
-/** Derives the caller's identity from its credentials. All services derive identities by this function alone. */
+/**
+ * Derives the caller's identity from its credentials. Every service uses this function, so all services derive the same
+ * identity.
+ */
 export async function identityOf(
   context: WithValues,
   verifyProof: (presented: PresentedProof) => Promise<ProofVerdict>,
@@ -116,8 +119,8 @@ export async function identityOf(
 /**
  * Returns the identity of a caller whose principal was proven in this call.
  *
- * @throws DeputeError LIMIT_EXCEEDED (a quota of the caller is used up), CALLER_NOT_ALLOWED without a role that the
- *   method requires
+ * @throws DeputeError LIMIT_EXCEEDED (a quota of the caller is used up), CALLER_NOT_ALLOWED (the caller has no role
+ * that the method requires)
  */
 export function provenIdentity(context: WithValues, principal: string): Identity {
   noteProven(context, principal);
@@ -127,9 +130,9 @@ export function provenIdentity(context: WithValues, principal: string): Identity
 }
 
 /**
- * Notes the proven principal of a call, and counts the call against its quotas, once.
+ * Stores the proven principal in the call's values, and counts the call against the principal's quotas, at most once.
  *
- * @param principal empty for a token that is denied
+ * @param principal empty if the token is denied; the call is then not counted
  * @throws DeputeError LIMIT_EXCEEDED
  */
 function noteProven(context: WithValues, principal: string): void {
@@ -143,7 +146,7 @@ function rolesOf(context: WithValues, principal: string): Pick<Identity, "roles"
   return roles.length === 0 ? {} : { roles };
 }
 
-/** Whether a file grants a role to the caller. */
+/** Whether the credentials file or the identities file grants the role to the caller. */
 export function hasRole({ roles = [] }: Pick<Identity, "roles">, role: RoleName): boolean {
   return roles.includes(role);
 }
@@ -199,9 +202,8 @@ export function tokenDenied(denial: DenialReason | undefined): DeputeError {
 }
 
 /**
- * Returns the error for an invalid proof: TOKEN_DENIED for a proof with a token, UNAUTHENTICATED for a
- * proof alone. A proof alone only identifies the caller (RFC 9449 7.1). The message names the invalid
- * claim.
+ * Returns the error for an invalid proof: TOKEN_DENIED for a proof with a token; UNAUTHENTICATED for a proof without a
+ * token, which only identifies the caller (RFC 9449 7.1). The message names the invalid claim.
  */
 export function callerDenied(
   { token, htm, htu }: Pick<Caller, "token" | "htm" | "htu">,
@@ -213,7 +215,7 @@ export function callerDenied(
   const claim = type === DenialType.REPLAYED_PROOF ? "jti" : detail;
   const fault = type === DenialType.REPLAYED_PROOF ? "replayed" : detail;
   const [description, expected] = proofFault(fault, htm, htu);
-  const message = `the holder proof does not count: ${description}; send a new proof for this call`;
+  const message = `the holder proof is not valid: ${description}; send a new proof for this call`;
   return new DeputeError(ErrorReason.UNAUTHENTICATED, message, {
     metadata: {
       denial: denialWord(type),
@@ -224,7 +226,7 @@ export function callerDenied(
   });
 }
 
-/** Describes the fault of a proof, and the value that its invalid claim should have. */
+/** Describes the fault of a proof. The second value is what the invalid claim should contain, if that is known. */
 function proofFault(fault: string, htm: string, htu: string): [description: string, expected?: string] {
   switch (fault) {
     case "htm":
@@ -232,17 +234,17 @@ function proofFault(fault: string, htm: string, htu: string): [description: stri
     case "htu":
       return [`htu is not ${htu}`, htu];
     case "iat":
-      return ["iat is no time in seconds, too old, or ahead of the platform's clock"];
+      return ["iat is not a time in seconds, is too old, or is ahead of the platform's clock"];
     case "jti":
       return ["jti is not 8 to 128 printable characters"];
     case "replayed":
-      return ["jti was used before, or may have been before a restart"];
+      return ["jti was used before, or may have been used before a restart"];
     case "ath":
-      return ["ath names a token, and the call brings none"];
+      return ["ath names a token, but the call has no token"];
     case "":
-      return ["there is none"];
+      return ["it is missing"];
     default:
-      return [`${fault} is at fault`];
+      return [`${fault} is not valid`];
   }
 }
 

@@ -1,27 +1,27 @@
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { Logger } from "./log.ts";
 
-/** Maximum time that an item waits to be written, in milliseconds. */
+/** Maximum milliseconds from the addition of an item to the write. */
 const FLUSH_MS = 250;
 
 export interface BatchedWritesOptions<Item> {
-  /** Writes items in order; resolves when they are durable. */
+  /** Writes the items in order. Resolves when they are durable. */
   readonly write: (items: readonly Item[]) => Promise<unknown>;
-  /** Maximum number of items in one write. When this many wait, they are written immediately. */
+  /** Maximum number of items in one write. When this many items wait, they are written at once. */
   readonly batch: number;
   /** Maximum number of waiting items while writes fail. */
   readonly maxWaiting: number;
   /** The name of `maxWaiting` in refusals. */
   readonly limitName: string;
-  /** What the items are, for log lines and refusals, such as `decisions`. */
+  /** The plural noun for the items in log lines and refusals, such as `decisions`. */
   readonly itemsName: string;
   readonly timers: Timers;
   readonly log: Logger;
 }
 
 /**
- * Writes items soon after they were added, many in one write, and in order. No caller of `add` waits for the write. The
- * items of a failed write stay, and are written again.
+ * Writes items in the order of their addition, many in one write. `add` returns before the write. After a failed write,
+ * its items stay in memory, and the write is repeated.
  */
 export class BatchedWrites<Item> {
   readonly #options: BatchedWritesOptions<Item>;
@@ -36,7 +36,7 @@ export class BatchedWrites<Item> {
   }
 
   /**
-   * Requires that one more item may wait.
+   * Requires that the maximum number of waiting items is not reached.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
@@ -50,14 +50,14 @@ export class BatchedWrites<Item> {
     );
   }
 
-  /** Adds an item, which is written within a second. */
+  /** Adds an item, to be written within FLUSH_MS unless writes fail. */
   add(item: Item): void {
     this.#waiting.push(item);
     if (this.#waiting.length >= this.#options.batch && !this.#failed) void this.#flush();
     else this.#schedule();
   }
 
-  /** Writes the remaining items, and ends the writes. */
+  /** Writes the waiting items, and stops. If a write fails, logs how many items are lost. */
   async close(): Promise<void> {
     const { log, itemsName } = this.#options;
     this.#closed = true;
@@ -86,7 +86,10 @@ export class BatchedWrites<Item> {
     return this.#flushing;
   }
 
-  /** Writes the oldest waiting items. Never rejects: after a failure the items stay, in order. */
+  /**
+   * Writes the oldest waiting items. The promise never rejects: after a failure, the items stay in memory in their
+   * order.
+   */
   async #writeSome(): Promise<void> {
     const { batch, log, itemsName, write } = this.#options;
     const items = this.#waiting.slice(0, batch);

@@ -9,20 +9,20 @@ export const BOUNDS_OPERATORS = {
   type: "list",
   default: [],
   help:
-    "principals that may widen what bounds an agent: its manifest's permissions, its overseer, its limits; " +
-    "none: its owner on an open loopback, and no principal where credentials are required",
+    "principals that may widen the bounds of an agent: its manifest's permissions, its overseer, its limits; " +
+    "none: on an open loopback the agent's principal, and otherwise no principal",
   group: "Registry",
 } as const;
 
 /**
- * The principals that may widen the bounds of agents: permissions, overseer, limits. An agent's owner may always
- * tighten the bounds.
+ * The principals that may widen the bounds of agents: permissions, overseer and limits. An agent's principal may always
+ * tighten these bounds.
  */
 export class BoundsOperators {
   readonly #operators: ReadonlySet<string>;
   readonly #isOpen: boolean;
 
-  /** @param auth whether a call without credentials is served, which is for loopback only */
+  /** @param auth `open` if the server accepts calls without credentials, which it does only on loopback */
   constructor(operators: readonly string[], auth: "open" | "required") {
     this.#operators = new Set(operators);
     this.#isOpen = auth === "open";
@@ -33,12 +33,14 @@ export class BoundsOperators {
     return [...this.#operators];
   }
 
-  /** Whether every owner may widen the bounds of its agents. True on an open server without bounds operators. */
+  /**
+   * Whether every principal may widen the bounds of its own agents: on an open server whose setting names no operators.
+   */
   get ownersMay(): boolean {
     return this.#isOpen && this.#operators.size === 0;
   }
 
-  /** Whether the caller is an operator: by its roles, or as one of the principals in the setting. */
+  /** Whether the caller is an operator: it has the role `operator`, or the setting names its principal. */
   includes(identity: Pick<Identity, "principal" | "roles">): boolean {
     return hasRole(identity, "operator") || this.#operators.has(identity.principal);
   }

@@ -15,7 +15,7 @@ export const CREDENTIAL_KINDS = [
 ] as const;
 export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 
-/** The circumstances of a call, for the audit log. A text is empty where the call has no such fact. */
+/** The circumstances of a call, for the audit log. A text is empty if it does not apply to the call. */
 export interface CallOrigin {
   /** The principal of the caller, as the credentials or the tokens service prove it. */
   readonly caller: string;
@@ -26,7 +26,7 @@ export interface CallOrigin {
   readonly address: string;
   /** The protocol of the client's request. */
   readonly wire: string;
-  /** The principal on whose behalf a service makes its own call. */
+  /** The principal on whose behalf a service makes the call; empty for a call of a client. */
   readonly onBehalfOf: string;
   readonly requestId: string;
   /** The trace of the call: 32 hexadecimal digits. (W3C Trace Context) */
@@ -39,7 +39,7 @@ export interface CurrentCall extends CallOrigin {
   readonly rpc: string;
 }
 
-/** The parts of a call that state its origin. */
+/** The parts of a call from which its origin is read. */
 export interface OriginSource extends WithValues {
   readonly requestHeader: Headers;
 }
@@ -47,7 +47,10 @@ export interface OriginSource extends WithValues {
 /** Maximum number of characters of each text of an origin. */
 const MAX_TEXT = 256;
 
-/** Returns the circumstances of a call. Headers of other processes count only in a trusted call. */
+/**
+ * Returns the circumstances of a call. Headers that Depute's processes add to calls between them are used only if the
+ * call is trusted.
+ */
 export function originOf(call: OriginSource): CallOrigin {
   const { values, requestHeader: header } = call;
   const caller = values.get(callerKey);
@@ -62,7 +65,10 @@ export function originOf(call: OriginSource): CallOrigin {
   };
 }
 
-/** Returns the address and the protocol of the client, for this call and for the calls that serve it. */
+/**
+ * Returns the address and the protocol of the client at the edge of the platform. In a call between processes, the
+ * headers of the call name both.
+ */
 export function edgeOf(call: OriginSource): Pick<CallOrigin, "address" | "wire"> {
   const isPassed = call.values.get(trustedKey);
   return {
@@ -77,7 +83,10 @@ export function forwardEdge(headers: Headers, { address, wire }: Pick<CallOrigin
   if (wire !== "") headers.set(HOP.wire, encodeURIComponent(wire));
 }
 
-/** Returns the principal on whose behalf a call makes further calls; empty before the principal is proven. */
+/**
+ * Returns the principal on whose behalf further calls are made while this call is served; empty before the principal is
+ * proven.
+ */
 export function beneficiaryOf(call: OriginSource): string {
   return hop(call, HOP.onBehalfOf) || principalOf(call);
 }
@@ -102,7 +111,7 @@ function credentialOf({ kind, token, spiffeId, isAttested }: Caller, call: Origi
   }
 }
 
-/** Returns a header of the platform's own processes; empty in a call that is not trusted. */
+/** Returns the decoded value of a header that Depute's processes add; empty if the call is not trusted. */
 function hop({ values, requestHeader }: OriginSource, name: string): string {
   if (!values.get(trustedKey)) return "";
   try {

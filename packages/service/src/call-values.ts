@@ -6,7 +6,7 @@ import type { Quotas } from "./quotas/quotas.ts";
 /** The call's id in logs and in the response; see calls.ts. */
 export const requestIdKey: ContextKey<string> = createContextKey("", { description: "request id" });
 
-/** The caller's principal, as the tokens service derived it from the credentials; empty before the derivation. */
+/** The caller's principal, as the tokens service derived it from the credentials; empty until then. */
 export const principalKey: ContextKey<string> = createContextKey("", { description: "principal" });
 
 /** The call's deadline in epoch milliseconds; undefined for a call without deadline. */
@@ -15,8 +15,8 @@ export const deadlineKey: ContextKey<number | undefined> = createContextKey<numb
 });
 
 /**
- * A function that requires a role of the method from the caller, called as soon as the caller's principal is proven. It
- * throws DeputeError CALLER_NOT_ALLOWED. Undefined if the call needs no check of roles.
+ * Called with the caller's principal as soon as it is proven. Throws DeputeError CALLER_NOT_ALLOWED if the caller has
+ * no role that the method requires. Undefined if the call needs no check of roles at that time.
  */
 export const roleCheckKey: ContextKey<((principal: string) => void) | undefined> = createContextKey<
   ((principal: string) => void) | undefined
@@ -24,11 +24,11 @@ export const roleCheckKey: ContextKey<((principal: string) => void) | undefined>
 
 /**
  * True for a call whose roles only another process can check. This process then does not validate the request; the
- * other process validates it after its check of roles.
+ * other process validates the request after it has checked the roles.
  */
 export const rolesOpenKey: ContextKey<boolean> = createContextKey(false, { description: "roles open" });
 
-/** True for a call that did not cross a socket. Only the direct transport sets this value. */
+/** True for a call that did not cross a socket. Only `createDirectTransport` sets this value. */
 export const inProcessKey: ContextKey<boolean> = createContextKey(false, { description: "in process" });
 
 /**
@@ -46,7 +46,10 @@ export const clientAddressKey: ContextKey<string> = createContextKey("", { descr
 /** True for a call of the platform's own processes: in process, or with the internal secret. */
 export const trustedKey: ContextKey<boolean> = createContextKey(false, { description: "trusted" });
 
-/** Counts the call against the quotas of its caller, once the caller's principal is proven; undefined for no quotas. */
+/**
+ * Counts the call against the quotas of its caller, once the caller's principal is proven; undefined if the service
+ * counts no quotas.
+ */
 export const chargeKey: ContextKey<((principal: string, organization: string) => void) | undefined> =
   createContextKey<((principal: string, organization: string) => void) | undefined>(undefined, {
     description: "charge",
@@ -57,7 +60,7 @@ export const quotasKey: ContextKey<Quotas | undefined> = createContextKey<Quotas
   description: "quotas",
 });
 
-/** Milliseconds of processor time that the call has spent on verification and that no quota has counted yet. */
+/** Milliseconds of processor time for the call's verifications that no quota has counted yet. */
 export const cpuTallyKey: ContextKey<number> = createContextKey(0, { description: "cpu tally" });
 
 /** The sizes of a call's messages, in bytes as they cross the socket, before compression and without headers. */
@@ -72,12 +75,12 @@ export const messageSizesKey: ContextKey<MessageSizes | undefined> = createConte
   MessageSizes | undefined
 >(undefined, { description: "message sizes" });
 
-/** The revocation ids of the caller's token, the authority's first; empty without a verified token. */
+/** The revocation ids of the caller's token, that of the authority block first; empty without a verified token. */
 export const blocksKey: ContextKey<readonly string[]> = createContextKey<readonly string[]>([], {
   description: "blocks",
 });
 
-/** True when the transport checks the response's size itself, so that the interceptor skips its check. */
+/** True if the transport checks the size of the response itself, so that the interceptor need not. */
 export const answerCheckedKey: ContextKey<boolean> = createContextKey(false, {
   description: "answer checked",
 });

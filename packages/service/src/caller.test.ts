@@ -125,7 +125,7 @@ describe("callerOf", () => {
 
 describe("credentials", () => {
   it.each([
-    ["{}", "not a JSON array"],
+    ["{}", "must be a JSON array"],
     ["[null]", "credentials[0].principal"],
     [`[{"principal":"","sha256":"${digest("a")}"}]`, "credentials[0].principal"],
     [`[{"principal":"a","sha256":"${digest("a").toUpperCase()}"}]`, "credentials[0].sha256"],
@@ -135,7 +135,7 @@ describe("credentials", () => {
         { principal: "a", sha256: digest("a") },
         { principal: "b", sha256: digest("a") },
       ]),
-      "credentials[1].sha256: the same secret twice",
+      "credentials[1].sha256: another entry has the same secret",
     ],
     [`[{"principal":"a","organization":"acme"}]`, "credentials[0].sha256"],
     [`[{"principal":"${KEY}"}]`, "credentials[0].sha256"],
@@ -146,7 +146,7 @@ describe("credentials", () => {
         { principal: KEY, organization: "acme" },
         { principal: KEY, sha256: digest("a"), organization: "globex" },
       ]),
-      "credentials[1].organization: the principal has another one",
+      "credentials[1].organization: another entry names another organization",
     ],
   ])("refuse %s", (json, message) => {
     expect(() => parseCredentials(json)).toThrow(message);

@@ -20,24 +20,28 @@ import { grantedRoles } from "./roles/caller-roles.ts";
 /** The caller of a method. */
 export interface Caller {
   /**
-   * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret, a token
-   * of a trusted issuer or a client certificate; the principal is its owner. `bound`: an unverified token or holder
-   * proof; the principal stays empty until the tokens service verifies it. `message`: no credentials, at a method whose
-   * request can prove its sender (depute.rpc.v1.message_proves_caller); the method itself identifies the caller.
+   * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret, a
+   * token of a trusted issuer or a client certificate; the credential names the principal. `bound`: an unverified token
+   * or holder proof; the principal stays empty until the tokens service verifies it. `message`: no credentials, at a
+   * method whose request can prove its sender (depute.rpc.v1.message_proves_caller); the method itself identifies the
+   * caller.
    */
   readonly kind: "local" | "credential" | "bound" | "message";
   readonly principal: string;
   /**
-   * The organization that owns the records that the call creates; absent for none. A configured credential
-   * names the organization. A service of the platform names the organization of the record that the service
-   * works on. For a public key see {@link organizationOf}.
+   * The organization that owns the records that the call creates; absent for none. A configured credential names the
+   * organization. A service of the platform names the organization of the record that the service works on. For a
+   * caller with a public key, use {@link organizationOf}.
    */
   readonly organization?: string;
   /** The roles that a file grants to the caller's login or secret; absent without a grant. */
   readonly roles?: readonly RoleName[];
   /** The roles that the identities file grants for the records of the caller's organization; absent for none. */
   readonly organizationRoles?: readonly RoleName[];
-  /** True for an identity that the identities file maps: a token of an issuer or a client certificate. */
+  /**
+   * True if the identities file maps the caller's identity, from a token of an issuer or from a client certificate, to
+   * a principal.
+   */
   readonly isAttested?: true;
   /**
    * The SPIFFE id of the client certificate that authenticated the caller; absent for other credentials. Depute's
@@ -48,9 +52,9 @@ export interface Caller {
   readonly token?: string;
   /** The holder proof of the `DPoP` header (RFC 9449), for kind `bound`. */
   readonly proof?: string;
-  /** The HTTP method that a holder proof must name: the method of the request when it reached the platform. */
+  /** The HTTP method that a holder proof must name: the method with which the client called the platform. */
   readonly htm: string;
-  /** The URL that a holder proof must name: the URL of the request when it reached the platform, without its query. */
+  /** The URL that a holder proof must name: the URL that the client called, without its query. */
   readonly htu: string;
 }
 
@@ -69,8 +73,8 @@ export const HOP = {
   /** The secret that the platform's processes share. */
   internal: "depute-internal",
   /**
-   * The origin of a call. The value `service` marks a call that a service makes on its own behalf. This header is never
-   * copied from a caller's request.
+   * The origin of a call. The only value is `service`, for a call that a service makes on its own behalf. This header
+   * is never copied from a caller's request.
    */
   origin: "depute-origin",
   /**
@@ -94,7 +98,7 @@ export const HOP = {
 /** The value of {@link HOP.certificate} for a certificate without a SPIFFE id. */
 const NO_SPIFFE_ID = "none";
 
-/** Sets the header with the client's certificate. */
+/** Sets the header {@link HOP.certificate}; sets none for undefined. */
 export function forwardCertificate(headers: Headers, spiffeId: string | undefined): void {
   if (spiffeId !== undefined) headers.set(HOP.certificate, spiffeId || NO_SPIFFE_ID);
 }
@@ -119,7 +123,7 @@ const credentialsKey: ContextKey<Credentials> = createContextKey<Credentials>(no
 });
 
 /**
- * Returns the organization that owns the records of a proven principal, as the configured credentials name it.
+ * Returns the organization that owns the records of a proven principal, as the credentials file names it.
  *
  * @returns empty for none
  */
@@ -128,7 +132,7 @@ export function organizationOf(context: WithValues, principal: string): string {
 }
 
 /**
- * Returns the roles that a file grants to a call's caller.
+ * Returns the roles that the credentials file or the identities file grants to the caller of a call; empty for none.
  *
  * @param principal the principal of the caller, as its credentials prove it
  */
@@ -137,7 +141,7 @@ export function grantedRolesOf(context: WithValues, principal: string): readonly
   return grantedRoles(values.get(callerKey) ?? {}, principal, values.get(credentialsKey)) ?? [];
 }
 
-/** Returns the organization of a call's caller; empty for none, and for credentials that are not yet proven. */
+/** Returns the organization of a call's caller. Empty if the caller has none, or if its principal is not proven yet. */
 export function organizationOfCaller(context: WithValues): string {
   const { organization } = context.values.get(callerKey) ?? {};
   return organization ?? organizationOf(context, context.values.get(principalKey));
@@ -156,19 +160,21 @@ export interface Presented {
   header: Headers;
   htm: string;
   htu: string;
-  /** Whether the call comes from the platform itself: from the same process, or with the internal secret. */
+  /** Whether the call comes from one of the platform's processes: from this process, or with the internal secret. */
   trusted: boolean;
   /** Whether the method's request can prove its sender. */
   messageProves?: boolean;
   /**
-   * The SPIFFE id of the connection's client certificate; empty for a certificate without a SPIFFE id,
-   * undefined without a certificate. A trusted call ignores the id, because the certificate belongs to the
-   * calling process.
+   * The SPIFFE id of the connection's client certificate; empty for a certificate without a SPIFFE id, undefined
+   * without a certificate. In a trusted call the id is ignored, because the certificate is that of the calling process.
    */
   certificate?: string | undefined;
 }
 
-/** A verified external identity, with the holder that the identities file assigns to the identity. */
+/**
+ * A verified external identity: the holder that the identities file assigns, and the SPIFFE id if a certificate proved
+ * it.
+ */
 export interface ProvenIdentity {
   readonly holder: IdentityHolder;
   readonly spiffeId?: string;
@@ -176,7 +182,7 @@ export interface ProvenIdentity {
 
 /**
  * Verifies an external identity: a JSON Web Token as Bearer credential, or a client certificate without other
- * credentials. An identity that cannot be verified is refused. The call never continues without it.
+ * credentials. An identity that cannot be verified is refused, even if no credentials are required.
  *
  * @returns undefined if the request presents no external identity
  * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
@@ -210,7 +216,7 @@ function certificateOf({ header, trusted, certificate }: Presented): string | un
 }
 
 /**
- * Authenticates a caller. Presented credentials must be valid, even where none are required.
+ * Authenticates a caller. Presented credentials must be valid, even if the server requires no credentials.
  *
  * @param proven the result of {@link proveIdentity} for the same request
  * @throws DeputeError UNAUTHENTICATED
@@ -228,7 +234,7 @@ export function authenticate(
   const proof = header.get("dpop");
 
   if (apiKey !== null && (authorization !== null || proof !== null)) {
-    throw unauthenticated("present one kind of credentials, not two");
+    throw unauthenticated("the request has two kinds of credentials; send only one");
   }
   if (proven !== undefined) return callerOfIdentity(proven, { htm, htu });
   const [scheme, credential] = apiKey === null ? split(authorization) : ["bearer", apiKey.trim()];
@@ -243,7 +249,7 @@ export function authenticate(
     }
     case "bearer": {
       if (proof !== null)
-        throw unauthenticated("a token with a holder proof is presented as `Authorization: DPoP`");
+        throw unauthenticated("send a token with a holder proof as `Authorization: DPoP <token>`");
       return callerOfSecret(credentials.holderOf(credential), { htm, htu });
     }
     case "dpop": {
@@ -251,7 +257,7 @@ export function authenticate(
       return proof === null ? bound : { ...bound, proof };
     }
     default:
-      throw unauthenticated("the authorization scheme is not one of Bearer, DPoP");
+      throw unauthenticated("the authorization scheme must be Bearer or DPoP");
   }
 }
 
@@ -272,7 +278,8 @@ function callerOfIdentity({ holder, spiffeId }: ProvenIdentity, wire: Pick<Calle
 }
 
 function callerOfSecret(holder: CredentialHolder | undefined, wire: Pick<Caller, "htm" | "htu">): Caller {
-  if (holder === undefined) throw unauthenticated("the credentials are not known here");
+  if (holder === undefined)
+    throw unauthenticated("the credentials are not known to this platform; send configured credentials");
   const { principal, organization, roles } = holder;
   const caller = { kind: "credential", principal, ...wire, ...(roles && { roles }) } as const;
   return withOrganization(caller, organization);
@@ -283,7 +290,7 @@ function withOrganization(caller: Caller, organization: string): Caller {
 }
 
 /**
- * Creates the caller of a call that a service of the platform makes on its own behalf. The headers name the
+ * Returns the caller of a call that a service of the platform makes on its own behalf. A header of the call names the
  * organization.
  */
 function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
@@ -296,12 +303,12 @@ function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
 }
 
 /**
- * Returns the principal of a request, for a log line. The text is the owner of a configured credential, or `local`. It
- * is `none` if required credentials are missing, and `unknown` for invalid credentials. It is empty for a token or a
- * holder proof, because only the tokens service can verify these. It is also empty for an issuer's token that this
+ * Returns the principal of a request, for a log line. The result is the principal of a configured credential, or
+ * `local`; `none` if required credentials are missing; `unknown` for invalid credentials. The result is empty for a
+ * DelegateOS token or a holder proof, which only the tokens service can verify, and for an issuer's token that this
  * process has not verified.
  *
- * @param certificate as in {@link Presented}
+ * @param certificate see {@link Presented}
  */
 export function presentedPrincipal(
   options: AuthenticationOptions,
@@ -339,8 +346,8 @@ export async function loginOf(
 }
 
 /**
- * Returns the credentials of a request over plain HTTP. Such a request comes from outside, so the platform's
- * own headers are ignored.
+ * Returns the credentials of a request over plain HTTP. Such a request never comes from a process of the platform, so
+ * the headers of {@link HOP} are ignored.
  */
 function presentedIn(headers: IncomingHttpHeaders, certificate: string | undefined): Presented {
   const header = new Headers();
@@ -352,13 +359,13 @@ function presentedIn(headers: IncomingHttpHeaders, certificate: string | undefin
 }
 
 /**
- * Splits an `Authorization` header into the scheme, in lower case, and the credentials. Both texts are empty
- * without the header.
+ * Splits an `Authorization` header into the scheme, in lower case, and the credentials. Both are empty if the header is
+ * absent.
  */
 function split(authorization: string | null): [scheme: string, credential: string] {
   if (authorization === null) return ["", ""];
   const match = /^([!-~]+) +([!-~]+) *$/.exec(authorization);
-  if (match === null) throw unauthenticated("the authorization header is not `<scheme> <credentials>`");
+  if (match === null) throw unauthenticated("the authorization header must be `<scheme> <credentials>`");
   return [match[1]?.toLowerCase() ?? "", match[2] ?? ""];
 }
 
@@ -369,8 +376,8 @@ function unauthenticated(message: string): DeputeError {
 /** The address at which callers reach a server. */
 export interface Reach {
   /**
-   * The address under which callers know the server, without a trailing slash. The address may change when the
-   * server begins to listen.
+   * The URL under which clients reach the server, without a trailing slash. The URL may change when the server begins
+   * to listen.
    */
   readonly publicUrl: string;
 }

@@ -14,21 +14,21 @@ import { callerKey, forwardCertificate, HOP, organizationOfCaller } from "./call
 import { type Manners, NO_MANNERS } from "./service-manners.ts";
 
 /**
- * Returns the error of a call that a signal ended: the signal's reason if the reason is a DeputeError or
- * ConnectError, otherwise CANCELED.
+ * Returns the error of a call that ended because `signal` aborted. It is the signal's reason if that is a DeputeError
+ * or a ConnectError, otherwise CANCELED.
  */
 export function abortError(signal: AbortSignal): Error {
   return abortErrorOf(signal.reason);
 }
 
-/** Returns the error for the reason of a signal's abort, as {@link abortError} does. */
+/** Returns the error that {@link abortError} returns for a signal with this reason. */
 export function abortErrorOf(reason: unknown): Error {
   if (reason instanceof DeputeError || reason instanceof ConnectError) return reason;
   return new ConnectError("canceled", Code.Canceled);
 }
 
 /**
- * Settles as `promise` does, or rejects as soon as `signal` aborts. Therefore a handler that hangs does not keep its
+ * Settles as `promise` does, or rejects as soon as `signal` aborts. So a handler that never settles does not keep its
  * caller waiting.
  */
 export function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
@@ -44,8 +44,8 @@ export function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promi
 }
 
 /**
- * Yields the items of `source` until `signal` aborts. After the abort, the function calls the source's `return`
- * without waiting for the source to stop.
+ * Yields the items of `source`. When `signal` aborts, throws {@link abortError}, and calls the source's `return`
+ * without waiting for it.
  */
 export function iterateUntilAborted<T>(signal: AbortSignal, source: AsyncIterable<T>): AsyncIterable<T> {
   return {
@@ -69,7 +69,7 @@ export function iterateUntilAborted<T>(signal: AbortSignal, source: AsyncIterabl
 }
 
 /**
- * Returns a signal that aborts as soon as one of `signals` does, with the same reason. `release` removes its listeners.
+ * Returns a signal that aborts as soon as one of `signals` does, with the same reason. `release` unlinks the signals.
  */
 export function linkSignals(...signals: AbortSignal[]): {
   signal: AbortSignal;
@@ -97,7 +97,7 @@ export class CallEnd {
   /** Aborts when the call ends before it has a response. */
   readonly signal: AbortSignal;
   readonly #controller = new AbortController();
-  /** Whether this object already enforces the caller's own time limit. */
+  /** Whether this object enforces the timeout that the caller set. */
   readonly timed: boolean = false;
   #settled = false;
   #waiting: ((reason: unknown) => void) | undefined;
@@ -114,7 +114,7 @@ export class CallEnd {
     this.timed = true;
   }
 
-  /** Aborts the call; the handler's signal then has this reason. */
+  /** Ends the call with an error: the handler's signal aborts with this reason. */
   abort(reason: unknown): void {
     if (this.#settled) return;
     this.settle();
@@ -122,18 +122,18 @@ export class CallEnd {
     this.#waiting?.(abortErrorOf(reason));
   }
 
-  /** Ends the call because its caller went away. A call that already has a response is not affected. */
+  /** Ends the call with CANCELED, because its caller disconnected. No effect if the call already has a response. */
   leave(): void {
     if (!this.#settled) this.abort(new ConnectError("canceled", Code.Canceled));
   }
 
-  /** Records that the call has its response. From now on nothing aborts the call. */
+  /** Records that the call has its response. After this, nothing aborts the call. */
   settle(): void {
     this.#settled = true;
     this.#cancelTimer?.();
   }
 
-  /** Settles like `promise`, or rejects as soon as the call ends. At most one function may wait for a call. */
+  /** Settles like `promise`, or rejects as soon as the call ends. Only one promise of a call may be raced at a time. */
   race<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       promise.then(resolve, reject);
@@ -144,22 +144,22 @@ export class CallEnd {
 }
 
 /**
- * The object that can end the call before its response, if the call's transport provides one. Otherwise only the call's
- * signal can end it.
+ * The object by which the transport of the call can end it before its response. Undefined if the transport has none;
+ * then only the call's signal can end the call.
  */
 export const callEndKey: ContextKey<CallEnd | undefined> = createContextKey<CallEnd | undefined>(undefined, {
   description: "call end",
 });
 
 export interface DeadlineOptions {
-  /** Milliseconds that a unary call may take when its caller names no limit. */
+  /** Timeout of a unary call whose caller sets none, in milliseconds. */
   defaultMs: number;
   /**
    * Maximum timeout of a unary call, in milliseconds, even if its caller asks for more. A method's own timeout in
    * `manners` replaces this maximum.
    */
   maxMs: number;
-  /** The differences of services from the platform's rules, such as longer timeouts of methods; absent for none. */
+  /** Differences of single services from the platform's rules, such as longer timeouts; absent if there are none. */
   manners?: Manners;
   clock: Clock;
   timers: Timers;
@@ -182,7 +182,7 @@ export function deadlineInterceptor(options: DeadlineOptions): Interceptor {
     request.contextValues.set(deadlineKey, clock.now() + limit);
     const end = request.contextValues.get(callEndKey);
     if (end !== undefined) {
-      // If `end` already enforces the caller's own limit, no second timer is needed.
+      // If `end` already enforces the timeout that the caller set, no second timer is needed.
       const cancel =
         end.timed && limit === requestedMs
           ? undefined
@@ -206,14 +206,14 @@ export function deadlineInterceptor(options: DeadlineOptions): Interceptor {
 }
 
 function deadlineExceeded(limit: number): DeputeError {
-  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the call was not done within ${limit} ms`);
+  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the call did not end within ${limit} ms`);
 }
 
 const GRPC_UNIT_MS: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 
 /**
- * Returns the milliseconds that the caller allows (`connect-timeout-ms`, `grpc-timeout`); undefined when the header is
- * absent or malformed.
+ * Returns the timeout that the caller set, in milliseconds, from the header `connect-timeout-ms` or `grpc-timeout`;
+ * undefined if the header is absent or malformed.
  */
 export function requestedTimeout(header: Headers): number | undefined {
   const connect = header.get("connect-timeout-ms");
@@ -228,16 +228,16 @@ export function requestedTimeout(header: Headers): number | undefined {
  */
 export const REQUEST_ID_HEADER = "depute-request-id";
 
-// The form of a usable id. The id is written to logs unchanged, so spaces, control characters and long texts are
-// refused.
+// The form of a request id that is accepted from a caller. Logs contain the id unchanged, so spaces, control characters
+// and long texts are not accepted.
 const SANE = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Returns the caller's own id for a call if it is usable, else a new id. */
+/** Returns the request id that the caller sent if it has the accepted form, else a new id. */
 export function requestIdFrom(header: string | null | undefined): string {
   return header != null && SANE.test(header) ? header : randomUuid();
 }
 
-/** Returns the id of the call that a handler serves. The id is empty when no interceptor of this package ran. */
+/** Returns the id of the call that a handler serves. Empty if `requestIdInterceptor` did not run. */
 export function requestIdOf(context: WithValues): string {
   return context.values.get(requestIdKey);
 }
@@ -245,7 +245,7 @@ export function requestIdOf(context: WithValues): string {
 /** The headers that a process forwards to the next process. All other headers of the caller are dropped. */
 const FORWARDED = ["authorization", "dpop", "x-api-key", "traceparent", "tracestate", REQUEST_ID_HEADER];
 
-/** The parts of a client's request that a holder proof names. */
+/** The parts of a client's request that a holder proof must name. */
 export interface WireRequest {
   htm: string;
   htu: string;
@@ -283,8 +283,8 @@ export function forwardWireHeaders(
 type CallContext = Pick<HandlerContext, "requestHeader" | "values" | "signal">;
 
 /**
- * Returns the headers of a call that a handler makes on behalf of its caller: the same credentials, request id and
- * address.
+ * Returns the headers of a call that a handler makes on behalf of its caller. They carry the caller's credentials,
+ * request id, address and protocol.
  */
 export function forwardHeaders(context: Pick<CallContext, "requestHeader" | "values">): Headers {
   const caller = context.values.get(callerKey);
@@ -311,8 +311,8 @@ export function forwardOptions(context: CallContext, clock: Clock): CallOptions 
 }
 
 /**
- * Returns the options of a service's own call within another call. The caller's credentials are not passed on. The
- * caller's organization owns the records that the call creates.
+ * Returns the options of a call that a service makes on its own behalf while it serves another call. The caller's
+ * credentials are not passed on. The caller's organization owns the records that the call creates.
  */
 export function ownOptions(context: CallContext, clock: Clock): CallOptions {
   return timed(context, clock, () => {
@@ -332,7 +332,7 @@ function withOrigin(headers: Headers, context: OriginSource): Headers {
   return headers;
 }
 
-/** Returns the options of a service's own call that creates records for the owner of an existing record. */
+/** Returns the options of a service's own call that creates records for the organization of an existing record. */
 export function optionsForOwner(options: CallOptions, { organization }: Owned): CallOptions {
   const headers = new Headers(options.headers);
   headers.delete(HOP.organization);
@@ -343,7 +343,7 @@ export function optionsForOwner(options: CallOptions, { organization }: Owned): 
 /**
  * Returns the headers of a call that a service makes on its own behalf.
  *
- * @param organization owns the records that the call creates; empty for none
+ * @param organization the organization that owns the records that the call creates; empty for none
  */
 export function ownHeaders(requestId: string, organization = ""): Headers {
   const headers = new Headers({ [HOP.origin]: "service" });
@@ -352,7 +352,7 @@ export function ownHeaders(requestId: string, organization = ""): Headers {
   return headers;
 }
 
-/** Creates call options. Their members are getters, because most handlers make no call and need none of the values. */
+/** Creates call options whose members are getters, because most handlers make no further call and need no values. */
 function timed(context: CallContext, clock: Clock, headers: () => Headers): CallOptions {
   const options: ReadTimed = {
     get headers() {
@@ -363,7 +363,7 @@ function timed(context: CallContext, clock: Clock, headers: () => Headers): Call
     },
     get timeoutMs() {
       const deadline = context.values.get(deadlineKey);
-      // At least one millisecond, because zero would mean "no limit" to a client.
+      // At least one millisecond, because a client reads zero as "no limit".
       return deadline === undefined ? undefined : Math.max(1, deadline - clock.now());
     },
   };
@@ -379,7 +379,7 @@ interface ReadTimed {
 /**
  * Runs `work` with a signal that aborts when `signal` does, or after `ms` milliseconds.
  *
- * @throws the errors of `work`, including the reason of the abort
+ * @throws the errors of `work`, such as the reason with which the signal aborted
  */
 export async function withTimeout<T>(
   timers: Timers,

@@ -5,7 +5,7 @@ import { bareAddress, clientAddress, type ForwardedHeader, forwardedAddresses } 
 import type { HttpRequest } from "./http-routes.ts";
 import { SettingsError } from "./settings.ts";
 
-/** The text in the setting of trusted proxies that means every client of a UNIX socket. */
+/** The entry in the list of trusted proxies that stands for every client of a UNIX socket. */
 const UNIX = "unix";
 
 /** Finds the network addresses of clients, also behind trusted proxies. */
@@ -30,7 +30,7 @@ export class ClientAddresses {
     return this.#clientOf(socket, request.headers);
   }
 
-  /** Like {@link ofRequest}, for a stream of HTTP/2. */
+  /** Returns the address as {@link ofRequest} does, for an HTTP/2 stream. */
   ofStream(stream: Http2Stream | ServerHttp2Stream, headers: IncomingHttpHeaders): string {
     return this.#clientOf(stream.session?.socket, headers);
   }
@@ -67,5 +67,5 @@ export class ClientAddresses {
   }
 }
 
-/** The addresses of clients where no proxy is trusted. */
+/** Finds the addresses of clients when the settings trust no proxy. */
 export const DIRECT_CLIENTS: ClientAddresses = new ClientAddresses();

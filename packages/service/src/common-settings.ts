@@ -44,31 +44,31 @@ export const commonSettings = defineSettings({
   registryUrl: {
     type: "urls",
     default: ["http://127.0.0.1:8081"],
-    help: "the registry, run apart; the addresses of its replicas with commas",
+    help: "address of the registry, if it runs in other processes; several replicas: their addresses, separated by commas",
     group: PLACE,
   },
   tasksUrl: {
     type: "urls",
     default: ["http://127.0.0.1:8082"],
-    help: "the tasks service, run apart; the addresses of its replicas with commas",
+    help: "address of the tasks service, if it runs in other processes; several replicas: their addresses, separated by commas",
     group: PLACE,
   },
   tokensUrl: {
     type: "urls",
     default: ["http://127.0.0.1:8083"],
-    help: "the tokens service, run apart; the addresses of its replicas with commas",
+    help: "address of the tokens service, if it runs in other processes; several replicas: their addresses, separated by commas",
     group: PLACE,
   },
   verifierUrl: {
     type: "urls",
     default: ["http://127.0.0.1:8084"],
-    help: "the verifier, run apart; the addresses of its replicas with commas",
+    help: "address of the verifier, if it runs in other processes; several replicas: their addresses, separated by commas",
     group: PLACE,
   },
   publicUrl: {
     type: "url",
     default: "",
-    help: "address under which clients know the platform; empty: the address listened on",
+    help: "URL under which clients reach the platform; empty: the address on which it listens",
     group: PLACE,
   },
   redisUrl: {
@@ -81,14 +81,14 @@ export const commonSettings = defineSettings({
   postgresUrl: {
     type: "url",
     default: "",
-    help: "Postgres database for what the services keep; empty: SQLite files in the data folder",
+    help: "Postgres database for the data of the services; empty: SQLite files in the data folder",
     group: PLACE,
     isSecret: true,
   },
   postgresSchemaPrefix: {
     type: "string",
     default: "depute",
-    help: "how the names of the services' schemas begin: PREFIX_tasks",
+    help: "prefix of the names of the services' schemas, as in PREFIX_tasks",
     group: PLACE,
   },
   replicated: {
@@ -106,7 +106,7 @@ export const commonSettings = defineSettings({
   replaceKeys: {
     type: "list",
     default: [],
-    help: "keys that may replace those that the stores were made with: root, master, verifier, card, callback, session-seal",
+    help: "keys that may differ from the keys with which the stores were created: root, master, verifier, card, callback, session-seal",
     group: PLACE,
   },
   witness: {
@@ -165,7 +165,7 @@ export const commonSettings = defineSettings({
   internalSecret: {
     type: "string",
     default: "",
-    help: "secret that the platform's processes prove to one another that they are its own with",
+    help: "secret by which the platform's processes recognize each other's calls",
     group: ACCESS,
     isSecret: true,
   },
@@ -187,14 +187,14 @@ export const commonSettings = defineSettings({
   trustedProxies: {
     type: "list",
     default: [],
-    help: "proxies whose word on a client's address counts: IP addresses, networks such as 10.0.0.0/8, or unix",
+    help: "proxies that are trusted to state the client's address: IP addresses, networks such as 10.0.0.0/8, or unix",
     group: ACCESS,
   },
   forwardedHeader: {
     type: "string",
     choices: ["x-forwarded-for", "forwarded"],
     default: "x-forwarded-for",
-    help: "header in which trusted proxies name the client's address; they must remove the other one",
+    help: "header in which trusted proxies name the client's address; they must remove the other header",
     group: ACCESS,
   },
 
@@ -208,7 +208,7 @@ export const commonSettings = defineSettings({
   bodyTimeout: {
     type: "duration",
     default: "30s",
-    help: "time that a request's body may take to come",
+    help: "maximum time until a request's body has arrived",
     group: LIMITS,
   },
   maxConnections: { type: "int", default: 10_000, min: 1, help: "open connections", group: LIMITS },
@@ -222,13 +222,13 @@ export const commonSettings = defineSettings({
   defaultDeadline: {
     type: "duration",
     default: "30s",
-    help: "time for a call that names none",
+    help: "timeout of a call whose caller sets none",
     group: LIMITS,
   },
   maxDeadline: {
     type: "duration",
     default: "5m",
-    help: "the most time that a call can ask for",
+    help: "maximum timeout of a call, even if its caller sets a longer one",
     group: LIMITS,
   },
   drainTimeout: {
@@ -249,7 +249,7 @@ export const commonSettings = defineSettings({
   maxConnectionAge: {
     type: "duration",
     default: "0s",
-    help: "age at which a connection is asked to reconnect, so that clients spread over replicas; 0s: none",
+    help: "age of a connection at which its client is asked to reconnect, so that clients spread over replicas; 0s: none",
     group: CARRIAGE,
   },
 
@@ -292,7 +292,7 @@ export const commonSettings = defineSettings({
     default: 0,
     min: 0,
     max: 65535,
-    help: "port of its own for /metrics, /livez and /readyz; other ports then serve no metrics. 0: none",
+    help: "separate port for /metrics, /livez and /readyz; other ports then serve no metrics. 0: none",
     group: SIGHT,
   },
   metricsToken: {
@@ -306,13 +306,13 @@ export const commonSettings = defineSettings({
     type: "string",
     choices: LOG_LEVELS,
     default: "info",
-    help: "least level that is logged",
+    help: "lowest level that is logged",
     group: SIGHT,
   },
   otlpEndpoint: {
     type: "url",
     default: "",
-    help: "where traces are sent to, OTLP over HTTP; empty: none",
+    help: "address to which traces are sent, by OTLP over HTTP; empty: none",
     group: SIGHT,
   },
 });
@@ -327,7 +327,7 @@ export function placeOf(settings: CommonSettings, name: ModuleName): Place {
     : { path: join(socketDir, `${name}.sock`) };
 }
 
-/** Returns the second address that a module listens on; undefined for none. */
+/** Returns the second address that a module listens on; undefined if it listens on one address. */
 export function sharedPlaceOf(
   { host, gatewaySharedPort }: CommonSettings,
   name: ModuleName,

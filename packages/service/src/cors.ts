@@ -42,15 +42,16 @@ const RESPONSE_HEADERS = [
 ];
 
 /**
- * Adds the CORS headers that let a page read the response. Returns true if the request was a preflight; the preflight
- * is then already answered.
+ * Adds the CORS headers that let a page read the response. Returns true if the request was a preflight, which the
+ * function has then answered.
  */
 export type Cors = (request: HttpRequest, response: HttpResponse) => boolean;
 
 /**
  * Lets pages of the listed origins read responses (Fetch standard, "CORS protocol"). The responses never allow
- * credentials of the browser, such as cookies. The server's Door (door.ts) runs first and refuses pages of other
- * origins. Returns undefined for an empty list: without CORS headers, browsers let no page read responses.
+ * credentials of the browser, such as cookies. The server's Door (door.ts) runs before, and refuses pages of other
+ * origins. Returns undefined for an empty list: without CORS headers, a browser lets no page of another origin read
+ * responses.
  */
 export function createCors(origins: readonly string[]): Cors | undefined {
   if (origins.length === 0) return undefined;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { ROLES, type RoleName } from "./identities/identities-schema.ts";
 
-/** The owner of a configured secret. */
+/** The principal that a configured secret belongs to, with its organization and roles. */
 export interface CredentialHolder {
   readonly principal: string;
   /** The organization that owns the records of this principal. Maximum 128 characters; empty for none. */
@@ -10,9 +10,12 @@ export interface CredentialHolder {
   readonly roles?: readonly RoleName[];
 }
 
-/** The configured Bearer and X-API-Key secrets and their owners. Memory holds only the digests of the secrets. */
+/**
+ * The configured Bearer and X-API-Key secrets and the principals that they belong to. Memory holds only the digests of
+ * the secrets.
+ */
 export interface Credentials {
-  /** Returns the owner of a secret; undefined for an unknown secret. */
+  /** Returns the principal of a secret, with its organization and roles; undefined for an unknown secret. */
   holderOf(secret: string): CredentialHolder | undefined;
   /**
    * Returns the organization of a principal; empty for none. The principal may be a public key, which has no secret.
@@ -24,7 +27,7 @@ export interface Credentials {
    * @returns undefined without a grant
    */
   rolesOf(principal: string): readonly RoleName[] | undefined;
-  /** Whether some secret belongs to the principal. */
+  /** Whether a configured secret belongs to the principal. */
   names(principal: string): boolean;
   readonly size: number;
 }
@@ -47,14 +50,15 @@ export const noCredentials: Credentials = {
 };
 
 /**
- * Reads a JSON array of `{principal, sha256, organization, roles}`: the digest in lower-case hex. Organization and roles are
- * optional. A public key with one of them needs no digest, because its holder sends proofs.
+ * Reads a JSON array of `{principal, sha256, organization, roles}`: `sha256` is the digest of the secret in lower-case
+ * hex. Organization and roles are optional. An entry for a public key with an organization or roles needs no digest,
+ * because the caller sends holder proofs.
  *
  * @throws Error that names the invalid entry by its index, never by its content
  */
 export function parseCredentials(json: string): Credentials {
   const entries: unknown = JSON.parse(json);
-  if (!Array.isArray(entries)) throw new Error("credentials: not a JSON array");
+  if (!Array.isArray(entries)) throw new Error("credentials: must be a JSON array");
   const holders = new Map<string, CredentialHolder>();
   const organizations = new Map<string, string>();
   const roles = new Map<string, readonly RoleName[] | undefined>();
@@ -66,32 +70,35 @@ export function parseCredentials(json: string): Credentials {
       ...more
     } = (entry ?? {}) as Partial<Record<string, unknown>>;
     if (typeof principal !== "string" || principal === "") {
-      throw new Error(`credentials[${index}].principal: not a text`);
+      throw new Error(`credentials[${index}].principal: must be a text`);
     }
     if (typeof organization !== "string" || [...organization].length > MAX_ORGANIZATION) {
       throw new Error(
-        `credentials[${index}].organization: not a text of at most ${MAX_ORGANIZATION} characters`,
+        `credentials[${index}].organization: must be a text of at most ${MAX_ORGANIZATION} characters`,
       );
     }
     if ((organizations.get(principal) ?? organization) !== organization) {
       throw new Error(
-        `credentials[${index}].organization: the principal has another one; name one organization`,
+        `credentials[${index}].organization: another entry names another organization for the principal; name the same one`,
       );
     }
     organizations.set(principal, organization);
     const granted = readRoles(more.roles, `credentials[${index}].roles`);
     if (roles.has(principal) && String(roles.get(principal)) !== String(granted)) {
       throw new Error(
-        `credentials[${index}].roles: the principal has other ones; grant it the same roles everywhere`,
+        `credentials[${index}].roles: another entry grants the principal other roles; grant the same roles in each entry`,
       );
     }
     roles.set(principal, granted);
     const isGranted = organization !== "" || granted !== undefined;
     if (sha256 === undefined && isGranted && KEY.test(principal)) return;
     if (typeof sha256 !== "string" || !HEX_SHA256.test(sha256)) {
-      throw new Error(`credentials[${index}].sha256: not 64 lower-case hex digits`);
+      throw new Error(`credentials[${index}].sha256: must be 64 lower-case hex digits`);
     }
-    if (holders.has(sha256)) throw new Error(`credentials[${index}].sha256: the same secret twice`);
+    if (holders.has(sha256))
+      throw new Error(
+        `credentials[${index}].sha256: another entry has the same secret; use each secret once`,
+      );
     holders.set(sha256, { principal, organization, ...(granted && { roles: granted }) });
   });
   // The map is keyed by digests. Therefore the duration of a look-up reveals nothing about a secret.
@@ -106,7 +113,7 @@ export function parseCredentials(json: string): Credentials {
 }
 
 /**
- * Reads a list of roles; undefined if the value is absent.
+ * Reads a list of roles. Returns undefined if the value is absent.
  *
  * @throws Error that names the field
  */
@@ -114,7 +121,7 @@ function readRoles(value: unknown, field: string): readonly RoleName[] | undefin
   if (value === undefined) return undefined;
   const isRole = (each: unknown): each is RoleName => (ROLES as readonly unknown[]).includes(each);
   if (Array.isArray(value) && value.every(isRole)) return [...new Set(value)].sort();
-  throw new Error(`${field}: not a list of ${ROLES.join(", ")}`);
+  throw new Error(`${field}: must be a list of ${ROLES.join(", ")}`);
 }
 
 function sha256Hex(text: string): string {

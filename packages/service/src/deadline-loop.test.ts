@@ -8,7 +8,7 @@ const MAX_WAIT_MS = 1000;
 let clock: ManualClock;
 let runTimes: number[];
 let deadlines: number[];
-/** The work of each run. Tests replace it. */
+/** The work of each run, which tests replace. */
 let within: (signal: AbortSignal) => Promise<void>;
 let loop: DeadlineLoop;
 

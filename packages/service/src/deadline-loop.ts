@@ -8,30 +8,32 @@ export interface DeadlineLoopOptions {
   readonly log: Logger;
   /** The message of the log line for a failed run, such as "time limits could not be applied". */
   readonly failureMessage: string;
-  /** Maximum wait between two runs, in milliseconds. It is also the wait after a failed run. */
+  /** Maximum wait between two runs, in milliseconds. The wait after a failed run is as long. */
   readonly maxWaitMs: number;
   /**
-   * Does the work that is due. The function returns early when the signal aborts.
+   * Does the work that is due. Must return early when the signal aborts.
    *
-   * @returns the next deadline in epoch milliseconds; undefined when there is none
+   * @returns the next deadline in epoch milliseconds; undefined if no work has a deadline
    */
   readonly runDueWork: (signal: AbortSignal) => Promise<number | undefined> | Promise<void>;
-  /** The lease of the work, so that one replica at a time does the work. Absent if each process does the work. */
+  /**
+   * The lease of the work. Only the replica that holds the lease does the work. Absent if each process does the work.
+   */
   readonly lease?: WorkLease | undefined;
 }
 
 /**
  * Does the work of stored deadlines, sleeps until the next deadline, and starts again. Only one run is active at a
- * time. Deadlines live in the store, so a restart catches up with missed ones. A deadline that another process stored
- * is noticed within {@link DeadlineLoopOptions.maxWaitMs}.
+ * time. The store has the deadlines, so the loop also does work whose deadline passed while no process ran. The loop
+ * notices a deadline that another process stored within {@link DeadlineLoopOptions.maxWaitMs}.
  */
 export class DeadlineLoop {
   readonly #options: DeadlineLoopOptions;
   readonly #closing = new AbortController();
   #cancel: () => void = () => {};
-  /** The time of the next run, in epoch milliseconds. */
+  /** The time of the next run, in epoch milliseconds; infinity if none is scheduled. */
   #wakeMs = Number.POSITIVE_INFINITY;
-  /** The earliest deadline that was noticed during the current run, epoch milliseconds. */
+  /** The earliest deadline passed to `notice` during the current run, in epoch milliseconds; infinity for none. */
   #noticedMs = Number.POSITIVE_INFINITY;
   #isRunning = false;
   #running: Promise<void> | undefined;
@@ -53,7 +55,8 @@ export class DeadlineLoop {
   }
 
   /**
-   * Starts a run now, at the replica that holds the lease. If a run is active at that replica, another run follows it.
+   * Starts a run now, at the replica that holds the lease. If a run is active there, another run follows the active
+   * one.
    */
   wake(): void {
     const { lease } = this.#options;
@@ -76,12 +79,12 @@ export class DeadlineLoop {
     else if (atMs < this.#wakeMs) this.#sleepUntil(atMs);
   }
 
-  /** Resolves when no run is active. Tests wait for this promise, because their clocks stand still. */
+  /** Resolves when no run is active. Tests await this promise, because their clocks stand still. */
   async idle(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
   }
 
-  /** Ends the loop. Resolves after a run that is still active. */
+  /** Ends the loop. Resolves when the active run has ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#cancel();

@@ -28,7 +28,8 @@ import { unavailable } from "./interceptors/client.ts";
 import { startingWith } from "./starting-with.ts";
 
 /**
- * Creates a transport to a service of this process that may start later. Until it starts, calls fail with UNAVAILABLE.
+ * Creates a transport to a service of this process that may start later. Until the service starts, calls fail with
+ * UNAVAILABLE.
  */
 export function createLateTransport<Name extends string>(
   service: Name,
@@ -63,10 +64,10 @@ type RequestCommon = Omit<UnaryRequest, "stream" | "message" | "method">;
 type Specs = Map<DescMethod, MethodImplSpec>;
 
 /**
- * A client transport that calls implementations in this process, without socket or codec. A call behaves as over a
- * socket: the same interceptors in the same order, headers, trailers, deadlines, aborts and errors. The server has its
- * own context values. Unlike over a socket, messages are not copied, so neither side may change a message after the
- * call.
+ * Creates a client transport that calls implementations in this process, without socket or codec. A call behaves as
+ * over a socket: it has the same interceptors in the same order, headers, trailers, deadlines, aborts and errors. The
+ * server's side has separate context values. Unlike over a socket, messages are not copied, so neither side may change
+ * a message after the call.
  */
 export function createDirectTransport(options: DirectTransportOptions): Transport {
   const { interceptors = [], clientInterceptors = [], clock, timers } = options;
@@ -111,7 +112,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
         const { aborted, reason } = end.signal;
         throw aborted ? ConnectError.from(reason, Code.Canceled) : ConnectError.from(thrown);
       } finally {
-        // From here on nothing aborts the handler's signal, because the caller ignores any further work.
+        // After this, nothing aborts the handler's signal: the call has ended for its caller.
         end.settle();
         signal?.removeEventListener("abort", onAbort);
       }
@@ -136,17 +137,17 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           message: input,
         },
         next: async (request) => {
-          // Connect aborts this signal at the end of every call, also of a successful one.
+          // Connect aborts this signal at the end of every call, even of a successful call.
           request.signal.addEventListener("abort", settle, { once: true });
           const { spec, context } = arrive(specs, method, request, remaining(timeoutMs, clock));
           const invoke = transformInvokeImplementation(spec, context, interceptors);
           const source = iterateUntilAborted(request.signal, invoke(request.message));
           const iterator = received(source[Symbol.asyncIterator](), context);
-          // When a reader stops, no further message is read, so the handler must be notified by `return`. The
-          // signal also aborts after the end of a stream; then `return` has no effect.
+          // When the reader stops early, only a call of `return` can notify the handler. The signal also aborts after
+          // the normal end of a stream; then `return` has no effect.
           const leave = () => void iterator.return?.()?.catch(() => {});
           request.signal.addEventListener("abort", leave, { once: true });
-          // A response begins with its first message, as over a socket. Until then the handler may still set headers.
+          // As over a socket, the response begins with its first message. The handler may set headers until then.
           const first = await iterator.next();
           return {
             stream: true,
@@ -164,12 +165,14 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
 
 type CallHeader = ConstructorParameters<typeof Headers>[0];
 
-/** Returns the limit of a call in milliseconds. Connect reads 0 and less as "no limit". */
+/**
+ * Returns the timeout of a call in milliseconds; undefined for no timeout. As in Connect, 0 and less mean no timeout.
+ */
 function limitOf(timeoutMs: number | undefined): number | undefined {
   return timeoutMs === undefined || timeoutMs <= 0 ? undefined : timeoutMs;
 }
 
-/** Returns a function that computes the remaining milliseconds of a timeout that begins now. */
+/** Starts a timeout. Returns a function that returns its remaining milliseconds; undefined if there is no timeout. */
 function remaining(timeoutMs: number | undefined, clock: Clock): () => number | undefined {
   const limitMs = limitOf(timeoutMs);
   if (limitMs === undefined) return () => undefined;
@@ -199,7 +202,7 @@ function specOf(specs: Specs, method: DescMethod): MethodImplSpec {
   const spec = specs.get(method);
   if (spec !== undefined) return spec;
   const name = `${method.parent.typeName}.${method.name}`;
-  throw toConnectError(new ConnectError(`${name} is not served here`, Code.Unimplemented));
+  throw toConnectError(new ConnectError(`this process does not serve ${name}`, Code.Unimplemented));
 }
 
 /** Creates the handler's context of a unary call. Connect's own context would cost more than many handlers do. */
@@ -242,12 +245,15 @@ function arrive(
     requestHeader: request.header,
     contextValues: createContextValues().set(inProcessKey, true),
   });
-  // Connect would enforce a timeout by the system clock. Here the request's signal enforces it by the clock of the
-  // options.
+  // Connect would enforce a timeout by the system clock. Here the request's signal enforces the timeout by the clock of
+  // the options.
   return { spec, context: { ...context, timeoutMs } };
 }
 
-/** The reason of the abort after the end of a call. One object serves all calls, because a stack trace costs time. */
+/**
+ * The reason with which a handler's signal aborts after the end of its call. All calls share this object, because
+ * creating a stack trace costs time.
+ */
 const OVER = new ConnectError("the call is over", Code.Canceled);
 
 type Abortable = HandlerContext & { abort(reason?: unknown): void };
@@ -277,8 +283,8 @@ function received<T>(source: AsyncIterator<T>, context: Abortable): AsyncIterato
 }
 
 /**
- * Converts an error to the form that a client receives: a ConnectError whose metadata has the response's headers and
- * trailers.
+ * Converts an error to the form that a client would receive: a ConnectError whose metadata contains the response's
+ * headers and trailers.
  */
 function asReceived(thrown: unknown, context: HandlerContext): ConnectError {
   const error = toConnectError(thrown);

@@ -8,7 +8,7 @@ export interface MetricEntry {
   readonly help: string;
   /** The labels, each with the values that it takes. */
   readonly labels: Readonly<Record<string, string>>;
-  /** The owner: a service, or `every` for metrics that each process has. */
+  /** The service that has the metric; `every` for a metric of each process. */
   readonly owner: "tasks" | "tokens" | "verifier" | "every";
 }
 
@@ -17,7 +17,7 @@ const STATES = "the states of a task (`TaskStatus`)";
 /**
  * The metrics of the platform's work, such as the number of queued tasks. The table is their only definition: services
  * register them by name, and docs/metrics.md lists them. Names and units follow OpenTelemetry's rules in their
- * Prometheus form. No label holds a name of a principal or an organization.
+ * Prometheus form. No label contains the name of a principal or of an organization.
  */
 export const DOMAIN_METRICS = {
   depute_tasks_queued: {
@@ -70,7 +70,7 @@ export const DOMAIN_METRICS = {
   },
   depute_denials_total: {
     kind: "counter",
-    help: "Decisions on tokens and proofs that denied, by reason.",
+    help: "Denials of tokens and proofs, by reason.",
     labels: { reason: "the reasons of docs/tokens.md, at most 64, and `other`" },
     owner: "tokens",
   },
@@ -155,7 +155,7 @@ export type Reading<Name extends NameOf<"gauge">> = readonly [labels: Labels<Nam
 
 /** Milliseconds for which a gauge caches the values that it read from a store. */
 const KEPT_MS = 10_000;
-/** Bounds in seconds of the histogram of commits, from a commit in memory to one on a slow disk. */
+/** Bounds in seconds of the histogram of commits, from a commit in memory to a commit on a slow disk. */
 const COMMIT_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 
 /** Registers the metrics of {@link DOMAIN_METRICS} in the registry of a process. */
@@ -182,8 +182,8 @@ export class DomainMetrics {
   }
 
   /**
-   * Registers a gauge whose values are read when metrics are collected, at most once in ten seconds. A failed read
-   * leaves the gauge without values, so that a lost store does not hide the other metrics.
+   * Registers a gauge whose values are read when metrics are collected, at most once in KEPT_MS. A failed read leaves
+   * the gauge without values, so that a lost store does not hide the other metrics.
    */
   gauge<Name extends NameOf<"gauge">>(name: Name, read: () => Promise<readonly Reading<Name>[]>): void {
     const clock = this.#clock;

@@ -119,7 +119,7 @@ it.each([
   const options = { publicUrl: () => PUBLIC, allowedHosts: () => ["*.Virtual.example"] };
   expect(ask({ host }, options, 1)).toBe(isIn ? "in" : FORBIDDEN);
   // Any host may send HTTP/2, because browsers do not use it without TLS. A server that requires credentials (isOpen:
-  // false) admits any host too, because a page has no credentials to send.
+  // false) also admits any host, because a page of another site does not have the credentials.
   expect(ask({ ":authority": host }, options, 2)).toBe("in");
   expect(ask({ host }, { ...options, isOpen: false }, 1)).toBe("in");
 });

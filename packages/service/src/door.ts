@@ -7,7 +7,10 @@ const loopback = new BlockList();
 loopback.addSubnet("127.0.0.0", 8, "ipv4");
 loopback.addAddress("::1", "ipv6");
 
-/** Whether only this machine can reach an address. Names other than `localhost` count as reachable from outside. */
+/**
+ * Whether only this machine can reach an address. Every name except `localhost` counts as reachable from other
+ * machines.
+ */
 export function isLoopback(host: string): boolean {
   if (host === "localhost") return true;
   const family = isIP(host);
@@ -15,7 +18,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Refuses to open a server without authentication to a network.
+ * Refuses an address at which other machines could reach a server without authentication.
  *
  * @throws SettingsError when callers without credentials could reach the address from other machines
  */
@@ -29,11 +32,11 @@ export function assertBindable(host: string, auth: "open" | "required"): void {
 
 /** The settings of a Door: the check of each request's head before any handler. */
 export interface DoorOptions {
-  /** The URL under which clients know the server. */
+  /** Returns the URL under which clients reach the server. */
   readonly publicUrl: () => string;
   /**
-   * Allowed hosts, in addition to loopback names and the public URL's host. `*.example.org` matches every name below
-   * `example.org`.
+   * Returns the allowed hosts, in addition to loopback names and the public URL's host. `*.example.org` matches every
+   * name below `example.org`.
    */
   readonly allowedHosts: () => readonly string[];
   /**
@@ -62,21 +65,19 @@ export interface DoorRefusal {
 /** Checks the head of a request before any handler runs; undefined admits the request. */
 export type Door = (head: RequestHead) => DoorRefusal | undefined;
 
-/**
- * Headers that no request may repeat. Node keeps the first value of a repeated header, while a proxy may have
- * checked a different value.
- */
+/** Headers that no request may repeat. Node keeps only the first value, but a proxy may have checked another one. */
 export const CREDENTIAL_HEADERS = ["authorization", "dpop", "x-api-key"] as const;
 const CREDENTIALS: ReadonlySet<string> = new Set(CREDENTIAL_HEADERS);
 const LONGEST_CREDENTIAL = Math.max(...[...CREDENTIALS].map((name) => name.length));
 
 /**
- * Refuses requests that pages of other sites make a browser send (MCP, Streamable HTTP; RFC 6455 section 10.2),
- * and requests that repeat a credential header.
- * - A request with `Origin` or `Sec-Fetch-Site` comes from a browser: its host and its page must be allowed.
- * - DNS rebinding resolves a page's own name to loopback, and such a page's GET requests carry neither header.
- * An open server therefore checks the host of every HTTP/1.1 request. Browsers do not use HTTP/2 without TLS.
- * - All other clients may send any authority, because resolvers and client-side balancing invent names.
+ * Refuses requests that pages of other sites make a browser send (MCP, Streamable HTTP; RFC 6455 section 10.2), and
+ * requests that repeat a credential header.
+ * - A request with `Origin` or `Sec-Fetch-Site` comes from a browser, so its host and its page must be allowed.
+ * - DNS rebinding resolves the name of a page's site to loopback. GET requests of that page then carry neither header.
+ * An open server therefore checks the host of every HTTP/1.1 request. HTTP/2 requests need no such check, because
+ * browsers use HTTP/2 only with TLS.
+ * - Clients that are not browsers may send any authority, because their resolvers and balancers make up names.
  */
 export function createDoor(options: DoorOptions): Door {
   return ({ headers, rawHeaders, httpVersion }) => {
@@ -152,7 +153,7 @@ function repeatedCredential(rawHeaders: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** Returns the host of an authority, without its port and without a final dot. */
+/** Returns the host of an authority, without its port and without a final dot; empty if the authority is malformed. */
 function hostOf(authority: string): string {
   return URL.parse(`http://${authority}`)?.hostname.replace(/\.$/, "") ?? "";
 }
@@ -174,8 +175,8 @@ function isAllowedHost(authority: string | undefined, { publicUrl, allowedHosts 
 }
 
 /**
- * Whether the page that caused a request may call the server. The door has already allowed the request's host,
- * so a page of that host and port is the server's own.
+ * Whether the page that caused a request may call the server. The Door has already allowed the request's host, so a
+ * page from that host and port belongs to the server.
  */
 function isAllowedPage(
   origin: string | undefined,
@@ -183,8 +184,8 @@ function isAllowedPage(
   authority: string | undefined,
   { publicUrl, allowedOrigins }: DoorOptions,
 ): boolean {
-  // Without `Origin` the page is unknown. The server's own pages are admitted, and so are addresses that the user
-  // entered.
+  // Without `Origin` the page is unknown. Admitted are the server's own pages (same-origin), and addresses that the
+  // user entered (none).
   if (origin === undefined) return site === "same-origin" || site === "none";
   const [from, ownUrl] = [URL.parse(origin), new URL(publicUrl())];
   if (from === null) return false;

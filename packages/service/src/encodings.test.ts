@@ -33,7 +33,7 @@ afterAll(async () => {
   await Promise.all(echoes.map(({ server }) => server.close(100)));
 });
 
-/** For each protocol: its encoding headers, and the function that reads the error of a refusal. */
+/** The names of gRPC's encoding headers. */
 const GRPC = { sent: "grpc-encoding", accepted: "grpc-accept-encoding" };
 const WAYS = [
   ["gRPC, unary", "Unary", "application/grpc", GRPC, ofTrailers],

@@ -13,8 +13,8 @@ const SUPPORTED = COMPRESSIONS.map(({ name }) => name).join(",");
 const MAX_NAME_CHARS = 64;
 
 /**
- * Refuses a request in an unsupported encoding before its body is read. A header of the response names the supported
- * encodings. (gRPC "Compression", Connect "Unary-Request")
+ * Returns a function that refuses a request in an unsupported encoding, before the body of the request is read. A
+ * header of the response names the supported encodings. (gRPC "Compression", Connect "Unary-Request")
  *
  * @throws ConnectError UNSUPPORTED_ENCODING
  */

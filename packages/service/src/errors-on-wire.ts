@@ -80,8 +80,8 @@ function retryAfterMs({ retry_after_ms: text = "" }: Readonly<Record<string, str
 }
 
 /**
- * Returns the header `retry-after` of a refusal that states when to call again (RFC 9110 10.2.3); undefined for any
- * other refusal.
+ * Returns the header `retry-after` for a refusal that states when to call again (RFC 9110 10.2.3); undefined for a
+ * refusal that does not.
  */
 export function retryHeader({ metadata }: DeputeError): { "retry-after": string } | undefined {
   const delayMs = retryAfterMs(metadata);
@@ -94,9 +94,9 @@ interface Detail {
 }
 
 /**
- * Converts any exception to a Connect error. A refusal of this service or of another service keeps its reason.
- * An error that Connect itself raised gets the reason that corresponds to its code. Every other exception is
- * INTERNAL, and its message carries only the request id.
+ * Converts any exception to a Connect error. A refusal of this service or of another service keeps its reason. An error
+ * that Connect itself raised gets the reason that means the same as its code. Every other exception becomes INTERNAL
+ * with a message that contains only the request id.
  */
 export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   if (thrown instanceof DeputeError) {
@@ -114,7 +114,7 @@ export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
 }
 
 /**
- * Adds a service's own data (see ErrorNote) to an error. An error without a reason of `ErrorReason` stays
+ * Adds the data of a service's {@link ErrorNote} to an error. An error without a reason of `ErrorReason` stays
  * unchanged.
  */
 export function withNote(error: ConnectError, note: ErrorNote | undefined): ConnectError {
@@ -126,8 +126,9 @@ export function withNote(error: ConnectError, note: ErrorNote | undefined): Conn
 }
 
 /**
- * Converts an error that a client caught to a refusal. The reason stays the same across any number of
- * processes. An error without a reason of `ErrorReason` gets the reason that its code means, or INTERNAL.
+ * Converts an error that a client caught to a refusal. The refusal keeps the error's reason, so a reason passes
+ * unchanged through any number of processes. An error without a reason of `ErrorReason` gets the reason that means the
+ * same as its code, or INTERNAL.
  */
 export function fromConnectError(caught: unknown): DeputeError {
   if (caught instanceof DeputeError) return caught;
@@ -140,7 +141,7 @@ export function fromConnectError(caught: unknown): DeputeError {
   return withoutReason(reason, caught);
 }
 
-/** Returns the reason that an error carries; undefined if `ErrorReason` has no such reason. */
+/** Returns the reason of an error; undefined if the error has no reason of `ErrorReason`. */
 export function reasonOf(caught: unknown): ErrorReason | undefined {
   if (caught instanceof DeputeError) return caught.reason;
   return caught instanceof ConnectError ? fromErrorInfo(caught)?.reason : undefined;
@@ -179,7 +180,7 @@ function fromErrorInfo(error: ConnectError): DeputeError | undefined {
   });
 }
 
-/** Returns the DeputeError for a Connect error that has no reason of `ErrorReason`. */
+/** Converts a Connect error that has no reason of `ErrorReason` to a DeputeError with this reason. */
 function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
   const { rawMessage } = error;
   const max = reason === ErrorReason.LIMIT_EXCEEDED ? TOO_LONG.exec(rawMessage)?.[1] : undefined;
@@ -192,8 +193,8 @@ function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
 const TOO_LONG = /^message (?:size )?.*is larger than configured readMaxBytes (\d+)/;
 
 /**
- * Whether the bytes of a message were invalid. Invalid bytes are the caller's fault, although Connect raises
- * INTERNAL for them.
+ * Whether the error is about the invalid bytes of a message. They are the caller's fault, although Connect raises
+ * INTERNAL.
  */
 function isUnreadable(error: ConnectError): boolean {
   return error.code === Code.Internal && !error.isWireError && error.rawMessage.startsWith("parse binary: ");

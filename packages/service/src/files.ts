@@ -12,7 +12,7 @@ export function bytesOfFile(file: string | URL): Buffer {
 /**
  * Returns the text of a file in UTF-8.
  *
- * @throws Error as `bytesOfFile`
+ * @throws Error of readFileSync of node:fs, for a file that cannot be read
  */
 export function textOfFile(file: string | URL): string {
   return readFileSync(file, "utf8");
@@ -38,7 +38,7 @@ export function modifiedMs(file: string | URL): number {
 }
 
 /**
- * Reads a file that only its owner may read, or creates it first.
+ * Returns the text of a file that only its owner may read. Creates the file first if it does not exist.
  *
  * @param make returns the text of a new file
  */

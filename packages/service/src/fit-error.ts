@@ -2,7 +2,7 @@ import type { DeputeError, FieldViolation } from "@depute/core";
 
 /** Maximum length of `grpc-message` in characters, after percent-encoding. */
 const MAX_MESSAGE_CHARS = 1800;
-/** Maximum bytes of one value of the metadata, of one path and of one description. */
+/** Maximum bytes of one value of the metadata. */
 const MAX_VALUE_BYTES = 400;
 const MAX_FIELD_BYTES = 200;
 const MAX_DESCRIPTION_BYTES = 300;
@@ -15,9 +15,8 @@ const AROUND_BYTES = 12;
 export type FittedError = Pick<DeputeError, "message" | "metadata" | "violations">;
 
 /**
- * Shortens a refusal so that its trailers stay below 8 KB, the limit of stock gRPC clients and proxies. Texts
- * are cut first. Then the last violations are removed, and `more_violations` states the number of removed
- * violations.
+ * Shortens a refusal so that its trailers stay below 8 KB, the limit of stock gRPC clients and proxies. First, long
+ * texts are cut. Then violations are removed from the end of the list, and `more_violations` states how many.
  */
 export function fitError({ message, metadata, violations }: FittedError): FittedError {
   const short = fitMessage(message);
@@ -66,12 +65,12 @@ function fitMessage(message: string): string {
   return text;
 }
 
-/** Returns the beginning of a text, without cutting a character in half. */
+/** Returns the text, cut to at most `maxBytes` bytes and an ellipsis. No character is cut in half. */
 function cut(text: string, maxBytes: number): string {
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
   let end = maxBytes;
   const bytes = Buffer.from(text);
-  // Bytes of a character after its first one begin with the bits 10.
+  // In UTF-8, every byte of a character except the first begins with the bits 10.
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
   return `${bytes.toString("utf8", 0, end)}…`;
 }

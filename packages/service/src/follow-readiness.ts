@@ -5,16 +5,16 @@ import type { Readiness } from "./readiness.ts";
 
 type Forwarding = Pick<ServiceModule, "name" | "descriptors" | "forwards">;
 
-/** Returns the services that a module calls to serve its own RPCs. */
+/** Returns the services whose contracts a module serves by calling them. */
 export function forwardedServices({ forwards = {} }: Forwarding): ServiceName[] {
   return Object.keys(forwards) as ServiceName[];
 }
 
 /**
- * Derives the health of a server from the known health of the services behind it. The module's own services are healthy
- * only if all of these services are.
+ * Keeps the health of a server up to date. A forwarded contract is healthy if the service behind it is ready. The
+ * module's own RPC services are healthy only if the module and all services behind it are ready.
  *
- * @param stopping aborts when the process drains; from then on no service is reported as serving
+ * @param stopping aborts when the process drains; after that, the function changes no health
  */
 export function followReadiness(
   health: HealthState,

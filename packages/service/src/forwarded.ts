@@ -3,19 +3,19 @@ import { isIP } from "node:net";
 /** The header in which trusted proxies list the addresses through which a request passed. */
 export type ForwardedHeader = "x-forwarded-for" | "forwarded";
 
-/** Maximum number of addresses that are read, counted from the last address. */
+/** Maximum number of addresses that are read from a header, beginning with the last address. */
 const MAX_HOPS = 32;
 
 /**
- * Returns the addresses that a header names, the nearest first. An address that is hidden, unknown or malformed is empty.
- * (RFC 7239 4, 5.2 and 6)
+ * Returns the addresses that a header names, the nearest first. The text is empty for an address that is hidden,
+ * unknown or malformed. (RFC 7239 4, 5.2 and 6)
  */
 export function forwardedAddresses(name: ForwardedHeader, value: string): string[] {
   const hops = value.split(",").slice(-MAX_HOPS).reverse();
   return hops.map((hop) => bareAddress(name === "forwarded" ? forOf(hop) : hop.trim()));
 }
 
-/** Returns the value of the parameter `for` of an element. */
+/** Returns the value of the parameter `for` in one element of the header; empty if there is none. */
 function forOf(element: string): string {
   for (const pair of element.split(";")) {
     const [key = "", ...rest] = pair.split("=");
@@ -26,12 +26,12 @@ function forOf(element: string): string {
   return "";
 }
 
-/** The prefix of an IPv4 address in IPv6 form. (RFC 4291 2.5.5.2) */
+/** The prefix of an IPv4 address that is written as an IPv6 address. (RFC 4291 2.5.5.2) */
 const MAPPED = "::ffff:";
 
 /**
- * Returns the IP address in a text, without brackets and port. `::ffff:1.2.3.4` becomes `1.2.3.4`. For a text that is
- * no IP address, returns an empty string.
+ * Returns the IP address in a text, without brackets and port. `::ffff:1.2.3.4` becomes `1.2.3.4`. Empty if the text is
+ * not an IP address.
  */
 export function bareAddress(text: string): string {
   const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
@@ -44,8 +44,8 @@ export function bareAddress(text: string): string {
 }
 
 /**
- * Returns the address of a request's client: the nearest address that is no trusted proxy. If a trusted proxy names no
- * address, returns the address of that proxy.
+ * Returns the address of a request's client: the nearest address that does not belong to a trusted proxy. If a trusted
+ * proxy names no address, the result is the address of that proxy.
  *
  * @param peer the address of the connection's other end
  * @param hops the addresses that proxies name, the nearest first

@@ -3,7 +3,7 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 
 const MESSAGE = "grpc-message";
 
-/** Writes an error as gRPC trailers with a message that every client decodes. */
+/** Writes an error to gRPC trailers, with a message that every client can decode. */
 export function setGrpcStatus(trailer: Headers, error: ConnectError): void {
   setTrailerStatus(trailer, error);
   respellMessage(trailer);
@@ -11,7 +11,7 @@ export function setGrpcStatus(trailer: Headers, error: ConnectError): void {
 
 /**
  * Encodes the message of trailers as gRPC over HTTP/2 requires: only non-printable characters and `%` are escaped.
- * Connect escapes more characters, and clients of gRPC's own libraries do not decode those.
+ * Connect escapes further characters, and clients of gRPC's own libraries do not decode these.
  */
 export function respellMessage(trailer: Headers): void {
   const spelled = trailer.get(MESSAGE);

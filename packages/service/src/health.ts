@@ -6,8 +6,8 @@ import {
 import { DeputeError, ErrorReason } from "@depute/core";
 
 /**
- * The states of the parts on which a service depends, by name. The health report shows a failed part. The service stays
- * ready, because the same part would fail for every replica.
+ * The states of the parts on which a service depends, by name. The health report shows a failed part, but the service
+ * stays ready: the part fails for every replica, so another replica could not help.
  */
 export class HealthParts {
   readonly #states = new Map<string, boolean>();
@@ -25,7 +25,7 @@ export class HealthParts {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls the listener after each change of a status. */
+  /** Calls the listener after each change of a part's state. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
@@ -35,12 +35,15 @@ export class HealthParts {
 export interface HealthState {
   /** Sets the status of the named services (full names). Without names, sets the status of all services. */
   set(serving: boolean, ...services: string[]): void;
-  /** Whether all services serve. */
+  /** Whether all services of the process serve. */
   readonly serving: boolean;
   readonly services: ReadonlyMap<string, boolean>;
   /** The states of the parts, by name. */
   readonly parts: ReadonlyMap<string, boolean>;
-  /** Calls the listener after each change. Returns a function that removes the listener. */
+  /**
+   * Calls the listener after each change of a status or of a part's state. Returns a function that removes the
+   * listener.
+   */
   onChange(listener: () => void): () => void;
 }
 

@@ -13,7 +13,7 @@ const settings = (more: Partial<CommonSettings>) =>
 test("a service that keeps copies of its rows in memory has no replicas", () => {
   const modules = [hosted("registry", true), hosted("tasks"), hosted("tokens", false)];
   expect(() => assertReplicable(modules, settings({}))).toThrow(
-    "one process at a time runs tasks, tokens; start the other services apart",
+    "only one process at a time may run tasks, tokens; run the other services in separate processes",
   );
   expect(() => assertReplicable(modules, settings({ replicated: false }))).not.toThrow();
 });

@@ -8,8 +8,8 @@ interface Hosted {
 }
 
 /**
- * Refuses settings without a shared secret if services run in several processes. Each service must recognize
- * calls of the other services by this secret.
+ * Refuses settings without an internal secret if services run in several processes. By this secret, each service
+ * recognizes calls of the other services.
  *
  * @throws SettingsError
  */
@@ -21,13 +21,13 @@ export function assertTrust(
   if ((auth === "open" && identitiesFile === "") || !apart || internalSecret !== "") return;
   const setting = auth === "required" ? "DEPUTE_AUTH is required" : "DEPUTE_IDENTITIES_FILE is set";
   throw new SettingsError(
-    `${setting} and the services run in several processes: set DEPUTE_INTERNAL_SECRET, the same for all`,
+    `${setting} and the services run in several processes: set DEPUTE_INTERNAL_SECRET to the same secret in all processes`,
   );
 }
 
 /**
- * Refuses replicas of a service that keeps copies of its rows in memory. Also refuses replicas that would not share
- * their rows or keys.
+ * Refuses replicas of a service that keeps copies of its rows in memory, and replicas that would not share their rows
+ * or keys.
  *
  * @throws SettingsError
  */
@@ -39,7 +39,7 @@ export function assertReplicable(
   const single = modules.map(({ module }) => module).filter(({ isReplicable }) => isReplicable !== true);
   if (single.length > 0) {
     throw new SettingsError(
-      `DEPUTE_REPLICATED: one process at a time runs ${single.map(({ name }) => name).join(", ")}; start the other services apart`,
+      `DEPUTE_REPLICATED: only one process at a time may run ${single.map(({ name }) => name).join(", ")}; run the other services in separate processes`,
     );
   }
   if (postgresUrl === "" || masterKeyFile === "") {

@@ -73,7 +73,7 @@ function echo(name: ModuleName, state: EchoState = { closed: false }): ServiceMo
   });
 }
 
-/** A service that forwards its requests to the tasks service, on its caller's behalf or on its own. */
+/** A service that forwards its requests to the tasks service: on behalf of its caller, or on its own behalf. */
 const front: ServiceModule = defineService({
   name: "gateway",
   settings: {},
@@ -130,8 +130,8 @@ function secrets(): Partial<CommonSettings> {
   return { auth: "required", credentialsFile, internalSecret: "between-us" };
 }
 
-// The response's encoding header shows which path served the call: only the adapter sends this header for an
-// uncompressed response.
+// Only the adapter sends an encoding header with an uncompressed response, so this header shows that the adapter served
+// the call.
 it.each([
   [[], undefined],
   [["--fast-path=false"], "gzip"],
@@ -198,7 +198,7 @@ it("processes change to a new internal secret one by one without a refused call"
     await pause();
     expect(await call()).toBe("own");
   }
-  // The old secret counts no more: a caller that still has it is a stranger.
+  // The old secret is no longer accepted: a call with it does not count as a call of the platform.
   write("front.secret", "between-us");
   await pause();
   await expect(call()).rejects.toThrow();

@@ -64,10 +64,7 @@ import { witnessPlace } from "./witness/place.ts";
 export interface HostedModule<Table extends SettingsTable = SettingsTable> {
   readonly module: ServiceModule<Table>;
   readonly settings: Settings<Table>;
-  /**
-   * Whether the service has a port of its own. A service without a port can be called only by the other
-   * services of the process.
-   */
+  /** Whether the service listens on a port. If not, only the other services of the process can call it. */
   readonly listen: boolean;
 }
 
@@ -88,7 +85,7 @@ export interface HostOptions {
   name?: string;
   /** The version of the program, for operators. */
   version?: string;
-  /** Called once when this process can never use one of its stores again; the process must then end. */
+  /** Called once, when this process can never use one of its stores again. The process must then end. */
   onLost?: (error: StoreLostError) => void;
 }
 
@@ -97,9 +94,9 @@ export interface Host {
   /** The base address of each service that listens, e.g. `http://127.0.0.1:8080`. */
   readonly urls: Readonly<Partial<Record<ModuleName, string>>>;
   readonly metrics: Registry;
-  /** Returns a transport to a service of this process or of another process, as calls between services use it. */
+  /** Returns a transport to a service, in this process or in another one, for calls between services. */
   connect(name: ServiceName): Transport;
-  /** Drains and closes everything. Every call returns the same promise. */
+  /** Drains the process, and closes all its services. Every call returns the same promise. */
   stop(): Promise<void>;
 }
 
@@ -110,12 +107,12 @@ interface Running {
 }
 
 /**
- * Starts services with transports to one another and opens their ports. A service of this process is called
- * directly, and any other service at its configured address. No start waits for another service.
+ * Starts services with transports to one another and opens their ports. A service of this process is called directly,
+ * and any other service at its configured address. No service waits for another service when it starts.
  *
- * @throws SettingsError when a port would be open to a network without authentication, when processes that must
- * trust one another share no secret, when a service cannot have replicas, or when an allowed host or origin is
- * malformed; the errors of a service's start or of listening, after the started services are closed
+ * @throws SettingsError when a port would be open to a network without authentication, when processes that must trust
+ * one another share no secret, when a service cannot have replicas, or when an allowed host or origin is malformed; the
+ * errors of a service's start or of listening, after the started services are closed
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: starts and ends all that a process has, in an order that is its contract
 export async function hostServices(options: HostOptions): Promise<Host> {
@@ -154,7 +151,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const hosted = new Set<ModuleName>(modules.map(({ module }) => module.name));
   const direct = new Map<ModuleName, Transport>();
   const remote = new Map<ServiceName, ServiceTransport>();
-  /** The transports to single replicas, whose health is watched. */
+  /** The transports to single replicas of other services, for the watch of their health. */
   const watched: ServiceTransport[] = [];
   const { certificates, credentials, identities, internalSecrets } = openWatched(common, {
     clock,
@@ -187,7 +184,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     await Promise.all(
       [...servers.map(({ server }) => server), ...ownPorts].map((each) => each.close(drainMs)),
     );
-    // After this, the decisions of the last calls are durable. The next start delivers them to the audit log.
+    // When the trails are closed, the decisions of the last calls are durable. The next start delivers these decisions
+    // to the audit log.
     await Promise.allSettled(trails.map((trail) => trail.close()));
     const closed = await Promise.allSettled(running.toReversed().map(({ instance }) => instance.close()));
     for (const result of closed)
@@ -394,7 +392,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   };
 }
 
-/** Returns the quotas that a module counts; none where other services count its calls. */
+/** Returns the quotas that a module counts; no quotas for a module whose calls other services count. */
 function countedBy({ audit }: ServiceModule, quotas: Quotas): { quotas?: Quotas } {
   return audit?.isForwarding === true ? {} : { quotas };
 }
@@ -403,7 +401,7 @@ function countedBy({ audit }: ServiceModule, quotas: Quotas): { quotas?: Quotas 
  * Starts to send traces, if an address is configured. The exporter has many modules, so the process loads it on demand.
  */
 /**
- * Returns the HTTP URL for a listener's URL: `http://localhost` for a UNIX socket, because clients need some host name;
+ * Returns the HTTP URL for a listener's URL: `http://localhost` for a UNIX socket, because clients need a host name;
  * any other URL unchanged.
  */
 function httpUrl(url: string | undefined): string | undefined {

@@ -52,14 +52,14 @@ export function sendBytes(
   endAnswer(response, bytes);
 }
 
-// Writes the head of a response. The cast is needed, because the overloads of HTTP/1.1 and HTTP/2 have different types.
+// Writes the head of a response. The cast is needed, because `writeHead` has different types for HTTP/1.1 and HTTP/2.
 function writeHead(response: HttpResponse, status: number, headers: Record<string, string>): void {
   (response as ServerResponse).writeHead(status, headers);
 }
 
 /**
- * Sends a complete response with bytes and trailers, and discards an unread body of the request. A response with
- * trailers has no declared length.
+ * Sends a complete response with bytes and trailers, and discards an unread body of the request. With trailers, the
+ * response has no `content-length`.
  */
 export function sendWhole(
   response: HttpResponse,
@@ -92,7 +92,7 @@ export function sendUnknownPath(
   sendRefusal(request, response, 404, unknownPath(path), note);
 }
 
-/** Answers a request with too long headers that the protocol's own parser accepted. */
+/** Refuses a request with too long headers, which the HTTP parser has accepted. */
 export function sendHeadersTooLong(
   request: HttpRequest,
   response: HttpResponse,
@@ -101,7 +101,7 @@ export function sendHeadersTooLong(
 ): void {
   const refusal = new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
-    `the headers are longer than ${maxBytes} bytes`,
+    `the headers are longer than ${maxBytes} bytes; send shorter headers`,
     {
       metadata: { limit: "header_bytes", max: String(maxBytes) },
     },
@@ -109,7 +109,7 @@ export function sendHeadersTooLong(
   sendRefusal(request, response, 431, refusal, note);
 }
 
-/** Answers a request that the server's Door (door.ts) refuses. */
+/** Sends the refusal of the server's Door (door.ts). */
 export function sendNotLetIn(
   request: HttpRequest,
   response: HttpResponse,
@@ -120,8 +120,8 @@ export function sendNotLetIn(
 }
 
 /**
- * Refuses a request before the server knows whether the request is an RPC. A gRPC client gets a gRPC status,
- * any other client an HTTP status and JSON.
+ * Refuses a request before the server has determined whether it is an RPC. A gRPC client gets a gRPC status, any other
+ * client an HTTP status and JSON.
  */
 function sendRefusal(
   request: HttpRequest,

@@ -13,7 +13,7 @@ function body(...chunks: readonly (string | Uint8Array)[]) {
 
 const limits = (clock: ManualClock) => ({ maxBytes: 10, timeoutMs: 1000, timers: clock });
 
-/** Whether the body has no reader any more, as after a refusal of the body. */
+/** Whether nothing reads the body, as after its refusal. */
 const isLeft = (source: PassThrough) => source.isPaused() && source.listenerCount("data") === 0;
 
 test("a body is read completely, including bytes that were read before", async () => {

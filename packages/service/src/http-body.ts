@@ -12,18 +12,18 @@ export interface BodyLimits {
   readonly isEnveloped?: boolean;
   /** The name of the size limit in refusals; `body_bytes` when absent. */
   readonly name?: "body_bytes" | "message_bytes";
-  /** Milliseconds from the call of readBody to the body's last byte. */
+  /** Maximum milliseconds from the call of readBody to the body's last byte. */
   readonly timeoutMs: number;
   readonly timers: Timers;
 }
 
 /**
- * Reads a whole body. If the body is refused, the remaining bytes are not read, and no byte is stored. The
- * response then discards the remaining bytes (see `endAnswer`).
+ * Reads a whole body. If the body is refused, readBody reads no further bytes, and drops the bytes that it has read.
+ * The response later discards the remaining bytes (see `endAnswer`).
  *
- * @param receivedChunks bytes of the body that were read before
- * @throws DeputeError LIMIT_EXCEEDED (`body_bytes`, or the limit's name) as soon as the body is known to be too
- * long, DEADLINE_EXCEEDED (`body_ms`) when it takes too long; ConnectError CANCELED when the client leaves
+ * @param receivedChunks chunks of the body that the caller has already read
+ * @throws DeputeError LIMIT_EXCEEDED (`body_bytes`, or the limit's name) as soon as the body is known to be too long,
+ * DEADLINE_EXCEEDED (`body_ms`) when it takes too long; ConnectError CANCELED when the client disconnects
  */
 export function readBody(
   source: Readable & { readonly headers?: IncomingHttpHeaders },
@@ -72,7 +72,7 @@ export function readBody(
 /** Bytes of an envelope before its message: a flag and the message's length. */
 const PREFIX_BYTES = 5;
 
-/** Returns the length that an envelope states for its message; 0 while that part has not arrived. */
+/** Returns the length that an envelope states for its message; 0 until the prefix has arrived. */
 function claimedBytes(chunks: Buffer[], length: number): number {
   const [first] = chunks;
   if (first === undefined || length < PREFIX_BYTES) return 0;
@@ -81,9 +81,9 @@ function claimedBytes(chunks: Buffer[], length: number): number {
 }
 
 /**
- * Reads a body of one of these media types.
+ * Reads a body, which must have one of the given media types.
  *
- * @throws as assertMediaType and readBody
+ * @throws the errors of assertMediaType and readBody
  */
 export async function takeBody(
   request: HttpRequest,
@@ -98,8 +98,8 @@ export async function takeBody(
  * Refuses a body by its headers, before it is read.
  *
  * @param types the accepted media types, in lower case
- * @throws DeputeError INVALID_REQUEST with metadata `accepted_types` for another `content-type`, and for a
- *   `content-encoding`
+ * @throws DeputeError INVALID_REQUEST with metadata `accepted_types` for any other `content-type`, and if there is a
+ * `content-encoding`
  */
 export function assertMediaType(headers: IncomingHttpHeaders, types: readonly string[]): void {
   const encoding = headers["content-encoding"] ?? "identity";
@@ -126,14 +126,18 @@ export function wrongMediaType(types: readonly string[], message: string): Deput
 
 /** Returns the error for a body that is too long. */
 function bodyTooLong(maxBytes: number, limit: string): DeputeError {
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the body is longer than ${maxBytes} bytes`, {
-    metadata: { limit, max: String(maxBytes) },
-  });
+  return new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `the body is longer than ${maxBytes} bytes; send a shorter body`,
+    {
+      metadata: { limit, max: String(maxBytes) },
+    },
+  );
 }
 
 /** Returns the error for a body that takes too long to arrive. */
 export function bodyTooSlow(timeoutMs: number): DeputeError {
-  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the body did not come within ${timeoutMs} ms`, {
+  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the body did not arrive within ${timeoutMs} ms`, {
     metadata: { limit: "body_ms", max: String(timeoutMs) },
   });
 }

@@ -1,6 +1,6 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** A refusal with an HTTP status of its own, decided before any service is called. */
+/** A refusal of an HTTP request before any service is called. It states its HTTP status. */
 export class HttpRefusal extends DeputeError<typeof ErrorReason.INVALID_REQUEST> {
   readonly status: 404 | 405 | 406;
   /** Headers of the response, such as `allow`. */
@@ -12,8 +12,8 @@ export class HttpRefusal extends DeputeError<typeof ErrorReason.INVALID_REQUEST>
     message: string,
     options: { metadata: Record<string, string>; headers?: Readonly<Record<string, string>> },
   ) {
-    // The base class takes a single reason as its type parameter. UNKNOWN_METHOD and INVALID_REQUEST take the same
-    // options, so this cast is safe.
+    // The base class has one reason as its type parameter. UNKNOWN_METHOD and INVALID_REQUEST have the same options, so
+    // this cast is safe.
     super(reason as typeof ErrorReason.INVALID_REQUEST, message, { metadata: options.metadata });
     this.status = status;
     this.headers = options.headers ?? {};
@@ -23,9 +23,14 @@ export class HttpRefusal extends DeputeError<typeof ErrorReason.INVALID_REQUEST>
 /** Returns the error for a path that no route has. (RFC 9110 section 15.5.5) */
 export function unknownPath(path: string): HttpRefusal {
   const method = path.slice(0, 200);
-  return new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, `nothing is served at ${method}`, {
-    metadata: { method },
-  });
+  return new HttpRefusal(
+    404,
+    ErrorReason.UNKNOWN_METHOD,
+    `the path ${method} does not exist; correct the path`,
+    {
+      metadata: { method },
+    },
+  );
 }
 
 /** Returns the error for a method that a known path does not support. (RFC 9110 section 15.5.6) */

@@ -21,22 +21,22 @@ export type HttpResponse = ServerResponse | Http2ServerResponse;
 /** The percent-decoded values of a path's placeholders. */
 export type PathParameters = Readonly<Record<string, string>>;
 
-/** One plain HTTP route, which a server has in addition to its RPCs. */
+/** One route of plain HTTP, which a server serves in addition to its RPCs. */
 export interface HttpRoute {
   /**
-   * HTTP methods that the route serves; other methods get 405. A route without methods only claims its paths:
-   * requests to these paths get 404 through `refuse`. A route of GET also serves HEAD, without a body.
+   * HTTP methods that the route serves; other methods get 405. If the list is empty, the route refuses every request to
+   * its paths with 404, in the form of `refuse`. A route of GET also serves HEAD, without a body.
    */
   readonly methods: readonly string[];
-  /** Media types of the body that the route reads; absent when it reads none. */
+  /** Media types that the route accepts as its body; absent if the route reads no body. */
   readonly takes?: readonly string[];
   /**
    * An exact path, or one with placeholders. `/nekte/{agent}` matches one segment; `{rest...}` also matches slashes.
    */
   readonly path: string;
   /**
-   * Writes the server's refusals at this path: for another method, and for an unknown path where `methods` is empty.
-   * When absent, refusals are the Connect protocol's JSON.
+   * Writes the server's refusals at this path: 405 for another method, and 404 if `methods` is empty. If absent, the
+   * server refuses in the Connect protocol's JSON form.
    */
   readonly refuse?: Refuse;
   /**
@@ -50,17 +50,15 @@ export interface HttpRoute {
   ) => Promise<void>;
 }
 
-/** Answers a request with a refusal, in the form of the protocol that the path belongs to. */
+/** Answers a request with a refusal, in the form of the protocol that the path serves. */
 export type Refuse = (request: HttpRequest, response: HttpResponse, refusal: HttpRefusal) => void;
 
 export type RouteMatch =
   | { route: HttpRoute; parameters: PathParameters }
-  /**
-   * The path is known, but not for the requested method. An empty `allow` means that the route only claims the path.
-   */
+  /** A route has the path, but does not serve the requested method. If `allow` is empty, the route serves no method. */
   | { allow: readonly string[]; refuse?: Refuse | undefined };
 
-/** Finds routes: exact paths first, then patterns in the order of the list. */
+/** Returns a function that finds the route of a request: exact paths first, then patterns in the order of the list. */
 export function createRouteTable(
   routes: readonly HttpRoute[],
 ): (method: string, path: string) => RouteMatch | undefined {
@@ -117,7 +115,8 @@ function literally(text: string): string {
 }
 
 /**
- * Decodes the placeholders. Undefined when a part is not percent-encoded UTF-8, because such a path matches no route.
+ * Returns the decoded values of the placeholders. Undefined if a value is not percent-encoded UTF-8: the path then
+ * matches no route.
  */
 function decode(names: readonly string[], match: RegExpExecArray): PathParameters | undefined {
   const parameters: Record<string, string> = Object.create(null);
@@ -139,8 +138,8 @@ const getter: TextMapGetter<ReceivedHeaders> = {
 };
 
 /**
- * Counts the responses of plain HTTP routes and opens a span for each. If the client sent a span (W3C
- * `traceparent`), the new span is its child. Calls that a route makes become child spans. Metrics and spans
+ * Counts the responses of plain HTTP routes and opens a span for each. If the client sent the id of a span (W3C
+ * `traceparent`), the new span is a child of that span. Calls that a route makes become child spans. Metrics and spans
  * name the route's declared path, never the requested path.
  */
 export function observeRoutes(

@@ -4,24 +4,25 @@ import { textOfFile } from "./files.ts";
 import { CHECK_INTERVAL_MS } from "./identities/identities.ts";
 import type { Logger } from "./log.ts";
 
-/** The secrets of a process that shares none with other processes. */
+/** The secrets of a process that shares no secret with other processes: it sends none and accepts none. */
 export const NO_INTERNAL_SECRETS: Pick<InternalSecrets, "sent" | "accepts"> = {
   sent: "",
   accepts: () => false,
 };
 
 export interface InternalSecretsOptions {
-  /** DEPUTE_INTERNAL_SECRET: one secret per line. A process sends the first secret. Empty for no secret. */
+  /** The value of DEPUTE_INTERNAL_SECRET: one secret per line; empty for no secret. */
   readonly text: string;
-  /** The file of DEPUTE_INTERNAL_SECRET_FILE, which is read again when it changes; empty for none. */
+  /** The path in DEPUTE_INTERNAL_SECRET_FILE; empty for none. The file is read again when it changes. */
   readonly path: string;
   readonly timers: Timers;
   readonly log: Logger;
 }
 
 /**
- * The secrets by which the platform's processes recognize each other's calls. A process sends the first one, and accepts
- * all. So a second line lets processes change to a new secret one after the other, without a restart.
+ * The secrets by which the platform's processes recognize each other's calls. A process sends the first secret, and
+ * accepts all of them. With a second secret, operators can therefore change the secret in one process after the other,
+ * without a restart.
  */
 export class InternalSecrets {
   readonly #options: InternalSecretsOptions;
@@ -41,26 +42,26 @@ export class InternalSecrets {
     return this.#secrets[0] ?? "";
   }
 
-  /** Compares a text with every secret in constant time. Without a secret, the platform accepts none. */
+  /** Compares a text with every secret in constant time. False for every text if no secret is configured. */
   accepts(text: string | null): boolean {
     if (text === null) return false;
     const digest = sha256(text);
     return this.#digests.reduce((isKnown, each) => timingSafeEqual(each, digest) || isKnown, false);
   }
 
-  /** Reads the file again. A file without a secret is logged once, and the secrets in use stay. */
+  /** Reads the file again. If the file contains no secret, logs this once and keeps the secrets in use. */
   check(): void {
     const { path, log } = this.#options;
     try {
       const secrets = secretsIn(textOfFile(path));
-      if (secrets.length === 0) throw new Error("the file has no secret; write one into it");
+      if (secrets.length === 0) throw new Error("the file contains no secret; write a secret into it");
       this.#isRefused = false;
       if (secrets.join("\n") === this.#secrets.join("\n")) return;
       this.#use(secrets);
       log.info({ secrets: this.#secrets.length }, "internal secret read again");
     } catch (err) {
       if (!this.#isRefused)
-        log.error({ err, path }, "the changed internal secret cannot be used; the old one stays");
+        log.error({ err, path }, "the changed internal secret cannot be used; the old secret stays in use");
       this.#isRefused = true;
     }
   }

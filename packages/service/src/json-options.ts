@@ -3,14 +3,14 @@ import { refuses_unknown_fields } from "@depute/contracts/depute/rpc/v1/method_o
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 
 /**
- * Options for messages in JSON. The registry is needed for refusals within responses, whose details are `Any` messages.
+ * Options for messages in JSON. The registry is needed for refusals within responses: their details are `Any` messages.
  */
 export const LENIENT = {
   registry: createRegistry(ErrorInfoSchema, BadRequestSchema),
   ignoreUnknownFields: true,
 };
 /**
- * The options of LENIENT, except that an unknown field is refused. For methods whose contract requires this
+ * The options of LENIENT, except that an unknown field is refused. They are for methods whose contract requires this
  * refusal.
  */
 export const STRICT: JsonOptions = { ...LENIENT, ignoreUnknownFields: false };

@@ -22,18 +22,18 @@ export function newSeed(): string {
   return `${encodeBase64Url(crypto.getRandomValues(new Uint8Array(SEED_BYTES)))}\n`;
 }
 
-/** The location of a key. */
+/** The location of a key's file. */
 export interface KeyFile {
   readonly dataDir: string;
   /** Name of the key's file in the data folder. A missing file is created. */
   readonly name: string;
   /** Path of a configured file outside the data folder; absent or empty for the file in the data folder. */
   readonly configured?: string;
-  /** The danger that an error or warning states when other users can read the file. */
+  /** What other users could do if they can read the file, for errors and warnings. */
   readonly danger: string;
   /**
-   * Receives a warning if other users can read a configured file. Such files are common for secrets that an
-   * orchestrator mounts, because their folder protects them. Without this listener such a file is refused.
+   * Receives a warning if other users can read a configured file. Orchestrators often mount secrets as such files, and
+   * protect their folder instead. If this listener is absent, the file is refused.
    */
   readonly warn?: (message: string) => void;
 }
@@ -76,7 +76,7 @@ export function readKeyFile(where: KeyFile): string | undefined {
 }
 
 /**
- * Reads the 32 bytes that a key file holds in base64url; a missing default file is created with random bytes.
+ * Returns the 32 bytes that a key file contains in base64url. A missing default file is created with random bytes.
  *
  * @throws SettingsError as openKeyFile, and for a file with other content
  */
@@ -88,7 +88,7 @@ export function openSeedFile(where: KeyFile): Uint8Array {
   throw new SettingsError(`the key ${file} is not ${SEED_BYTES} bytes in base64url`);
 }
 
-/** Creates the file with its whole content at once. A crash must not leave half a key for the next start. */
+/** Creates the file with its whole content at once. Otherwise, after a crash, the next start could find half a key. */
 function create(file: string, text: string): void {
   const draft = `${file}.${process.pid}`;
   rmSync(draft, { force: true });
@@ -102,7 +102,7 @@ function create(file: string, text: string): void {
   try {
     linkSync(draft, file);
   } catch (error) {
-    // Another process created the file first, so its key is used.
+    // If another process has created the file in the meantime, its key is used.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
     unlinkSync(draft);

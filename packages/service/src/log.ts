@@ -10,7 +10,7 @@ export interface LogOptions {
   level: string;
   /** The name of the process, which every line contains. */
   name: string;
-  /** Standard error by default, because commands write their results to standard output. */
+  /** The stream for log lines. Default: standard error, because commands write their results to standard output. */
   destination?: DestinationStream;
 }
 
@@ -51,12 +51,12 @@ export function createLogger({ level, name, destination = pino.destination(2) }:
   );
 }
 
-/** Maximum number of an error's nested causes that one line contains. */
+/** Maximum number of nested causes of an error in one log line. */
 const MAX_CAUSES = 4;
 
 /**
- * Returns the fields of a line without the inner parts of errors and messages. An error in `err` becomes `error`,
- * `error_type` and `error_reason` or `error_code`; an internal fault adds `error_stack`.
+ * Returns the fields of a log line, without the inner structure of errors and protobuf messages. An error in `err`
+ * becomes `error`, `error_type` and `error_reason` or `error_code`; an internal fault adds `error_stack`.
  */
 function flat(fields: Record<string, unknown>): Record<string, unknown> {
   const { err, ...others } = fields;
@@ -91,13 +91,13 @@ function stackOf(error: Error): string {
   return stacks.join("\ncaused by: ");
 }
 
-/** For a protobuf message, which carries its descriptors, the log has only the type name. */
+/** A protobuf message contains its descriptors, so the log has only the name of its type. */
 function shallow(value: unknown): unknown {
   if (value instanceof Error) return value.message;
   if (typeof value !== "object" || value === null) return value;
   if ("$typeName" in value) return value.$typeName;
-  // An outgoing error detail is an object with a message's descriptor in `desc`. The log names only the type of
-  // such a message.
+  // A detail of an outgoing error has the descriptor of its message in `desc`. The log has only the name of the
+  // message's type.
   const { desc } = value as { desc?: { typeName?: unknown } };
   return typeof desc?.typeName === "string" ? desc.typeName : value;
 }

@@ -28,7 +28,7 @@ import type { WitnessedLog } from "./witness/depute-place.ts";
 import type { LogName } from "./witness/head-messages.ts";
 import type { WitnessPlace } from "./witness/witness-place.ts";
 
-/** All parts of the process that a service may use. */
+/** The parts of the process that a service may use. */
 export interface ServiceDeps {
   readonly log: Logger;
   readonly clock: Clock;
@@ -37,29 +37,28 @@ export interface ServiceDeps {
   readonly random: Random;
   readonly bus: Bus;
   /**
-   * Returns a transport to another service, wherever it runs. A call to a service that is not up fails with
+   * Returns a transport to another service, wherever it runs. A call to a service that does not run fails with
    * UNAVAILABLE.
    */
   connect(name: ServiceName): Transport;
   /** Identifies callers and checks their permissions: `createAuthority` over the tokens service. */
   readonly authority: Authority;
-  /** Whether a call without credentials is served (`open`), which is for loopback only. */
+  /** `open` if the process serves calls without credentials, which it does only on loopback; otherwise `required`. */
   readonly auth: "open" | "required";
   /** Whether a configured credential belongs to the principal. */
   hasCredential(principal: string): boolean;
-  /** Returns the principal in a request's headers, for a log line; see `presentedPrincipal`. */
+  /** Returns the principal that a request's headers prove, for a log line; see `presentedPrincipal`. */
   principalOf(headers: IncomingHttpHeaders, certificate?: string): string;
   /**
-   * Authenticates a request over plain HTTP by a credential that is no holder proof: a configured secret, a token of an
-   * issuer, or a client certificate.
+   * Authenticates a request over plain HTTP by a configured secret, a token of an issuer, or a client certificate.
    *
    * @param certificate the SPIFFE id of the connection's client, as `certificateOfRequest` returns it
-   * @returns the principal
+   * @returns the caller's principal
    * @throws DeputeError UNAUTHENTICATED, also without credentials on an open platform
    */
   loginOf(headers: IncomingHttpHeaders, certificate?: string): Promise<string>;
   /**
-   * Returns the subject of an issuer's token that its bearer exchanges (RFC 8693).
+   * Verifies a token of an issuer that its bearer wants to exchange (RFC 8693), and returns its subject.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -71,12 +70,12 @@ export interface ServiceDeps {
   /** The folder for the service's files; it exists. */
   readonly dataDir: string;
   /**
-   * Returns the place of one of the service's stores, for `openStore`. The service is unhealthy while the store
-   * is unusable.
+   * Returns the location of one of the service's stores, with the options for `openStore`. The service is unhealthy
+   * while the store is unusable.
    *
    * @param name the name of the store's file or schema, e.g. `tasks`
-   * @param keys fingerprints of the keys on which the store depends, by the names of their files without
-   * `.key`; the store does not open with other keys
+   * @param keys fingerprints of the keys on which the store depends, by the names of their files without `.key`; the
+   * store does not open with other keys
    */
   storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
   /** Whether other processes may run the service on the same database at the same time. */
@@ -88,12 +87,13 @@ export interface ServiceDeps {
   readonly sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
   /** The replicas of all services. */
   readonly replicas: Pick<ReplicaTable, "list">;
-  /** Records decisions that are no RPCs of the module; undefined for a module without `audit`. */
+  /** Records decisions that the module makes outside of RPCs; undefined for a module without `audit`. */
   readonly audit: Pick<AuditTrail, "assertRoom" | "add"> | undefined;
   /**
-   * Returns the place outside the data folder for the head of a log; undefined if the settings name no place.
+   * Returns the witness of a log: a place outside the data folder for its head. Undefined if the settings name no
+   * witness.
    *
-   * @param log the proofs of the log, for a witness that is another Depute
+   * @param log returns proofs of the log, for a witness that is another Depute platform
    * @throws SettingsError for a place that cannot be used
    */
   witnessFor(name: LogName, log: WitnessedLog): WitnessPlace | undefined;
@@ -102,13 +102,13 @@ export interface ServiceDeps {
   readonly domainMetrics: DomainMetrics;
   /** Whether the service is healthy and takes calls; false before it listens. */
   readonly isServing: () => boolean;
-  /** The address under which clients know the platform, without a trailing slash. */
+  /** The URL under which clients reach the platform, without a trailing slash. */
   readonly publicUrl: string;
   /** Finds the network address of a request's client. */
   readonly addresses: ClientAddresses;
-  /** The quotas of callers. A service reads here how many records, such as open tasks, one caller may have. */
+  /** The quotas of callers. A service uses them to limit the open tasks of one caller. */
   readonly quotas: Pick<Quotas, "maxOpenTasks" | "tooManyTasks">;
-  /** The turns of callers in this process, for requests that are no RPCs. */
+  /** The turns of callers in this process, for requests other than RPCs. */
   readonly turns: Pick<FairTurns, "enter">;
   /** Aborts when the process begins to drain, so that long responses end. */
   readonly stopping: AbortSignal;
@@ -120,34 +120,42 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   /** The settings of this service alone. Settings of every server are in common-settings.ts. */
   readonly settings: Table;
   /**
-   * Whether several processes may run the module on the same database. While `isReplicated` is true, such a module
-   * caches no rows, or compares cached rows with the store before each decision. Default: false.
+   * Whether several processes may run the module on the same database. If so, the module must not decide by cached rows
+   * while `isReplicated` is true, unless it compares them with the store before each decision. Default: false.
    */
   readonly isReplicable?: boolean;
   /** The migrations of the module's own stores, by the names that `storeAt` gets. */
   readonly stores?: Readonly<Record<string, Migrations>>;
-  /** How the host records the module's decisions in the audit log; absent where the module records its own. */
+  /**
+   * How the host records the module's decisions in the audit log; absent if the module records its decisions itself.
+   */
   readonly audit?: AuditOfModule;
   /** The RPC services of the module, for reflection and health. */
   readonly descriptors: readonly DescService[];
   /**
-   * Contracts that the module serves by calling other services, by the name of the called service. The health
-   * of a contract is the health of the called service.
+   * Contracts that the module serves by calling another service, by the name of that service. The health of such a
+   * contract is the health of that service.
    */
   readonly forwards?: Readonly<Partial<Record<ServiceName, readonly DescService[]>>>;
-  /** Opens stores and begins background work. Calls to other services must wait until the first request. */
+  /**
+   * Opens stores and begins background work. It must not call other services; the module may call them from its first
+   * request on.
+   */
   start(deps: ServiceDeps, settings: Settings<Table>): Promise<ServiceInstance>;
 }
 
 /** How the decisions of a module reach the audit log. */
 export interface AuditOfModule {
-  /** Methods whose allowed calls are not recorded, because an earlier recorded call already allowed them. */
+  /** Methods whose allowed calls are not recorded, because an earlier call is recorded that allowed the same work. */
   readonly quiet?: readonly DescMethod[];
-  /** Whether other services decide on the calls, and record them. Then only refused credentials are recorded. */
+  /**
+   * Whether the module forwards its calls to services that record their own decisions. Then the module records only
+   * refused credentials.
+   */
   readonly isForwarding?: boolean;
 }
 
-/** A port that serves only some RPCs of a module, and their health. */
+/** A port that serves only some RPC services of a module, and their health. */
 export interface OwnPort {
   /** The port's number; 0 for any free port. */
   readonly port: number;
@@ -155,13 +163,13 @@ export interface OwnPort {
   readonly routes: (router: ConnectRouter) => void;
 }
 
-/** A running service. */
+/** A running service, as `start` of its module returns it. */
 export interface ServiceInstance {
-  /** Registers the implementations. */
+  /** Registers the implementations of the service's RPCs. */
   readonly routes: (router: ConnectRouter) => void;
   /** Plain HTTP routes in addition to the RPCs. */
   readonly http?: readonly HttpRoute[];
-  /** The differences between these services and the platform's own rules, in every call. */
+  /** Differences of these services from the platform's rules, for every call; absent if there are none. */
   readonly manners?: Manners;
   /** The roles that the module's settings give to principals; absent for none. */
   readonly rolesBySettings?: RolesBySettings;
@@ -171,17 +179,17 @@ export interface ServiceInstance {
   readonly ports?: readonly OwnPort[];
   /** Virtual hosts that clients may name, in the form of DEPUTE_ALLOWED_HOSTS. */
   readonly hosts?: () => readonly string[];
-  /** The states of the parts on which the service depends. Health checks report each state. */
+  /** The states of the parts on which the service depends. The health report shows each state. */
   readonly parts?: HealthParts;
   /** Addresses where a connection becomes a WebSocket. */
   readonly upgrades?: readonly UpgradeRoute[];
   /** Returns the names of the leases that this process holds, for operators. */
   readonly leases?: () => readonly string[];
-  /** Called once when no call is open any more. Ends background work and closes stores. */
+  /** Called once, after the last call has ended. Ends background work and closes stores. */
   close(): Promise<void>;
 }
 
-/** Returns the module unchanged; the type parameter keeps the literal types of the settings. */
+/** Returns the module unchanged; its type parameter keeps the literal types of the settings. */
 export function defineService<Table extends SettingsTable>(
   module: ServiceModule<Table>,
 ): ServiceModule<Table> {

@@ -2,5 +2,5 @@
 export const SERVICES = ["registry", "tasks", "tokens", "verifier"] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
-/** The modules that can run as servers of their own. */
+/** The modules that can listen on separate ports. */
 export type ModuleName = ServiceName | "gateway";

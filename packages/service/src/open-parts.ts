@@ -1,4 +1,7 @@
-/** The open parts of a service. The service's end and a failed start both close the parts, the newest part first. */
+/**
+ * The open parts of a service, such as stores. When the service ends or its start fails, they are closed, the newest
+ * part first.
+ */
 export class OpenParts {
   readonly #closes: (() => unknown)[] = [];
   readonly #onError: (error: unknown) => void;
@@ -8,12 +11,12 @@ export class OpenParts {
     this.#onError = onError;
   }
 
-  /** Adds a part that is open, or that may be open after its start has failed. */
+  /** Adds the function that closes a part. The part is open, or may remain open if its start fails. */
   add(close: () => unknown): void {
     this.#closes.push(close);
   }
 
-  /** Returns the result of a start. If the start fails, closes all parts and throws the error of the start. */
+  /** Runs `start`, and returns its result. If `start` fails, closes all parts and throws its error. */
   async orClose<T>(start: () => Promise<T>): Promise<T> {
     try {
       return await start();

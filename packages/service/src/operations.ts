@@ -13,10 +13,10 @@ export interface ServedMetrics {
 }
 
 /**
- * Returns the plain HTTP addresses for operators. `/readyz`, also called `/health`: whether the process should
- * get calls. `/livez`: whether the process answers at all. `/metrics`: metrics in the format of Prometheus.
+ * Returns the plain HTTP routes for operators. `/readyz` and `/health` state whether the process should get calls.
+ * `/livez` states whether the process responds at all. `/metrics` returns metrics in the format of Prometheus.
  *
- * @param metrics absent where another port serves the metrics
+ * @param metrics absent if another port serves the metrics
  */
 export function operationsRoutes(
   health: Pick<HealthState, "serving" | "services" | "parts">,

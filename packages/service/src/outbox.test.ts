@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(() => outbox.close());
 
-/** Waits until all pending work that needs no timer has run. */
+/** Waits until all pending work that waits for no timer has run. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 const pass = async (ms: number) => {
   clock.advance(ms);

@@ -7,14 +7,13 @@ import { pause } from "./stream-follower.ts";
 const BATCH = 50;
 
 /**
- * Milliseconds until a failed delivery is retried. After each further failure, the wait is twice as long, up to
- * LONGEST_WAIT_MS.
+ * Milliseconds from a failed delivery to its retry. The wait doubles with each further failure, up to LONGEST_WAIT_MS.
  */
 const FIRST_WAIT_MS = 250;
 /** Maximum wait after a failed delivery, and maximum time between two reads of the rows, in milliseconds. */
 const LONGEST_WAIT_MS = 30_000;
 /**
- * The longest time in milliseconds between two reads of rows that other replicas write. The replicas' wake-ups may be
+ * Maximum milliseconds between two reads of the rows if other replicas also write rows, because their wake-ups may be
  * lost.
  */
 const LONGEST_SHARED_WAIT_MS = 2_000;
@@ -28,23 +27,25 @@ export interface OutboxOptions<Row> {
   readonly first: (limit: number) => Promise<Row[]>;
   /** Delivers one row. If the function throws an error, the row is delivered again later. */
   readonly tell: (row: Row, signal: AbortSignal) => Promise<void>;
-  /** Deletes a delivered row. */
+  /** Deletes a row after its delivery. */
   readonly drop: (row: Row) => Promise<void>;
-  /** The lease of the delivery, so that one replica at a time delivers. Absent for a service without replicas. */
+  /**
+   * The lease of the delivery. Only the replica that holds the lease delivers. Absent for a service without replicas.
+   */
   readonly lease?: WorkLease | undefined;
 }
 
 /**
- * Delivers rows of a store to another service, in order and each at least once. The transaction that makes a
- * change also writes the row that reports the change. A delivered row is deleted. While the other service is
- * unavailable, the rows wait. Of several replicas, the one with the lease delivers. A row may be delivered twice when the
- * lease changes its holder.
+ * Delivers rows of a store to another service, in order and each at least once. The transaction that makes a change
+ * also inserts the row that reports it. The outbox deletes a row after its delivery. While the other service is
+ * unavailable, the rows wait. If a service has replicas, the replica with the lease delivers. A row may be delivered
+ * twice when the lease changes its holder.
  */
 export class Outbox<Row> {
   readonly #options: OutboxOptions<Row>;
   readonly #closing = new AbortController();
   #wake: () => void = () => {};
-  /** Whether a wake-up came during the current read, so that another read must follow. */
+  /** Whether a wake-up has come since the current read began, so that another read must follow. */
   #woken = false;
   #done: Promise<void> = Promise.resolve();
 
@@ -55,11 +56,12 @@ export class Outbox<Row> {
   }
 
   start(): void {
-    // The services of one process start in sequence; the first delivery waits until all of them listen.
+    // The services of one process start one after the other. The pause lets all of them listen before the first
+    // delivery.
     this.#done = pause(0, this.#options.timers, this.#closing.signal).then(() => this.#run());
   }
 
-  /** Notes that there is a new row, and wakes the delivery at the replica that delivers. */
+  /** Wakes the delivery at the replica that delivers. Call it after a row was inserted. */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();
@@ -71,7 +73,7 @@ export class Outbox<Row> {
     await this.#done;
   }
 
-  /** Whether this process delivers now. */
+  /** Whether this process may deliver now: it is not closing, and no other replica holds the lease. */
   #mayTell(): boolean {
     return !this.#closing.signal.aborted && this.#options.lease?.isHeld !== false;
   }
@@ -99,7 +101,7 @@ export class Outbox<Row> {
       } catch (error) {
         if (signal.aborted) return;
         this.#options.log.warn({ err: error, waitMs }, `${this.#options.failureMessage}; trying again`);
-        // A wake-up during the pause does not make the other service available sooner.
+        // A wake-up does not end this pause, because it does not make the other service available.
         await pause(waitMs, timers, signal);
         waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
       }
@@ -109,7 +111,7 @@ export class Outbox<Row> {
   /**
    * Delivers the next rows.
    *
-   * @returns whether more rows may wait
+   * @returns whether further rows may wait for delivery
    */
   async #tellBatch(onTold: () => void): Promise<boolean> {
     const { first, tell, drop } = this.#options;

@@ -10,7 +10,7 @@ import { errorsInterceptor } from "./interceptors/server.ts";
 import { EchoService } from "./testing/echo.ts";
 import { createServiceTransport } from "./transport.ts";
 
-/** Ends a peer while it serves a call. */
+/** Ends the peer that serves a call, or its connection, during the call. */
 type Death = (stream: ServerHttp2Stream, socket: Socket) => void;
 
 const RESETS = [
@@ -65,7 +65,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** Returns a transport to a peer that dies in each call. */
+/** Returns a transport to a peer that `die` ends in each call. */
 async function dyingPeer(die: Death): Promise<Transport> {
   const server = createServer();
   const sockets = new Set<Socket>();

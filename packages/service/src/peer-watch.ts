@@ -11,18 +11,23 @@ import { pause } from "./stream-follower.ts";
 const RETRY_MS = 250;
 
 export interface PeerWatchOptions {
-  /** The transports to the peer's replicas. The health check concerns a replica's whole process. */
+  /** The transports to the peer's replicas. The watch checks the health of the whole process of each replica. */
   readonly transports: readonly Transport[];
   readonly timers: Timers;
-  /** Receives whether a replica of the peer serves. A replica that does not answer does not serve. */
+  /**
+   * Called with whether at least one replica of the peer serves. A replica that does not answer counts as not serving.
+   */
   readonly onServing: (serves: boolean) => void;
 }
 
-/** Follows the health of another service by the gRPC Health Checking Protocol: it serves if one of its replicas does. */
+/**
+ * Follows the health of another service by the gRPC Health Checking Protocol: the service counts as serving if one of
+ * its replicas serves.
+ */
 export class PeerWatch {
   readonly #options: PeerWatchOptions;
   readonly #closing = new AbortController();
-  /** The replicas that serve. */
+  /** The transports to the replicas that serve now. */
   readonly #serving = new Set<Transport>();
   #done: Promise<unknown> = Promise.resolve();
 
@@ -40,7 +45,7 @@ export class PeerWatch {
     await this.#done;
   }
 
-  /** Checks a replica's health until the watch is closed. The promise never rejects. */
+  /** Follows a replica's health until the watch is closed. The promise never rejects. */
   async #follow(transport: Transport): Promise<void> {
     const { timers } = this.#options;
     const { signal } = this.#closing;
@@ -51,7 +56,7 @@ export class PeerWatch {
           this.#set(transport, status === Status.SERVING);
         }
       } catch {
-        // The replica did not answer. A silent replica counts as not serving, for any reason of the silence.
+        // A replica that does not answer counts as not serving, whatever the error is.
       }
       if (signal.aborted) return;
       this.#set(transport, false);

@@ -9,17 +9,18 @@ import { fingerprintOf, SealedSecrets } from "./sealed-secrets.ts";
 import { SettingsError } from "./settings.ts";
 import { explainStore, storeAt } from "./store-place.ts";
 
-/** A key of the platform: the name of its file, and the danger if other users can read the file. */
+/** A key of the platform: the name of its file, an optional configured file, and what other users could do with it. */
 export type KeyName = Omit<KeyFile, "dataDir">;
 
 /** The keys of the platform, in files or in the database. */
 export interface KeySource {
   /**
-   * Returns the text of a key, and creates a missing key. A configured file takes precedence and is never
+   * Returns the text of a key. Creates the key if it does not exist. A configured file takes precedence, and is never
    * created.
    *
    * @param make returns the text of a new key
-   * @throws SettingsError when the key cannot be read, opened or stored, or when file and database differ
+   * @throws SettingsError when the key cannot be read, opened or stored, or when the file and the database contain
+   * different keys
    */
   open(key: KeyName, make: () => string): Promise<string>;
   /**
@@ -44,7 +45,7 @@ export function keyFiles(dataDir: string, masterFile = "", warn?: (message: stri
 /**
  * Opens a key of 32 bytes in base64url.
  *
- * @throws SettingsError as KeySource, and for other content
+ * @throws SettingsError with the causes of {@link KeySource.open}, and for a key that is not 32 bytes in base64url
  */
 export async function openSeed(keys: KeySource, key: KeyName): Promise<Uint8Array> {
   const seed = decodeBase64Url((await keys.open(key, newSeed)).trim());
@@ -52,7 +53,7 @@ export async function openSeed(keys: KeySource, key: KeyName): Promise<Uint8Arra
   throw new SettingsError(`the key ${key.configured || key.name} is not ${SEED_BYTES} bytes in base64url`);
 }
 
-/** The table of sealed keys, in the schema `PREFIX_platform`. */
+/** The migrations of the table of sealed keys, in the schema `PREFIX_platform`. */
 export const KEY_MIGRATIONS: readonly Migration[] = [
   {
     id: 1,
@@ -65,7 +66,7 @@ export const KEY_MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-/** The table of sealed keys. */
+/** Describes the table of sealed keys for {@link resealStore}. */
 export const PLATFORM_KEYS: SealedTable = {
   table: "platform_keys",
   key: "name",
@@ -79,12 +80,12 @@ function contextOf(name: string) {
 
 const SEALED = row({ sealed: text });
 
-/** A database in which keys are rows, and the key that seals them. */
+/** The database in which keys are rows, and the master key that seals these rows. */
 export interface KeyRowsOptions {
   readonly place: StoreLocation;
   readonly dataDir: string;
   readonly masterFile: string;
-  /** Names of the keys, without `.key`, for which the operator replaces the stored row by a file. */
+  /** Names of the keys, without `.key`, whose row the operator wants to replace by the key in the file. */
   readonly replaced: readonly string[];
   readonly clock: Clock;
   readonly timers: Timers;
@@ -92,9 +93,9 @@ export interface KeyRowsOptions {
 }
 
 /**
- * The keys as rows of the database, sealed by the master key. Every replica then has the same keys, and needs
- * only the master key. An existing key file moves into the database at the first start. The store is open only
- * while a key is read, so that processes can start side by side.
+ * The keys as rows of the database, sealed by the master key. Every replica then has the same keys, and needs only the
+ * master key. An existing key file moves into the database at the first start. The store is open only during a call of
+ * `open`, so that several processes can start at the same time.
  */
 export class KeyRows implements KeySource {
   readonly #options: KeyRowsOptions;
@@ -157,12 +158,14 @@ export class KeyRows implements KeySource {
         log.info({ key: name }, "the key is in the database; its file is not needed");
       const opened = secrets.open(sealed, context);
       if (opened === undefined)
-        throw new SettingsError(`the ${name} key in the database does not open with this master key`);
+        throw new SettingsError(
+          `the ${name} key in the database does not open with this master key; set DEPUTE_MASTER_KEY_FILE to the key that sealed it`,
+        );
       const keyText = new TextDecoder().decode(opened);
       if (fileText === undefined || fileText === keyText) return keyText;
       throw new SettingsError(
         `${join(dataDir, key.name)} differs from the ${name} key in the database: remove the file; or, to replace the ` +
-          `key for good, start once with DEPUTE_REPLACE_KEYS=${name}`,
+          `key permanently, start once with DEPUTE_REPLACE_KEYS=${name}`,
       );
     } finally {
       await store.close();

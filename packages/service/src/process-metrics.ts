@@ -6,7 +6,7 @@ import type { ReplicaTable } from "./replica-table.ts";
 
 /** The metrics that each process has: its build, its open stores, and the replicas of all services. */
 export class ProcessMetrics {
-  /** Registers the metrics of what the services of the process do. */
+  /** Registers the metrics of DOMAIN_METRICS for the services of the process. */
   readonly domain: DomainMetrics;
   readonly #openStores = new Map<string, () => Promise<number>>();
   readonly #commits: (labels: { store: string }, seconds: number) => void;

@@ -14,7 +14,7 @@ import { bodyStatusOf, wrongMediaType } from "./http-body.ts";
 import { methodNotAllowed } from "./http-refusal.ts";
 import type { ErrorNote } from "./service-manners.ts";
 
-/** Answers one RPC. */
+/** Serves one RPC, whose errors all have a reason. */
 export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => ReturnType<UniversalHandler>;
 
 /**
@@ -33,15 +33,15 @@ export function withReasons(
     const type = response.header?.get("content-type") ?? "";
     if (type.startsWith("application/grpc-web")) return webWithReason(response, note);
     if (type.startsWith("application/grpc")) return grpcWithReason(response, note);
-    // Interceptors have already added the reasons to errors of Connect streams.
+    // Errors of Connect streams already have a reason, which an interceptor has added.
     if (response.status !== 200 && type === "application/json") return connectWithReason(response, note);
     return response;
   };
 }
 
 /**
- * Returns an error with a reason for a wrong HTTP method or media type. Connect itself answers these two faults with an
- * HTTP status but no reason.
+ * Returns an error with a reason for a wrong HTTP method or media type. Undefined for any other status. Connect itself
+ * answers these two faults with an HTTP status only.
  */
 function bareRefusal(
   status: number,
@@ -53,11 +53,11 @@ function bareRefusal(
     return bareError(status, withNote(toWire(refusal), note), refusal.headers);
   }
   if (status !== 415) return undefined;
-  const text = `the content type is none of this method's: use one of ${RPC_TYPES.join(", ")}`;
+  const text = `the method does not accept this content type: use one of ${RPC_TYPES.join(", ")}`;
   return bareError(status, withNote(toWire(wrongMediaType(RPC_TYPES, text)), note));
 }
 
-/** The media types of the three protocols. Some methods accept only some of these types. */
+/** The media types of gRPC, gRPC-Web and Connect. Some methods accept only some of these types. */
 const RPC_TYPES = [
   "application/json",
   "application/proto",
@@ -82,7 +82,8 @@ function bareError(
 }
 
 /**
- * Adds a reason to a gRPC error. The error's status is in the trailer, which is complete only after the body was read.
+ * Adds a reason to a gRPC error. The status of the error is in the trailer, which is complete only after the whole body
+ * was read.
  */
 function grpcWithReason(
   response: UniversalServerResponse,
@@ -93,7 +94,7 @@ function grpcWithReason(
   return { ...response, body: thenCall(body, () => addReason(trailer, note)) };
 }
 
-/** Adds a reason to the error of a gRPC trailer that has only a code. */
+/** Adds a reason to a gRPC trailer whose error has only a code. */
 export function addReason(trailer: Headers, note?: ErrorNote): void {
   const status = trailer.get("grpc-status");
   if (status === null || status === grpcStatusOk) return;
@@ -158,8 +159,8 @@ async function connectWithReason(
 }
 
 /**
- * Returns the HTTP status of a unary error: Connect's status for its code, but 413 and 408 for a refused body.
- * Connect clients read the code from the JSON error, and not from the status.
+ * Returns the HTTP status of a unary error: the status that Connect defines for its code, except 408 and 413 for a
+ * refused body. Connect clients read the code from the JSON error, and not from the status.
  */
 export function httpStatusOf(error: ConnectError): number {
   const mayBeBody = error.code === Code.ResourceExhausted || error.code === Code.DeadlineExceeded;
@@ -180,19 +181,19 @@ function parse(bytes: Uint8Array): ConnectError | undefined {
 }
 
 /**
- * Creates the error again as an error of this server. Otherwise an error that was parsed from a response would count as
+ * Returns a copy of the error as an error of this server. The original was parsed from a response, so it would count as
  * an error of another server.
  */
 function reasoned({ code, rawMessage }: ConnectError): ConnectError {
   const unknown = code === Code.InvalidArgument ? UNKNOWN_FIELD.exec(rawMessage)?.[1] : undefined;
   if (unknown !== undefined) {
     const field = unknown.slice(0, 64).toWellFormed();
-    return toWire(invalid(field, "is no field of this request: leave it out, or look for a misspelling"));
+    return toWire(invalid(field, "is not a field of this request: omit it, or correct its spelling"));
   }
   return toConnectError(new ConnectError(rawMessage, code));
 }
 
-/** Protobuf's message for a JSON member that a request does not have. */
+/** Matches protobuf's error message for a JSON member that the request's contract does not have. */
 const UNKNOWN_FIELD = /: key "(.*)" is unknown$/s;
 
 async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {

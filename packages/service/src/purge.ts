@@ -20,17 +20,17 @@ import { hasRole, type Identity } from "./authority.ts";
 
 /** Number of records that a call without `max_count` deletes. */
 const DEFAULT_COUNT = 100;
-/** Maximum number of remaining records of one kind that a service counts. */
+/** Maximum number of remaining records of one kind up to which a service counts. */
 export const MAX_COUNTED_REMAINING = 1_000;
 
-/** The request of a purge. It has the same members in each service. */
+/** The request of a purge, with the same members in each service. */
 export interface PurgeRequest {
   readonly requestId: string;
   readonly organization: string;
   readonly maxCount: number;
 }
 
-/** Counts the records that one call of a purge deletes, up to a limit. */
+/** Counts the records that one call of a purge deletes. Every deletion uses up a part of the call's limit. */
 export class PurgeTally {
   readonly #deleted = new Map<string, number>();
   #left: number;
@@ -40,12 +40,12 @@ export class PurgeTally {
     this.#left = limit;
   }
 
-  /** The number of records that the call may still delete. */
+  /** The number of deletions and other steps that the call may still make; 0 or less means none. */
   get left(): number {
     return this.#left;
   }
 
-  /** Whether a further call may delete more. */
+  /** Whether further records may remain for a later call. */
   get more(): boolean {
     return this.#isUnfinished || this.#left <= 0;
   }
@@ -59,19 +59,19 @@ export class PurgeTally {
     return [...this.#deleted.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Counts deleted records. */
+  /** Counts deleted records of one kind against the limit of the call. */
   count(kind: string, number: number): void {
     if (number === 0) return;
     this.#deleted.set(kind, (this.#deleted.get(kind) ?? 0) + number);
     this.#left -= number;
   }
 
-  /** Counts changes that delete no record against the limit, so that a call stays short. */
+  /** Counts changes other than deletions against the limit of the call, so that the call stays short. */
   use(number: number): void {
     this.#left -= number;
   }
 
-  /** Counts a step after which a later call must delete the record. */
+  /** Counts one step against the limit, and notes that a record remains, which a later call must delete. */
   postpone(): void {
     this.#isUnfinished = true;
     this.#left -= 1;
@@ -82,7 +82,7 @@ export class PurgeTally {
 export interface PurgeOptions<Answer extends DescMessage> {
   readonly store: Store;
   readonly clock: Clock;
-  /** The answers of the service to repeated requests. */
+  /** Stores the responses of the service, for replays. */
   readonly requests: RequestMemory;
   readonly answer: Answer;
   readonly rules: readonly PurgeRule[];
@@ -95,7 +95,7 @@ export interface PurgeOptions<Answer extends DescMessage> {
 }
 
 /**
- * Runs one call of a purge in one transaction. A repeated request id gets the first answer.
+ * Runs one call of a purge in one transaction. A replay gets the response of the first call.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED
  */

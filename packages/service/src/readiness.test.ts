@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-/** Returns a service with a store whose state the test sets. */
+/** Returns a service with a store, and functions by which the test sets the state of the store. */
 function withStore(name: ModuleName) {
   let tell: (state: StoreState) => void = () => {};
   const module: ServiceModule = {
@@ -74,7 +74,7 @@ async function host(modules: ServiceModule[], args: readonly string[] = [], onLo
   return { urls: running.urls, stop };
 }
 
-/** Asks a process for its health: over gRPC as a whole and for one service, and over HTTP. */
+/** Returns the health of a process: over gRPC for the whole process and for one service, and over HTTP. */
 async function healthOf(url = "") {
   const transport = createGrpcJsTransport(new URL(url).host);
   closing.push(() => transport.close());

@@ -6,13 +6,13 @@ type StoreLost = Extract<StoreState, { kind: "lost" }>["error"];
 
 export interface ReadinessOptions {
   readonly log: Logger;
-  /** Called once, with the first store that can never be used again by this process. */
+  /** Called once, with the first store that this process can never use again. */
   readonly onLost: (error: StoreLost) => void;
 }
 
 /**
- * Determines which services can do their work. A service of this process depends on its stores; another process reports
- * its own health.
+ * Determines which services can do their work. A service of this process is ready if its stores are usable. A service
+ * of another process is ready if that process reports so.
  */
 export class Readiness {
   readonly #options: ReadinessOptions;

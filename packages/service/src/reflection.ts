@@ -19,7 +19,7 @@ import { ServerReflection as ServerReflectionAlpha } from "@depute/contracts/grp
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
-/** The data in which reflection looks up names. */
+/** The descriptors in which reflection looks up names. */
 interface Index {
   services: string[];
   byName: Map<string, DescFile>;
@@ -39,11 +39,11 @@ export function registerReflection(router: ConnectRouter, services: readonly Des
   );
 }
 
-/** Files that no service imports: the details of errors, and their reasons. */
+/** Files that no service's file imports: the details of errors, and their reasons. */
 const ERRORS = [file_google_rpc_error_details, file_depute_errors_v1_error_reason];
 
 /**
- * Answers reflection requests about the given services and about all files that the services' files import.
+ * Implements reflection for the given services, and for all files that the files of these services import.
  *
  * @param more additional files
  */
@@ -86,11 +86,11 @@ function answer(index: Index, { messageRequest: ask }: ServerReflectionRequest):
       };
     }
     default:
-      return error(Code.InvalidArgument, "no question was asked");
+      return error(Code.InvalidArgument, "the request is empty; set one member of message_request");
   }
 }
 
-/** Returns a file and all of its imports, so that one response is enough to build the file's descriptors. */
+/** Returns a file with all its imports, so that a client can build the file's descriptors from one response. */
 function files(file: DescFile | undefined, requestedName: string): Answer {
   if (file === undefined) return notFound(requestedName);
   const filesByName = new Map<string, DescFile>();

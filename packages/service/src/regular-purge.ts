@@ -10,7 +10,7 @@ export interface RegularPurgeOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The lease of the purge, so that one replica at a time purges. Absent for a service without replicas. */
+  /** The lease of the purge. Only the replica that holds the lease purges. Absent for a service without replicas. */
   readonly lease?: WorkLease | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface RegularPurgeOptions {
 export abstract class RegularPurge {
   readonly #loop: DeadlineLoop;
 
-  /** @param subject names the purged rows in the log */
+  /** @param subject the name of the purged rows in log lines */
   constructor({ clock, timers, log, lease }: RegularPurgeOptions, subject: string) {
     this.#loop = new DeadlineLoop({
       clock,
@@ -35,8 +35,8 @@ export abstract class RegularPurge {
   }
 
   /**
-   * Deletes the rows that are due, in short transactions. After `close`, the purge stops before the next
-   * transaction.
+   * Deletes the rows that are due, in short transactions. Must stop before the next transaction once `close` was
+   * called.
    */
   abstract purge(): Promise<void>;
 
@@ -48,7 +48,7 @@ export abstract class RegularPurge {
     this.#loop.start(INTERVAL_MS);
   }
 
-  /** Resolves when no purge is active. Tests wait for this promise, because their clocks stand still. */
+  /** Resolves when no purge is active. Tests await this promise, because their clocks stand still. */
   idle(): Promise<void> {
     return this.#loop.idle();
   }

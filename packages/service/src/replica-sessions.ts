@@ -5,32 +5,36 @@ import type { Timers } from "@depute/core";
 
 /** Milliseconds in which a replica must accept a connection, or answer a ping on an idle one. */
 const CONNECT_LIMIT_MS = 1_000;
-/** Milliseconds between two checks whether a failed replica is ready, and before the first check. */
+/** Milliseconds between two checks whether a failed replica is ready, and from its failure to the first check. */
 const PROBE_INTERVAL_MS = 250;
-/** Milliseconds in which a replica must answer whether it is ready. */
+/** Milliseconds in which a replica must answer such a check. */
 const PROBE_LIMIT_MS = 1_000;
 
-/** The methods with which a Connect transport uses a connection. */
+/** The members of a session manager that a Connect transport uses. */
 export type Sessions = Pick<Http2SessionManager, "authority" | "request" | "notifyResponseByteRead">;
 
 interface Replica {
   readonly sessions: Http2SessionManager;
-  /** Whether the replica failed and has not yet answered that it is ready. */
+  /** Whether the replica has failed, and has not answered since that it is ready. */
   hasFailed: boolean;
 }
 
 export interface ReplicaSessionsOptions {
-  /** Creates the connection to one replica. It calls `onBroken` when the connection breaks. */
+  /** Creates the connection to one replica. The connection calls `onBroken` when it breaks. */
   readonly connect: (url: string, onBroken: () => void) => Http2SessionManager;
   readonly timers: Timers;
 }
 
 /**
- * The connections to the replicas of a service. Requests go to the replicas in turn. A replica whose connection cannot be
- * opened, or breaks, gets requests again after it has answered `GET /readyz`. While all replicas have failed, each is tried.
+ * The connections to the replicas of a service. Requests go to the replicas round-robin. If the connection to a replica
+ * does not open or breaks, the replica gets no requests until it answers `GET /readyz` with 200. While all replicas
+ * have failed, each request tries them all.
  */
 export class ReplicaSessions implements Sessions {
-  /** The library compares this address with the base URL of the transport. Requests name the address of their replica. */
+  /**
+   * The origin of the first replica. Connect compares it with the base URL of the transport; a request names the origin
+   * of its own replica.
+   */
   readonly authority: string;
   readonly #replicas: readonly Replica[];
   readonly #timers: Timers;
@@ -55,16 +59,16 @@ export class ReplicaSessions implements Sessions {
   }
 
   /**
-   * Sends a request to the next replica that accepts a connection.
+   * Sends a request to the next replica that accepts the connection.
    *
-   * @throws the error of the last replica, if none accepts one; then the request was not sent
+   * @throws the error of the last replica, if no replica accepts the connection; then the request was not sent
    */
   async request(method: string, path: string, headers: OutgoingHttpHeaders): Promise<ClientHttp2Stream> {
     let failure: unknown;
     for (const replica of this.#inTurn()) {
       const { sessions } = replica;
       const send = () => sessions.request(method, path, headers, {});
-      // A connection with open calls is watched by pings already.
+      // An open connection needs no time limit here, because pings check it while calls are open.
       const sent = sessions.state() === "open" ? send() : this.#within(CONNECT_LIMIT_MS, send);
       const stream = await sent.catch((error: unknown) => {
         failure = error;
@@ -84,7 +88,7 @@ export class ReplicaSessions implements Sessions {
     for (const { sessions } of this.#replicas) sessions.abort();
   }
 
-  /** Returns the ready replicas, beginning with the next one in turn, then the failed replicas. */
+  /** Returns the ready replicas in round-robin order, and then the failed replicas in this order. */
   #inTurn(): readonly Replica[] {
     const count = this.#replicas.length;
     const first = this.#next++ % count;
@@ -110,7 +114,7 @@ export class ReplicaSessions implements Sessions {
     });
   }
 
-  /** Whether a replica answers that it is ready. */
+  /** Resolves to whether the replica answers that it is ready. */
   #probe({ sessions }: Replica): Promise<boolean> {
     return this.#within(PROBE_LIMIT_MS, async (ended) => {
       const stream = await sessions.request("GET", "/readyz", {}, {});
@@ -126,8 +130,8 @@ export class ReplicaSessions implements Sessions {
   }
 
   /**
-   * Settles as `work` does, or rejects after `ms` milliseconds. In the latter case the signal aborts, and a stream that
-   * opens later is closed.
+   * Settles as `work` does, or rejects after `ms` milliseconds. After `ms` milliseconds, the signal also aborts, and a
+   * stream that opens later is destroyed.
    */
   #within<T>(ms: number, work: (ended: AbortSignal) => Promise<T>): Promise<T> {
     const ending = new AbortController();

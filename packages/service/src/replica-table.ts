@@ -31,7 +31,7 @@ export const REPLICA_MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-/** The time of the database, because the clocks of the replicas may differ. */
+/** The time of the database in epoch milliseconds, because the clocks of the replicas may differ. */
 const NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
 
 const REPLICA = row({
@@ -48,7 +48,7 @@ const REPLICA = row({
 
 export type ReplicaStatus = "serving" | "not serving" | "lost";
 
-/** One process that runs a service, as it reported last. */
+/** One process that runs a service, according to its last report. */
 export interface ReportedReplica {
   readonly id: string;
   readonly service: string;
@@ -62,7 +62,7 @@ export interface ReportedReplica {
   readonly reportMs: number;
 }
 
-/** The facts that a service of this process reports about itself. */
+/** The data that a service of this process reports. */
 export interface ReplicaSource {
   readonly service: string;
   readonly address: string;
@@ -83,8 +83,8 @@ export interface ReplicaTableOptions {
 }
 
 /**
- * The replicas of all services that share a database. Each process reports its services; the reports are for operators, so
- * no decision depends on them. A process without replicas lists its own services only.
+ * The replicas of all services that share a database. Each process reports its services. Operators read the reports,
+ * and no decision of the platform depends on them. A process without DEPUTE_REPLICATED lists only its own services.
  */
 export class ReplicaTable {
   readonly #options: ReplicaTableOptions;
@@ -110,7 +110,7 @@ export class ReplicaTable {
     return new ReplicaTable(options, store);
   }
 
-  /** Adds a service of this process, and begins to report it. */
+  /** Adds a service of this process, and begins to report on it. */
   join(source: ReplicaSource): void {
     const { clock, timers } = this.#options;
     this.#members.push({ ...source, id: randomUuid(), startMs: clock.now() });

@@ -18,13 +18,13 @@ interface EchoReplica {
   readonly url: string;
   readonly port: number;
   readonly trace: EchoTrace;
-  /** Ends long answers, as a process does that drains. */
+  /** Ends streams, as a draining process does. */
   drain(): void;
-  /** Ends all connections and stops listening, as the death of the process does. */
+  /** Ends all connections and stops listening, as a crash of the process would. */
   kill(): Promise<void>;
 }
 
-/** A replica that answers `unary` with its own name. */
+/** Starts a replica that answers `unary` with its own name. */
 async function startReplica(name: string, port = 0): Promise<EchoReplica> {
   const trace: EchoTrace = { started: 0, ended: [] };
   const stopping = new AbortController();
@@ -48,7 +48,7 @@ function clientOf(...urls: string[]) {
   return echoClient(transport);
 }
 
-/** An address that accepts connections and never answers, as a stopped process does. */
+/** Returns an address that accepts connections but never answers, like a process that was stopped by a signal. */
 async function startSilent(): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => void sockets.add(socket.on("error", () => {})));
@@ -89,7 +89,7 @@ describe("calls to replicas", () => {
   test("at a killed replica are repeated if they are repeatable", async () => {
     const [a, b] = [await startReplica("a"), await startReplica("b")];
     const client = clientOf(a.url, b.url);
-    // The replicas a, b, a and b get one call each.
+    // The calls go to the replicas a, b, a and b, in this order.
     const pending = [client.read, client.read, client.unary, client.unary].map((call) =>
       call({ do: "wait" }),
     );
@@ -134,7 +134,7 @@ describe("calls to replicas", () => {
     const begin = performance.now();
     expect((await client.read({ text: "x" })).text).toBe("x");
     expect(performance.now() - begin).toBeGreaterThan(900);
-    // The replica has failed, so no further call waits for it.
+    // The silent replica counts as failed, so no further call waits for it.
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => client.unary({ text: "y" }, { timeoutMs: 900 })),
     );

@@ -9,12 +9,12 @@ import {
 } from "@depute/store";
 import { fingerprintOf, SealedSecrets, type SecretContext } from "./sealed-secrets.ts";
 
-/** A table with a column `sealed`, whose secrets the master key seals. */
+/** A table with a column `sealed`, which contains secrets that the master key seals. */
 export interface SealedTable {
   readonly table: string;
-  /** The column of the primary key; a text. */
+  /** The column of the primary key, whose values are texts. */
   readonly key: string;
-  /** Further columns that the context needs; texts. */
+  /** Further columns that `contextOf` needs. Their values are texts. */
   readonly columns: readonly string[];
   /** Returns the context of a row's secret. */
   contextOf(row: Readonly<Record<string, string>>): SecretContext;
@@ -33,17 +33,17 @@ export interface ResealOptions {
 /** Maximum number of rows in one transaction. */
 const ROWS = 500;
 
-/** Thrown for a secret that neither the old nor the new master key opens. The secret stays as it is. */
+/** Thrown for a secret that neither the old nor the new master key opens. The stored secret stays unchanged. */
 export class UnopenedSecretError extends Error {
   override readonly name = "UnopenedSecretError";
 }
 
 /**
  * Seals the secrets of a store with another master key. The store records the new key before the first secret changes.
- * From then on no service opens the store with the old key. After an interruption, run it again: secrets that the new
- * key opens stay unchanged.
+ * From then on no service opens the store with the old key. After an interruption, call the function again: secrets
+ * that the new key already opens stay unchanged.
  *
- * @returns the number of sealed secrets
+ * @returns the number of secrets that this call sealed with the new key
  * @throws StoreKeyError for a store that neither of the two master keys has sealed
  * @throws UnopenedSecretError
  */
@@ -52,7 +52,7 @@ export async function resealStore(options: ResealOptions): Promise<number> {
   const fingerprints = { old: fingerprintOf(from), new: fingerprintOf(to) };
   const open = (master: string, replaced: readonly string[]) =>
     openStore({ ...place, migrations, onError, keys: { fingerprints: { master }, replaced } });
-  // A store that a third key sealed must not record the new key.
+  // This check prevents that a store which a third key sealed records the new key.
   await open(fingerprints.old, []).then(
     (store) => store.close(),
     async (error) => {
@@ -108,7 +108,7 @@ function sealedAgain(
   const secret = old.open(sealed, context);
   if (secret === undefined) {
     throw new UnopenedSecretError(
-      `the secret of ${table} ${found[key]} opens neither with the old nor with the new master key`,
+      `neither the old nor the new master key opens the secret of ${table} ${found[key]}`,
     );
   }
   const again = next.seal(secret, context);

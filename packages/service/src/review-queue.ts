@@ -15,7 +15,7 @@ import { StreamFollower } from "./stream-follower.ts";
 /** Timeout of a call to the verifier, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** The reasons of errors that a retry would meet again. */
+/** The reasons of refusals that a retry would get again. */
 const FINAL: ReadonlySet<ErrorReason | undefined> = new Set([
   ErrorReason.REVIEW_CLOSED,
   ErrorReason.REVIEW_NOT_FOUND,
@@ -31,7 +31,7 @@ const FINAL: ReadonlySet<ErrorReason | undefined> = new Set([
 export interface FollowedReviews {
   readonly kind: ReviewKind;
   readonly store: Pick<Store, "read" | "write">;
-  /** The stored position in the verifier's stream of reviews. */
+  /** Reads and stores the position in the verifier's stream of reviews that the service has reached. */
   readonly cursor: {
     read(tx: ReadTx): Promise<number>;
     advance(tx: WriteTx, position: number): Promise<void>;
@@ -40,11 +40,14 @@ export interface FollowedReviews {
   readonly lease: WorkLease | undefined;
   /** The name of the stream in log lines. */
   readonly streamName: string;
-  /** Applies a change of a review. `advance` stores the position in the stream in the same transaction. */
+  /** Applies a change of a review in one transaction, and calls `advance` in this transaction to store the position. */
   apply(review: Review, advance: (tx: WriteTx) => Promise<void>): Promise<void>;
 }
 
-/** A service's access to the verifier's review queue: the calls, and the changes of the service's reviews. */
+/**
+ * A service's access to the verifier's review queue: the client for its calls, and the stream of changes of the
+ * service's reviews.
+ */
 export class ReviewQueue {
   readonly calls: Client<typeof ReviewService>;
   readonly #follower: StreamFollower;
@@ -67,7 +70,7 @@ export class ReviewQueue {
           const advance = (tx: WriteTx) => cursor.advance(tx, Number(sequence));
           await followed.apply(review, advance).catch((error: unknown) => {
             if (signal.aborted || error instanceof DeputeError) throw error;
-            // A fault in one review must not delay the other reviews. The subject of the failed review waits until its
+            // A fault in one review must not delay the other reviews. The record whose review failed waits until its
             // time limit.
             const { id, subject } = review;
             log.error({ err: error, subject, review: id }, "a change of a review could not be applied");
@@ -89,7 +92,7 @@ export class ReviewQueue {
 
 export type ReviewQueueDeps = Pick<ServiceDeps, "log" | "timers" | "connect">;
 
-/** Returns the options of a call that the platform makes on behalf of no caller. */
+/** Returns the options of a call that the platform makes on its own behalf. */
 export function reviewCallOptions(signal: AbortSignal): CallOptions {
   return { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
 }

@@ -26,8 +26,8 @@ import { certificateOfRequest } from "./tls/client-certificate.ts";
 import { isBodyUnread } from "./unread-body.ts";
 
 /**
- * The size in bytes from which a response is compressed, if the caller accepts compression. Most responses are
- * shorter. To compress one kilobyte costs CPU time and saves no packet.
+ * The size in bytes from which a response is compressed, if the caller accepts compression. Most responses are shorter.
+ * Compressing a short response costs CPU time and saves no packet.
  */
 export const COMPRESS_MIN_BYTES = 8192;
 
@@ -36,25 +36,19 @@ export interface RpcHandlerOptions {
   interceptors: Interceptor[];
   /** Maximum size of a request message in bytes, after decompression. */
   maxRequestBytes: number;
-  /**
-   * Milliseconds in which the whole body of a call must arrive. The limit applies to methods whose request is
-   * one message.
-   */
+  /** Milliseconds in which the whole body of a call must arrive, if the request of the method is one message. */
   bodyTimeoutMs: number;
-  /** The clock that deadlines of calls use. */
+  /** The clock for deadlines of calls. */
   clock: Clock;
   timers: Timers;
   log: Logger;
-  /** Finds clients' addresses; absent where no proxy is trusted. */
+  /** Finds the addresses of clients; absent if the settings trust no proxy. */
   addresses?: ClientAddresses;
-  /**
-   * The differences between services of published contracts and the platform's rules; absent when there are
-   * none.
-   */
+  /** Differences of services with published contracts from the platform's rules; absent if there are none. */
   manners?: Manners;
 }
 
-/** Serves RPCs over gRPC, gRPC-Web and Connect. Returns false for a path that is no RPC. */
+/** Serves RPCs over gRPC, gRPC-Web and Connect. Returns false for a path that is not that of an RPC. */
 export type RpcHandler = (request: HttpRequest, response: HttpResponse, path: string) => boolean;
 
 /** Serves implementations by Connect's own adapter. */
@@ -75,9 +69,9 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
 /** One method, with the handler of Connect's adapter. */
 export interface RpcMethod {
   readonly handle: ReasonedHandler;
-  /** Whether the request is one message, so that its body is read as a whole. */
+  /** Whether the request is one message. The body of such a request is read as a whole. */
   readonly isWhole: boolean;
-  /** Whether the method may be called by Connect's GET, and therefore by HEAD. */
+  /** Whether clients may call the method by Connect's GET, and therefore by HEAD. */
   readonly takesGet: boolean;
   /** The data that the service adds to its errors. */
   readonly note: ErrorNote | undefined;
@@ -110,7 +104,7 @@ export function createHandlers(options: RpcHandlerOptions): Map<string, RpcMetho
   return handlers;
 }
 
-/** Registers the services in a router of their own, because Connect takes one set of JSON options per router. */
+/** Registers the services in a new router, because Connect accepts one set of JSON options per router. */
 function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): ConnectRouter {
   const router = createConnectRouter({
     interceptors: options.interceptors,
@@ -128,10 +122,13 @@ function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): Connect
 export function logUnsent(log: Logger, path: string, error: unknown): void {
   const { code } = ConnectError.from(error);
   if (code === Code.Aborted || code === Code.Canceled) return;
-  log.warn({ err: error, rpc: path }, "an answer could not be sent");
+  log.warn({ err: error, rpc: path }, "a response could not be sent");
 }
 
-/** Replaces an authority that cannot be in a URL. Connect would fail to build the URL and reset the stream. */
+/**
+ * Replaces an authority that cannot be part of a URL. Otherwise Connect could not build the URL, and would reset the
+ * stream.
+ */
 function nameHost(request: HttpRequest): void {
   const { headers } = request;
   const authority = String(headers[":authority"] ?? headers.host ?? "");
@@ -157,10 +154,9 @@ async function answer(
     ...(isHead && { method: "GET" }),
     body: wholeBody(() => readBody(request, limits), note),
   });
-  // Responses to GET must not be cached. A cache could return a response to other callers, or return an outdated one.
+  // A cache could return the response of a GET to another caller, or return an outdated response.
   if (isHead || request.method === "GET") answered.header = withoutStorage(answered.header);
-  // A response to HEAD has no body, so it is sent as a whole. A response that leaves the request's body unread is a
-  // refusal, and is sent as a whole too.
+  // A response to HEAD has no body, and a refusal may leave the request's body unread. `sendWhole` handles both cases.
   if (isHead || isBodyUnread(request)) return sendWhole(response, answered.status, await gathered(answered));
   await universalResponseToNodeResponse(answered, response);
 }
@@ -171,7 +167,10 @@ function withoutStorage(header = new Headers()): Headers {
   return header;
 }
 
-/** Yields a body for the adapter. If the body is refused, throws the refusal, so that the adapter can send it. */
+/**
+ * Yields the body that `read` returns, for the adapter. If `read` refuses the body, throws the refusal, so that the
+ * adapter sends it.
+ */
 export async function* wholeBody(
   read: () => Promise<Buffer>,
   note: ErrorNote | undefined,

@@ -5,12 +5,12 @@ const ALGORITHM = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The facts to which a sealed secret is bound. The secret opens only with the same facts. */
+/** The data to which a sealed secret is bound, such as its row's id. The secret opens only with the same data. */
 export type SecretContext = Readonly<Record<string, string>>;
 
 /**
- * Seals secrets with the platform's master key, or another key. The cipher is AES-256-GCM with a fresh nonce, bound to the
- * secret's context.
+ * Seals secrets with one key, such as the platform's master key. The cipher is AES-256-GCM with a fresh nonce, bound to
+ * the secret's context.
  */
 export class SealedSecrets {
   readonly #master: Uint8Array;
@@ -20,12 +20,12 @@ export class SealedSecrets {
     this.#master = master;
   }
 
-  /** Creates a key that only this process has. */
+  /** Returns an instance with a random key that only this process has. */
   static ofProcess(): SealedSecrets {
     return new SealedSecrets(randomBytes(32));
   }
 
-  /** Returns base64url of nonce, ciphertext and tag. */
+  /** Seals a secret. Returns the nonce, the ciphertext and the tag in base64url. */
   seal(secret: Uint8Array, context: SecretContext): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(ALGORITHM, this.#master, nonce, { authTagLength: TAG_BYTES });
@@ -35,7 +35,7 @@ export class SealedSecrets {
     );
   }
 
-  /** Opens a secret. Returns undefined for another key, another context or changed bytes. */
+  /** Opens a sealed secret. Returns undefined if it was sealed with another key or context, or was changed. */
   open(sealed: string, context: SecretContext): Uint8Array | undefined {
     const bytes = decodeBase64Url(sealed);
     if (bytes === undefined || bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
@@ -45,8 +45,8 @@ export class SealedSecrets {
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
     try {
       const opened = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
-      // The result is a copy with its own memory. Slices of a Buffer share memory, so wiping one slice would
-      // wipe the other.
+      // The result is a copy in separate memory. Slices of a Buffer share memory, so wiping one slice would wipe
+      // others.
       return new Uint8Array(Buffer.concat(opened));
     } catch {
       return undefined;

@@ -150,7 +150,7 @@ describe.each([
         await new Promise(setImmediate);
       }
       socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
-      // The first frame must be SETTINGS, which is type 4.
+      // Byte 3 is the type of the frame. The first frame must be SETTINGS, which is type 4.
       expect((await answer)[3]).toBe(4);
       socket.destroy();
     });
@@ -303,7 +303,8 @@ describe.each([
       const { server } = await start();
       const transport = createGrpcJsTransport(`127.0.0.1:${server.port}`);
       const { unary, server: streaming } = EchoService.method;
-      // The wrong message type has bytes where EchoRequest has a text, so that the sent text is not valid UTF-8.
+      // The client sends a message whose field has bytes where EchoRequest has a text, so that the text is not valid
+      // UTF-8.
       const wrong = (method: object) => ({ ...method, input: BytesValueSchema }) as never;
       const garbage = { value: Uint8Array.of(0xff) };
       const errors = [

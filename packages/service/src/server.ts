@@ -24,14 +24,14 @@ import { limitAge } from "./tls/connection-age.ts";
 import { type ListenerOptions, type Place, startListener } from "./tls/listener.ts";
 import { createUpgrades, type UpgradeRoute } from "./upgrades.ts";
 
-/** The beginning of an HTTP/2 connection (RFC 9113 section 3.4). No HTTP/1.1 request begins with these bytes. */
+/** The first bytes of an HTTP/2 connection (RFC 9113 section 3.4). No HTTP/1.1 request begins with these bytes. */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n");
 
 export type HttpVersion = 1 | 2;
 
 /**
- * Detects the protocol of a connection from its first bytes, and puts the bytes back. A connection that sends too few
- * bytes within `timeoutMs` is closed, and `decided` is not called.
+ * Detects the protocol of a connection from its first bytes, and puts the bytes back into the socket. If too few bytes
+ * arrive within `timeoutMs`, closes the connection and does not call `decided`.
  */
 export function sniffProtocol(
   socket: Socket,
@@ -64,9 +64,12 @@ export function sniffProtocol(
   socket.on("close", forget);
 }
 
-/** Maximum size of a request's headers. Tokens with long chains travel in headers. */
+/** Maximum size of a request's headers. The limit allows for tokens with long chains. */
 export const MAX_HEADER_BYTES = 32 * 1024;
-/** Milliseconds in which a client must send its first bytes, and a request's headers. */
+/**
+ * Milliseconds in which a client must send its first bytes, and also milliseconds in which it must send a request's
+ * headers.
+ */
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Milliseconds in which a client must send a whole HTTP/1.1 request. */
 const REQUEST_TIMEOUT_MS = 120_000;
@@ -76,20 +79,20 @@ const CHECK_INTERVAL_MS = 2000;
 export interface ServerOptions {
   /** The address to listen on. Port 0 is any free port. */
   place: Place;
-  /** A second address, which other processes may share. */
+  /** A second address to listen on, which other processes may share. */
   sharedPlace?: Place | undefined;
   /** Serves RPCs. The server tries this handler before the routes. */
   rpc: RpcHandler;
   /**
-   * The first handler of HTTP/2 streams. The other handlers serve a stream that the first handler declines, and
-   * a stream with too long headers.
+   * Tried first for each HTTP/2 stream. The other handlers serve a stream for which this handler returns false, or
+   * whose headers are too long.
    */
   fast?: StreamHandler;
   routes: readonly HttpRoute[];
   upgrades?: readonly UpgradeRoute[];
-  /** Checks the head of every request before its handler runs. The default refuses requests of all pages. */
+  /** Checks the head of every request before its handler runs. By default, the server refuses requests of all pages. */
   door?: Door;
-  /** Origins of pages that may read responses; none when absent. The Door must admit these pages too. */
+  /** Origins of pages that may read responses; none when absent. `door` must also admit these pages. */
   origins?: readonly string[];
   maxConnections: number;
   maxConcurrentStreams: number;
@@ -101,10 +104,7 @@ export interface ServerOptions {
   timers: Timers;
   /** The random source that varies the maximum ages of connections; the system's source when absent. */
   random?: Random;
-  /**
-   * The differences between services of published contracts and the platform's rules; absent when there are
-   * none.
-   */
+  /** Differences of services with published contracts from the platform's rules; absent if there are none. */
   manners?: Manners;
 }
 
@@ -137,7 +137,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const answer = createHandler(options);
   const upgrades = createUpgrades(options.upgrades ?? [], door, log);
   const http1 = createHttp1Server({
-    // Requests for any other upgrade, such as clear-text HTTP/2, are answered over HTTP/1.1.
+    // A request for any other upgrade, such as to clear-text HTTP/2, is answered over HTTP/1.1.
     shouldUpgradeCallback: (request) => !draining && upgrades.isWanted(request),
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -149,22 +149,21 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     response.once("close", () => {
       if (draining) setImmediate(() => http1.closeIdleConnections());
     });
-    // The connection has reached its maximum age. The connection closes after this response, and the client
-    // opens a new connection for its next request.
+    // A connection at its maximum age closes after this response. The client opens a new connection for its next
+    // request.
     if (aged.has(request.socket)) response.shouldKeepAlive = false;
     answer(request, response);
   });
   const http2 = createHttp2Server({
     settings: { maxConcurrentStreams, maxHeaderListSize: MAX_HEADER_BYTES },
   });
-  // This server never listens. Its only use is to convert a stream to Node's common form of request and
-  // response.
+  // This server never listens. It only converts a stream to Node's common form of request and response.
   const common = createHttp2Server();
   common.on("request", answer);
   http2.on("stream", (stream, headers, flags, rawHeaders) => {
     if (
       options.fast !== undefined &&
-      // Requests from pages are served by the adapter, because their responses need additional headers.
+      // The fast path serves no requests from pages, because their responses need additional headers.
       headers.origin === undefined &&
       bytesOf(rawHeaders) <= MAX_HEADER_BYTES &&
       door({ headers, rawHeaders, httpVersion: 2 }) === undefined &&
@@ -216,7 +215,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       await listener.close();
       throw error;
     }));
-  // The HTTP/1.1 server never listens itself. This event starts its check for slow headers.
+  // The HTTP/1.1 server never listens itself, so this event starts its check for slow headers.
   http1.emit("listening");
 
   return {
@@ -231,7 +230,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       stop(http1);
       stop(http2);
       const cancel = timers.after(drainMs, () => {
-        log.warn({ connections: sockets.size }, "cutting the connections that are still open");
+        log.warn({ connections: sockets.size }, "closing the connections that are still open");
         for (const socket of sockets) socket.destroy();
       });
       await closed;
@@ -241,8 +240,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 }
 
 /**
- * Closes idle connections and the server's own timers. The server never listened, so close() reports an error that is
- * ignored.
+ * Closes idle connections, and stops the timers of the server. Ignores the error of close(), which the server reports
+ * because it never listened.
  */
 function stop(server: Http1Server | Http2Server): void {
   if ("closeIdleConnections" in server) server.closeIdleConnections();
@@ -276,7 +275,7 @@ function createHandler({
       const { allow, refuse = sendHttpRefusal } = match;
       return refuse(request, response, allow.length === 0 ? unknownPath(path) : methodNotAllowed(allow));
     }
-    response.on("error", (error) => log.debug({ err: error, path }, "an answer could not be sent"));
+    response.on("error", (error) => log.debug({ err: error, path }, "a response could not be sent"));
     const { route, parameters } = match;
     (async () => route.handle(request, response, parameters))().catch((thrown: unknown) => {
       const error = sendThrown(response, thrown, id);

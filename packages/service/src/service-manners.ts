@@ -1,9 +1,9 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { ErrorReason } from "@depute/core";
 
-/** Data that a service adds to its errors, beside the platform's own details. */
+/** Data that a service adds to its errors, in addition to the platform's own details. */
 export interface NotedError {
-  /** Metadata of google.rpc.ErrorInfo besides the error's own. */
+  /** Metadata to add to the google.rpc.ErrorInfo of the error. */
   readonly metadata?: Readonly<Record<string, string>>;
   /**
    * The reason and the domain of a second google.rpc.ErrorInfo, for clients of a published protocol. The second
@@ -15,11 +15,11 @@ export interface NotedError {
 /** Returns the data that a service adds to an error with this reason. */
 export type ErrorNote = (reason: ErrorReason) => NotedError;
 
-/** The differences between one service of a published contract and the platform's own rules, in every call. */
+/** The differences of one service with a published contract from the platform's rules, for every call. */
 export interface ServiceManners {
   /**
-   * Adds data to the service's errors. The function also applies to errors before a handler runs: for
-   * credentials, contract rules and invalid bytes.
+   * Adds data to the service's errors. Called also for errors before a handler runs, about credentials, contract rules
+   * and invalid bytes.
    */
   readonly errorNote?: ErrorNote;
   /**

@@ -1,4 +1,6 @@
-/** Milliseconds of each unit of a duration. Each parser in this file throws an Error that states the accepted form. */
+/**
+ * The milliseconds in each unit of a duration. Each parser of this file throws an Error that states the accepted form.
+ */
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
@@ -26,7 +28,7 @@ const BOOLEANS: Record<string, boolean> = {
   0: false,
 };
 
-/** Parses `true` or `false`; also on, off, 1, 0. */
+/** Parses `true`, `on` or `1` to true, and `false`, `off` or `0` to false. */
 export function parseBoolean(text: string): boolean {
   const value = Object.hasOwn(BOOLEANS, text) ? BOOLEANS[text] : undefined;
   if (value === undefined) throw new Error("write true or false");
@@ -51,9 +53,10 @@ export function parseUrl(text: string): string {
   return text.replace(/\/+$/, "");
 }
 
-/** Parses addresses separated by commas, at least one. */
+/** Parses one or more addresses, separated by commas. */
 export function parseUrls(text: string): string[] {
   const urls = parseList(text).map(parseUrl);
-  if (urls.length === 0) throw new Error("write an address like http://host:8080, or several with commas");
+  if (urls.length === 0)
+    throw new Error("write an address like http://host:8080, or several, separated by commas");
   return [...new Set(urls)];
 }

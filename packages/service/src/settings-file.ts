@@ -1,6 +1,6 @@
 import { parseSetting, readSecret, type Setting, type SettingsTable } from "./settings.ts";
 
-/** What the values of a file must be, for messages. */
+/** The accepted form of each type of value in a file of settings, for messages. */
 const FORMS: Readonly<Record<Setting["type"], string>> = {
   string: "a text",
   int: "a whole number",
@@ -12,7 +12,7 @@ const FORMS: Readonly<Record<Setting["type"], string>> = {
 };
 
 /**
- * Converts the JSON value that a file of settings has for a setting to the setting's value.
+ * Converts the JSON value of a setting in a file of settings to the value of the setting.
  *
  * @throws Error that states the accepted form
  */
@@ -33,8 +33,8 @@ export function valueInFile(setting: Setting, given: unknown): unknown {
 }
 
 /**
- * Whether a text can also be an element of a list in an environment variable. Processes of a cluster get their lists in
- * such variables.
+ * Whether a text can also be an element of a list in an environment variable, which separates elements by commas. A
+ * cluster passes lists to its processes in such variables.
  */
 function isWord(text: string): boolean {
   return text !== "" && !text.includes(",") && text.trim() === text;
@@ -50,8 +50,8 @@ export function secretFileName(name: string): string {
 }
 
 /**
- * Returns the setting that a name in a file of settings belongs to. For `internalSecretFile` that is `internalSecret`,
- * with `isFile`. Undefined if no setting has the name.
+ * Returns the setting that a name in a file of settings belongs to. For `internalSecretFile`, this is the setting
+ * `internalSecret` with `isFile` true. Undefined if no setting has the name.
  */
 export function settingInFile(
   table: SettingsTable,
@@ -64,7 +64,7 @@ export function settingInFile(
 }
 
 /**
- * Returns the value of a secret from the path that a file of settings names.
+ * Returns the secret that the file at `path` contains. A file of settings names this path.
  *
  * @throws Error with the reason, which never quotes the secret
  */
@@ -95,7 +95,7 @@ export function settingsSchema(table: SettingsTable): Record<string, unknown> {
   };
 }
 
-/** The pattern of an address, without commas, which separate the addresses of a variable. */
+/** The pattern of an address. It allows no comma, because commas separate the addresses in an environment variable. */
 const ADDRESS = "^(https?|rediss?|postgres(ql)?)://[^\\s,]+$";
 
 function schemaOf(setting: Setting): Record<string, unknown> {

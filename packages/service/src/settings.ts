@@ -50,7 +50,7 @@ type ValueOf<S extends Setting> = S extends { type: "string"; choices: readonly 
         ? readonly string[]
         : string;
 
-/** The values of a table of settings. Durations are in milliseconds. */
+/** The values of the settings in a table. Durations are in milliseconds. */
 export type Settings<Table extends SettingsTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
 /** The values of a file of settings, by the names of the settings. Durations are in milliseconds. */
@@ -58,7 +58,7 @@ export type FileValues = Readonly<Record<string, FileValue>>;
 
 export interface FileValue {
   readonly value: unknown;
-  /** The place in the file, for messages, such as `depute.yaml:3`. */
+  /** The file and the line, for messages, such as `depute.yaml:3`. */
   readonly place: string;
 }
 
@@ -67,18 +67,18 @@ export function defineSettings<const Table extends SettingsTable>(table: Table):
   return table;
 }
 
-/** An invalid setting. The message names the setting and states how to correct the setting. */
+/** An invalid setting. The message names the setting, and states how to correct it. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }
 
-/** Thrown for --help; `text` is the help. */
+/** Thrown for --help. `text` is the help to print. */
 export class HelpRequested extends Error {
   override readonly name = "HelpRequested";
   readonly text: string;
 
   constructor(text: string) {
-    super("help was asked for");
+    super("help was requested");
     this.text = text;
   }
 }
@@ -103,7 +103,7 @@ export function mergeSettings(...tables: SettingsTable[]): SettingsTable {
   for (const [name, setting] of tables.flatMap((table) => Object.entries(table))) {
     const earlier = merged[name];
     if (earlier !== undefined && JSON.stringify(earlier) !== JSON.stringify(setting)) {
-      throw new SettingsError(`the setting ${name} is declared twice, differently`);
+      throw new SettingsError(`the setting ${name} is declared twice with different values`);
     }
     merged[name] = setting;
   }
@@ -118,7 +118,7 @@ export function secretFileVariable(name: string): string {
 /**
  * Adds a flag and a variable for each setting of the table to a command. A flag wins over its variable.
  *
- * @throws SettingsError for the file of a secret that cannot be used
+ * @throws SettingsError if the file of a secret cannot be used
  */
 export function addSettings(command: Command, table: SettingsTable, file: FileValues = {}): Command {
   for (const [name, setting] of Object.entries(table))
@@ -133,10 +133,10 @@ export function settingsOf<Table extends SettingsTable>(command: Command, table:
 }
 
 /**
- * Reads the values of a table from flags, the environment, the file of settings and defaults, in this order.
+ * Reads the values of a table from flags, the environment, the file of settings and defaults; the earlier source wins.
  *
  * @param args flags, without the program's name
- * @param file the values of the file of settings, by name; other names than the table's are ignored
+ * @param file the values of the file of settings, by name; names that the table does not have are ignored
  * @throws SettingsError that names the invalid setting; HelpRequested for --help
  */
 export function readSettings<Table extends SettingsTable>(
@@ -148,7 +148,7 @@ export function readSettings<Table extends SettingsTable>(
   return readWithSources(table, args, program, file).settings;
 }
 
-/** The place that a value comes from. */
+/** The source of a value. */
 export type SettingSource = "flag" | "variable" | "file" | "default";
 
 /**
@@ -187,8 +187,8 @@ export function readWithSources<Table extends SettingsTable>(
 }
 
 /**
- * Returns the message for an unknown flag that ends a known flag, as `--port` ends `--gateway-port`. Undefined for any
- * other error. Commander would suggest a flag of similar letters, such as `--host`.
+ * Returns a message if the unknown flag is the end of a known flag, as `--port` is the end of `--gateway-port`;
+ * undefined for any other error. Commander itself would suggest a flag with similar letters, such as `--host`.
  */
 function shortenedFlagProblem({ code, message }: CommanderError, table: SettingsTable): string | undefined {
   if (code !== "commander.unknownOption") return undefined;
@@ -219,7 +219,7 @@ function optionOf(name: string, setting: Setting, fileValue: unknown): Option {
       throw new InvalidArgumentError((error as Error).message);
     }
   });
-  // argParser removes the choices, but --help needs them.
+  // `argParser` has removed the choices from the option, but --help needs them.
   if (setting.type === "string" && setting.choices !== undefined) option.argChoices = [...setting.choices];
   return option;
 }
@@ -266,7 +266,7 @@ export function readSecret(path: string, setting: Setting): unknown {
 }
 
 /**
- * Parses the text of a setting, as flags and variables have it. Durations become milliseconds.
+ * Parses the text that a flag or an environment variable has for a setting. Durations become milliseconds.
  *
  * @throws Error that states the accepted form
  */

@@ -91,7 +91,7 @@ describe.skipIf(postgres === undefined)("background work of replicas", () => {
     expect(told.map(({ id }) => id)).toEqual(Array.from({ length: 31 }, (_, id) => id));
     const [holder] = new Set(told.map(({ by }) => by));
     expect(told.every(({ by }) => by === holder)).toBe(true);
-    // A row that only a poll finds waits for a second on average.
+    // Without wake-ups, only polls would find rows, and the average wait would be a second.
     expect(waits.toSorted((a, b) => a - b)[15]).toBeLessThan(500);
     // The next replica delivers after the holder has closed.
     await outboxes[holder ?? 0]?.close();

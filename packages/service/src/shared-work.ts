@@ -3,12 +3,12 @@ import type { Clock, Timers } from "@depute/core";
 import { type Lease, Leases, type Store } from "@depute/store";
 import type { Logger } from "./log.ts";
 
-/** The topic on which replicas wake the holder of a lease. The key is the service's name and the lease's name. */
+/** The topic on which replicas wake the holder of a lease. The key is `SERVICE/LEASE`. */
 const WORK_TOPIC = "work";
 
-/** The lease of background work, which one replica at a time does. */
+/** The lease of background work that one replica at a time does. */
 export interface WorkLease extends Lease {
-  /** Wakes the work at the replica that holds the lease. A lost wake-up costs time, so the work also polls. */
+  /** Wakes the work at the replica that holds the lease. A wake-up may be lost, so the work must also poll. */
   wakeHolder(): void;
   /** Registers a listener, which runs when another replica wakes this work. */
   onWake(listener: () => void): void;
@@ -25,8 +25,8 @@ export interface SharedWorkOptions {
 }
 
 /**
- * The background work of one service. Of several replicas, the one with the lease does the work. A process without
- * replicas does all the work.
+ * The leases of one service's background work. If the service has replicas, the replica with a lease does the work of
+ * this lease. If the service has no replicas, its only process does all the work.
  */
 export class SharedWork {
   readonly #service: string;
@@ -53,7 +53,10 @@ export class SharedWork {
     });
   }
 
-  /** Begins to compete for the lease of some work; returns undefined if this process has no replicas. */
+  /**
+   * Begins to compete for the lease of some work. Returns undefined if the service has no replicas, so that no lease is
+   * needed.
+   */
   lease(name: string): WorkLease | undefined {
     if (!this.#isShared) return undefined;
     const lease = this.#leases.compete(name);
@@ -80,7 +83,7 @@ export class SharedWork {
     return this.#leases.held;
   }
 
-  /** Gives all leases back. Call it when the work has ended, and before the store is closed. */
+  /** Releases all leases. Call it after the work has ended, and before the store is closed. */
   async close(): Promise<void> {
     this.#unsubscribe();
     await this.#leases.close();

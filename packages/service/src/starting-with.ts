@@ -1,4 +1,4 @@
-/** Returns an iterable that begins with an item that was already read from its source. */
+/** Returns an iterable of `first`, which was already read from `rest`, and of the items that remain in `rest`. */
 export function startingWith<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncIterable<T> {
   let pending: IteratorResult<T> | undefined = first;
   return {

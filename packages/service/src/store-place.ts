@@ -9,7 +9,10 @@ import {
 import type { CommonSettings } from "./common-settings.ts";
 import { SettingsError } from "./settings.ts";
 
-/** The process's parameters for `openStore`: the location of the store, and the listener of its state. */
+/**
+ * The parameters of `openStore` that the process sets, such as the location of the store and the listener for its
+ * state.
+ */
 export type StorePlace = StoreLocation &
   Pick<
     StoreSettings,
@@ -31,8 +34,8 @@ export function storeAt(
 }
 
 /**
- * Converts a store's refusal to open to an error of the settings, with the operator's remedy. The store has
- * other keys (StoreKeyError), or unknown tables (MigrationError). Every other error passes unchanged.
+ * Returns the error for a store that did not open. A store with other keys (StoreKeyError) or unknown tables
+ * (MigrationError) gives a SettingsError with a remedy for the operator. Every other error is returned unchanged.
  *
  * @param service the service whose store did not open
  */
@@ -43,14 +46,14 @@ export function explainStore(
 ): unknown {
   const elsewhere = postgresUrl === "" ? "DEPUTE_DATA_DIR" : "DEPUTE_POSTGRES_SCHEMA_PREFIX";
   if (error instanceof MigrationError) {
-    const message = `the ${service} service cannot open its store: ${error.message}. Name an empty place with ${elsewhere}`;
+    const message = `the ${service} service cannot open its store: ${error.message}. Set ${elsewhere} to an empty place`;
     return new SettingsError(message, { cause: error });
   }
   if (error instanceof StoreFileError) return new SettingsError(error.message, { cause: error });
   if (!(error instanceof StoreKeyError)) return error;
   return new SettingsError(
-    `${error.message}. Put that key's file back (${error.key}.key of the data folder, or where its setting points to); or keep a ` +
-      `platform of its own elsewhere, by another ${elsewhere}; or, to replace the key for good, start once with ` +
+    `${error.message}. Restore the file of that key (${error.key}.key in the data folder, or the file that its setting names); or start a ` +
+      `separate platform with another ${elsewhere}; or, to replace the key permanently, start once with ` +
       `DEPUTE_REPLACE_KEYS=${error.key}`,
     { cause: error },
   );

@@ -7,13 +7,13 @@ import { storeAt } from "./store-place.ts";
 
 /** A store of the platform. */
 export interface PlatformStore {
-  /** The name of its file without `.sqlite`, or of its schema without the prefix. */
+  /** The name of the store's file without `.sqlite`, or of its schema without the prefix. */
   readonly name: string;
   readonly location: StoreLocation;
   readonly migrations: Migrations;
 }
 
-/** Returns every store that these modules have with these settings. */
+/** Returns all stores that the modules use under the given settings. */
 export function platformStores(
   modules: readonly ServiceModule[],
   settings: Pick<CommonSettings, "dataDir" | "postgresUrl" | "postgresSchemaPrefix" | "masterKeyFile">,

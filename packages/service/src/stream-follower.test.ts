@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { createLogger } from "./log.ts";
 import { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 
-/** Creates a follower of a stream that the test controls, and counts how often it is opened. */
+/** Creates a follower of a stream that the test controls, and counts how often the follower opens the stream. */
 function following(follow: StreamFollowerOptions["follow"]) {
   const clock = new ManualClock();
   const lines: string[] = [];
@@ -15,7 +15,7 @@ function following(follow: StreamFollowerOptions["follow"]) {
   const stream = vi.fn(follow);
   const follower = new StreamFollower({ streamName: "news", follow: stream, timers: clock, log });
   follower.start();
-  /** Moves the clock, and lets due work run to its next wait. */
+  /** Moves the clock, and lets the due work run until it waits again. */
   const advance = async (ms: number) => {
     clock.advance(ms);
     for (let turn = 0; turn < 10; turn++) await Promise.resolve();

@@ -3,7 +3,7 @@ import { reasonOf } from "./errors-on-wire.ts";
 import type { Logger } from "./log.ts";
 import type { WorkLease } from "./shared-work.ts";
 
-/** Milliseconds until a stream is opened again. The wait doubles each time, up to LONGEST_WAIT_MS. */
+/** Milliseconds from the end of a stream to its first reopening. The wait doubles each time, up to LONGEST_WAIT_MS. */
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 30_000;
 
@@ -11,16 +11,15 @@ export interface StreamFollowerOptions {
   /** The name of the followed stream in the log, such as "revocations". */
   readonly streamName: string;
   /**
-   * Follows the stream from the stored position until the stream ends, and calls `onItem` for each item. A
-   * stream that breaks after an item is opened again soon. Throws the errors of the stream and of the work on
-   * an item.
+   * Follows the stream from the stored position until the stream ends, and calls `onItem` for each item. After an item,
+   * the next wait is FIRST_WAIT_MS again. Throws the errors of the stream, and errors while an item is processed.
    */
   readonly follow: (signal: AbortSignal, onItem: () => void) => Promise<void>;
   readonly timers: Timers;
   readonly log: Logger;
   /**
-   * The lease of the work on the stream, so that one replica at a time does the work. Absent for a service without
-   * replicas.
+   * The lease of the work on the stream. Only the replica that holds the lease follows the stream. Absent for a service
+   * without replicas.
    */
   readonly lease?: WorkLease | undefined;
 }
@@ -44,7 +43,7 @@ export class StreamFollower {
   }
 
   start(): void {
-    // The services of one process start in sequence; the first call waits until all of them listen.
+    // The services of one process start one after the other. The pause lets all of them listen before the first call.
     this.#done = pause(0, this.#options.timers, this.#closing.signal).then(() => this.#run());
   }
 
@@ -97,7 +96,7 @@ export class StreamFollower {
 /**
  * Resolves after some milliseconds, or as soon as the signal aborts.
  *
- * @param untilWoken receives a function that ends the pause early; the function has no effect after the pause
+ * @param untilWoken receives a function that ends the pause early, and that has no effect after the pause
  */
 export function pause(
   ms: number,

@@ -7,7 +7,7 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { PROCESS_SCOPE } from "./tracer.ts";
 
-/** The process in traces. */
+/** The process that the spans name. */
 export interface TracedProcess {
   /** The name of the process, for spans that belong to no service. Default `depute`. */
   readonly name?: string | undefined;
@@ -15,7 +15,7 @@ export interface TracedProcess {
   readonly version: string;
 }
 
-/** The recording of traces. */
+/** The running recording of spans. */
 export interface Telemetry {
   /** Sends the remaining spans, and stops the recording. */
   shutdown(): Promise<void>;
@@ -24,7 +24,7 @@ export interface Telemetry {
 /**
  * Starts recording spans and sending them to an OTLP receiver.
  *
- * @param endpoint the base address of an OTLP/HTTP receiver; `/v1/traces` is added
+ * @param endpoint the base address of an OTLP/HTTP receiver, without `/v1/traces`
  */
 export function startTelemetry(process: TracedProcess, endpoint: string): Telemetry {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
@@ -32,9 +32,8 @@ export function startTelemetry(process: TracedProcess, endpoint: string): Teleme
 }
 
 /**
- * Starts recording spans with a given processor. {@link startTelemetry} passes a processor for an OTLP receiver. Each
- * service of the process has a resource of its own. Its spans therefore have the `service.name` of the service, even if
- * one process hosts all services.
+ * Starts recording spans, which go to `processor`. Each service of the process has a separate OpenTelemetry resource.
+ * The spans of a service therefore have its name as `service.name`, even if one process hosts all services.
  */
 export function startTracing(
   { name = PROCESS_SCOPE, version }: TracedProcess,
@@ -68,7 +67,7 @@ export function startTracing(
   trace.setGlobalTracerProvider(tracers);
   return {
     async shutdown() {
-      // All providers share this processor, so the code shuts down the processor and not each provider.
+      // All providers share this processor, so shutting down the processor is enough.
       await processor.shutdown();
       trace.disable();
       propagation.disable();

@@ -1,7 +1,7 @@
 import type { Telemetry, TracedProcess } from "./telemetry.ts";
 
 /**
- * Starts to send traces to an OTLP receiver. The libraries for it load only with an endpoint.
+ * Starts to send traces to an OTLP receiver. The process loads the libraries for this only if there is an endpoint.
  *
  * @param endpoint the base address of the receiver; empty for none
  */
@@ -11,7 +11,7 @@ export async function traceTo(endpoint: string, process: TracedProcess): Promise
   return startTelemetry(process, endpoint);
 }
 
-/** Returns the service whose spans an interceptor records; false if the process records none. */
+/** Returns the option `tracing` of an interceptor: the name of its service; false if the process records no spans. */
 export function tracedAs(isTracing: boolean, service: string): string | false {
   return isTracing && service;
 }

@@ -20,9 +20,9 @@ export interface ServiceTransportOptions {
   service: string;
   /** The secrets that the platform's processes share; none when absent. */
   internalSecrets?: Pick<InternalSecrets, "sent">;
-  /** Whether spans are recorded. */
+  /** Whether the transport records a span for each call; false when absent. */
   tracing?: boolean;
-  /** Milliseconds that a unary call may take when the caller names no limit. Streams have no limit. */
+  /** Timeout in milliseconds of a unary call whose caller sets none. Streams have no default timeout. */
   defaultTimeoutMs?: number;
   /**
    * Returns the TLS context of a new connection to an https address. If this function is absent, the connection trusts
@@ -38,12 +38,15 @@ export interface ServiceTransport extends Transport {
 }
 
 const DEFAULT_TIMEOUT_MS = 15_000;
-// Pings while calls are open detect a peer that vanished without closing its connection.
+// Pings are sent while calls are open. They detect a peer that is unreachable although its connection was not closed.
 const PINGS = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000, idleConnectionTimeoutMs: 15 * 60_000 };
-// Another replica can answer. So calls to replicas detect a stopped peer sooner.
+// Connections to replicas detect a stopped peer sooner, because another replica can serve the call.
 const PINGS_OF_REPLICAS = { ...PINGS, pingIntervalMs: 1_000, pingTimeoutMs: 2_000 };
 
-/** Calls another of Depute's processes: the Connect protocol in binary over HTTP/2, with TLS for https addresses. */
+/**
+ * Creates a transport to another process of Depute. It uses the Connect protocol in binary over HTTP/2, with TLS for
+ * https addresses.
+ */
 export function createServiceTransport(url: string, options: ServiceTransportOptions): ServiceTransport {
   const { service, internalSecrets = NO_INTERNAL_SECRETS, tracing = false } = options;
   const sessionManager = new QuietSessionManager(url, PINGS, sessionOptions(options), () => {});
@@ -55,8 +58,8 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
 }
 
 /**
- * Calls the replicas of a service in turn. A call that a replica did not get goes to the next replica. A call that a
- * dead or draining replica got is repeated if it is repeatable; see `isRepeatable`.
+ * Creates a transport that calls the replicas of a service round-robin. A call that did not reach a replica goes to the
+ * next replica. A call that reached a dead or draining replica is repeated only if `isRepeatable` allows it.
  *
  * @param urls the addresses of the replicas, at least one
  */
@@ -96,7 +99,7 @@ function transportOver(
     httpVersion: "2",
     sessionManager,
     interceptors,
-    // Calls are not compressed: within a machine or a rack, compression costs more than it saves.
+    // Responses are not compressed: within a machine or a rack, compression costs more than it saves.
     acceptCompression: [],
   });
   return {
@@ -109,7 +112,7 @@ function transportOver(
   };
 }
 
-/** Returns session options whose secure context is read for each new connection, so that it can change. */
+/** Returns session options that read the secure context for each new connection, because certificates can change. */
 function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClientSessionOptions | undefined {
   if (secureContext === undefined) return undefined;
   return {
@@ -120,8 +123,8 @@ function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClien
 }
 
 /**
- * The library listens only for the first error of a connection. A peer that sends invalid HTTP/2 raises further
- * errors, and an error without a listener ends the process.
+ * A session manager that listens for every error of a connection. The library listens only for the first error. A peer
+ * that sends invalid HTTP/2 causes further errors, and an error without a listener would end the process.
  */
 class QuietSessionManager extends Http2SessionManager {
   readonly #knownSessions = new WeakSet<ClientHttp2Session>();
@@ -151,8 +154,8 @@ class QuietSessionManager extends Http2SessionManager {
 }
 
 /**
- * Makes a stream fail if it closes with the code NO_ERROR before its response. Streams of a stopping process may close
- * so. The library takes that code for success, and would wait until the call's deadline.
+ * Makes a stream fail if it closes with the code NO_ERROR before its response. A process that stops may close its
+ * streams with this code. The library takes the code for success, and would wait until the call's deadline.
  */
 function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
   let isAnswered = false;
@@ -161,14 +164,17 @@ function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
   });
   stream.once("close", () => {
     if (isAnswered || stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.errored !== null) return;
-    // An error without a listener would end the process; no call waits for this stream then.
+    // Without a listener, no call waits for this stream, and an error would end the process.
     if (stream.listenerCount("error") === 0) return;
     stream.emit("error", new ConnectError("the stream ended before the response", Code.Unavailable));
   });
   return stream;
 }
 
-/** Returns a transport to each replica, and adds these transports to `opened`. Undefined for a single address. */
+/**
+ * Returns a transport to each of several replicas, and adds these transports to `opened`. Undefined for a single
+ * address.
+ */
 export function transportsTo(
   urls: readonly string[],
   call: ServiceTransportOptions,

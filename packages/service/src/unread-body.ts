@@ -4,8 +4,9 @@ import { systemTimers } from "@depute/core";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 
 /**
- * Limits, in bytes and in milliseconds, for discarding the unread bytes of a refused body. A connection that is
- * closed with unread bytes is reset, and the client may lose the response (RFC 9112 section 9.6).
+ * Limits, in bytes and in milliseconds, up to which the unread bytes of a refused body are discarded. If the server
+ * closed the connection with unread bytes, TCP would reset it, and the client could lose the response (RFC 9112 section
+ * 9.6).
  */
 export const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
 export const MAX_DISCARD_MS = 1000;
@@ -20,13 +21,13 @@ export function isBodyUnread(request: HttpRequest): boolean {
   return encoding !== undefined || length !== "0";
 }
 
-/** Headers of a response that leaves a body unread. HTTP/1.1 must close its connection; HTTP/2 needs no header. */
+/** Returns the headers of a response that leaves a body unread: `connection: close` for HTTP/1.1; none for HTTP/2. */
 export function closingHeaders(response: HttpResponse): Record<string, string> {
   return !("stream" in response) && isBodyUnread(response.req) ? { connection: "close" } : {};
 }
 
 /**
- * Ends a response whose head was written. An unread body is discarded up to the limits above. Then HTTP/1.1 closes the
+ * Ends a response whose head was written. Discards an unread body up to the limits above. Then HTTP/1.1 closes the
  * connection, and HTTP/2 resets the stream without an error (RFC 9113 section 8.1). A response to HEAD has no bytes.
  */
 export function endAnswer(response: HttpResponse, bytes: Uint8Array): void {
@@ -42,7 +43,7 @@ export function endAnswer(response: HttpResponse, bytes: Uint8Array): void {
     discardStream(stream, request);
     return;
   }
-  // The response has a declared length. Therefore the client has the complete response before the connection closes.
+  // The response has a `content-length`, so the client knows that it is complete before the connection closes.
   if (body.length > 0) response.write(body);
   else response.flushHeaders();
   discard(request, () => response.end());
@@ -54,13 +55,13 @@ function finish(response: HttpResponse, bytes: Uint8Array): void {
 }
 
 /**
- * Discards the unread bytes of a stream's body. If they exceed a limit, the stream is reset without an error.
+ * Discards the unread bytes of a stream's body. If they exceed a limit, resets the stream without an error.
  *
  * @param body the source of the unread bytes, if it is not the stream itself
  */
 export function discardStream(stream: ServerHttp2Stream, body: Readable = stream): void {
   discard(body, (hasEnded) => {
-    // A stream whose body ended may still have to send its trailers, so the stream is not reset.
+    // If the body has ended, the stream is not reset, because it may still have to send its trailers.
     if (!hasEnded) stream.close(constants.NGHTTP2_NO_ERROR);
   });
 }

@@ -29,7 +29,7 @@ async function start(upgrades: readonly UpgradeRoute[]): Promise<void> {
   });
 }
 
-/** Returns the status of the response, and the text after it. */
+/** Returns the status code of the response, and the text after its head. */
 function ask(path: string, headers: Record<string, string> = UPGRADE, method = "GET") {
   return new Promise<[status: number | undefined, text: string]>((resolve, reject) => {
     const clientRequest = request(`${server.url}${path}`, { headers, method });

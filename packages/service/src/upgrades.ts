@@ -6,13 +6,13 @@ import type { Door } from "./door.ts";
 import { createRouteTable, type PathParameters } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 
-/** An address where HTTP/1.1 connections become WebSockets (RFC 6455). */
+/** A path at which HTTP/1.1 connections become WebSockets (RFC 6455). */
 export interface UpgradeRoute {
   /** An exact path, or a path with placeholders, as in HttpRoute. */
   readonly path: string;
   /**
-   * Takes over the connection, or refuses it by `refuseUpgrade`. The route then owns the connection until its end, and
-   * must close it when the process drains.
+   * Takes over the connection, or refuses it with `refuseUpgrade`. A route that takes over a connection must close it
+   * when the process drains.
    */
   readonly upgrade: (
     request: IncomingMessage,
@@ -25,8 +25,8 @@ export interface UpgradeRoute {
 /** The upgrades to WebSocket on one port. This object recognizes upgrade requests and passes each to its route. */
 export interface Upgrades {
   /**
-   * Whether a request asks for a WebSocket at an address that offers WebSockets. The server answers all other
-   * requests as usual.
+   * Whether a request asks for a WebSocket at the path of an UpgradeRoute. The server answers all other requests as
+   * usual.
    */
   readonly isWanted: (request: IncomingMessage) => boolean;
   readonly take: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -47,7 +47,7 @@ export function createUpgrades(routes: readonly UpgradeRoute[], door: Door, log:
     isWanted: (request) =>
       request.headers.upgrade?.toLowerCase() === "websocket" && match(request) !== undefined,
     take(request, socket, head) {
-      // Node has removed its own listener, and an error without a listener ends the process.
+      // Node.js has removed its own listener, and an error without a listener would end the process.
       socket.on("error", (error) => log.debug({ err: error }, "an upgraded connection broke"));
       const { headers, rawHeaders } = request;
       const refusal = door({ headers, rawHeaders, httpVersion: 1 });

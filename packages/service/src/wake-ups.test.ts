@@ -4,7 +4,7 @@ import { type FollowOptions, follow } from "./wake-ups.ts";
 
 const POLL_MS = 1000;
 
-/** Returns a log in memory, its wake-ups, and a reader of it. */
+/** Returns a log in memory, a function that wakes its readers, and one reader of the log. */
 function setUp(items: number[], changes: Partial<FollowOptions<number, number>> = {}) {
   const clock = new ManualClock(0);
   const listeners = new Set<() => void>();
@@ -38,7 +38,7 @@ function setUp(items: number[], changes: Partial<FollowOptions<number, number>> 
   return { clock, listeners, abort, reads, seen, wake, run, finished: () => finished };
 }
 
-/** Waits until all pending work that needs no timer has run. */
+/** Waits until all pending work that waits for no timer has run. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("follow", () => {
@@ -168,7 +168,7 @@ describe("follow", () => {
 
   it("does not repeat forever if a store ignores the cursor", async () => {
     const { run, seen } = setUp([], { read: async () => [1], batch: 1 });
-    await expect(run).rejects.toThrow("a log was read after 1 and gave 1");
+    await expect(run).rejects.toThrow("the read of a log after position 1 returned position 1");
     expect(seen).toEqual([1]);
   });
 });

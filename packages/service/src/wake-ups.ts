@@ -8,7 +8,7 @@ interface Waiting {
   version: number;
 }
 
-/** Wake-ups of one topic, by key. The cost of a wake-up depends only on the listeners of its key. */
+/** The listeners for wake-ups of one topic, by key. A wake-up costs time only for the listeners of its key. */
 export class WakeUps {
   readonly #waiting = new Map<string, Waiting>();
   readonly #unsubscribe: () => void;
@@ -21,8 +21,8 @@ export class WakeUps {
   }
 
   /**
-   * Returns the version of a key: 1 when its first listener subscribes, and one more after each wake-up; 0 without a
-   * listener.
+   * Returns the version of a key. It is 0 while the key has no listener. It becomes 1 with the first listener, and
+   * increases by 1 with each wake-up.
    */
   version(key: string): number {
     return this.#waiting.get(key)?.version ?? 0;
@@ -58,17 +58,18 @@ const ANSWER_MS = 500;
 export interface WaitOptions {
   readonly wakeUps: Pick<WakeUps, "on">;
   readonly timers: Timers;
-  /** Milliseconds between reads when no wake-up comes. */
+  /** Milliseconds between reads while no wake-up comes. */
   readonly pollMs: number;
-  /** Aborts when the process drains. A wait then ends as if its timeout had passed. */
+  /** Aborts when the process drains. `waitFor` then ends as if its timeout had passed. */
   readonly stopping: AbortSignal;
 }
 
 /**
- * Reads again at each wake-up of a key, until there is a value or the timeout has passed.
+ * Calls `read` at once, at each wake-up of a key, and every `pollMs`, until it returns a value or the timeout has
+ * passed.
  *
  * @param timeoutMs the maximum wait, which the call's own deadline may shorten
- * @returns undefined if the timeout passed first, or the caller disconnected
+ * @returns the value; undefined if the timeout passed, the caller disconnected or the process drains first
  */
 export async function waitFor<T>(
   { wakeUps, timers, pollMs, stopping }: WaitOptions,
@@ -116,24 +117,24 @@ export async function waitFor<T>(
   }
 }
 
-/** Options for following a log. A `Position` only ever increases. */
+/** Options for following a log. Positions in the log only increase. */
 export interface FollowOptions<Item, Position extends number | bigint> {
   /** Returns the items after a position, in order, up to `limit` of them. */
   read: (after: Position, limit: number) => Promise<readonly Item[]> | readonly Item[];
   position: (item: Item) => Position;
-  /** The position that the reader has reached. Only items after this position are returned. */
+  /** The position that the reader has already reached. `follow` returns only later items. */
   after: Position;
   /**
    * Subscribes to wake-ups, and returns a function that unsubscribes. A lost wake-up delays an item by up to `pollMs`,
    * but no item is lost.
    */
   wake: (listener: () => void) => () => void;
-  /** Milliseconds between reads when no wake-up comes. */
+  /** Milliseconds between reads while no wake-up comes. */
   pollMs: number;
   timers: Timers;
   /** When this signal aborts, `follow` ends without an error. */
   signal: AbortSignal;
-  /** Whether an item is the last one. `follow` ends after returning this item. */
+  /** Whether an item is the last item of the log. `follow` ends after it has returned this item. */
   isLast?: (item: Item) => boolean;
   /** Maximum number of items in one read, which limits the memory. */
   batch?: number;
@@ -142,9 +143,9 @@ export interface FollowOptions<Item, Position extends number | bigint> {
 export const DEFAULT_BATCH = 100;
 
 /**
- * Follows an append-only log: first the stored items, then each new one, until the last item or the signal. The
- * function subscribes before the first read and notes wake-ups during each read. Therefore no wake-up is lost
- * between an empty read and the wait after it.
+ * Follows an append-only log: yields the stored items, and then each new item. It ends after the last item, or when the
+ * signal aborts. The function subscribes before the first read and notes wake-ups during each read. Therefore no
+ * wake-up is lost between an empty read and the wait after it.
  *
  * @throws the errors of `read`; Error when `read` returns an item that is not after the requested position
  */
@@ -168,7 +169,7 @@ export async function* follow<Item, Position extends number | bigint>(
       for (const item of items) {
         if (signal.aborted) return;
         const at = position(item);
-        if (at <= after) throw new Error(`a log was read after ${after} and gave ${at}`);
+        if (at <= after) throw new Error(`the read of a log after position ${after} returned position ${at}`);
         after = at;
         yield item;
         if (done?.(item) === true) return;

@@ -15,7 +15,7 @@ export interface WatchedCredentialsOptions {
   readonly log: Logger;
 }
 
-/** The credentials of a file that is read again when it changes. A malformed file is refused whole. */
+/** The credentials of a file that is read again when it changes. A malformed file is refused as a whole. */
 export class WatchedCredentials implements Credentials {
   readonly #options: WatchedCredentialsOptions;
   #loaded: Credentials = noCredentials;
@@ -23,7 +23,7 @@ export class WatchedCredentials implements Credentials {
   #refused = "";
   #cancel: () => void = () => {};
 
-  /** @throws Error that names the file and its first fault, without its content */
+  /** @throws Error that names the file and its first fault, and quotes none of its content */
   constructor(options: WatchedCredentialsOptions) {
     this.#options = options;
     const { path } = options;
@@ -57,7 +57,7 @@ export class WatchedCredentials implements Credentials {
     return this.#loaded.names(principal);
   }
 
-  /** Reads the file again. A malformed file is logged once, and the credentials in use stay. */
+  /** Reads the file again. Logs a malformed file once, and keeps the credentials in use. */
   check(): void {
     const { path, identitiesPath, log } = this.#options;
     try {
@@ -71,7 +71,10 @@ export class WatchedCredentials implements Credentials {
     } catch (cause) {
       const { message } = cause as Error;
       if (message !== this.#refused)
-        log.error({ fault: message }, "the changed credentials cannot be used; the old ones stay");
+        log.error(
+          { fault: message },
+          "the changed credentials cannot be used; the old credentials stay in use",
+        );
       this.#refused = message;
     }
   }

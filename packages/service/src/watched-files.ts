@@ -8,7 +8,7 @@ import { WatchedCredentials } from "./watched-credentials.ts";
 /**
  * Opens the files that the process reads again when they change.
  *
- * @throws SettingsError when one file is malformed; then no file is watched
+ * @throws SettingsError when a file is malformed; then the function watches no file
  */
 export function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path" | "credentials">) {
   const { timers, log } = deps;

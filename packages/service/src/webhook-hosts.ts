@@ -6,7 +6,7 @@ export const WEBHOOK_HOSTS = {
   type: "list",
   default: [],
   help:
-    "hosts that events of A2A tasks are posted to where the client names an address for them, as host or host:port, with " +
+    "hosts to which the platform may post events of A2A tasks, if the client names an address for them; as host or host:port, with " +
     "private: before names of private addresses; empty: the cards declare no push notifications",
   group: "A2A",
 } as const;

@@ -9,7 +9,7 @@ import type { Store, WriteTx } from "./store.ts";
 import { freeSchema, postgresForTests } from "./testing/index.ts";
 
 describe("a write after a conflict", () => {
-  /** Timers that elapse at once, and record the waits. */
+  /** Timers that call back at once, and add each wait to `waits`. */
   const waits: number[] = [];
   const timers: Timers = {
     ...systemTimers,
@@ -51,8 +51,8 @@ const postgres = await postgresForTests();
 afterAll(() => postgres?.stop());
 
 /**
- * SQL of a table, and of a function whose first `failures` calls fail as conflicts. A sequence counts the calls,
- * because Postgres does not roll sequences back.
+ * Returns the SQL of a table, and of a function `conflict` whose first `failures` calls fail with a serialization
+ * failure. A sequence counts the calls, because Postgres does not roll sequences back.
  */
 const sqlOf = (failures: number) => `
 CREATE TABLE counts (id BIGINT PRIMARY KEY, n BIGINT NOT NULL);
@@ -116,8 +116,8 @@ describe.runIf(postgres !== undefined)("on Postgres", () => {
     const store = await open(0, schema);
     const other = new Client({ connectionString: postgres?.url, options: `-c search_path=${schema}` });
     await other.connect();
-    // Postgres aborts the transaction whose session checks for deadlocks first. The session of `other` checks only
-    // after 60 s, so Postgres aborts the store's transaction.
+    // Postgres aborts the transaction of the session that checks for deadlocks first. The session of `other` checks
+    // only after 60 s, so Postgres aborts the store's transaction.
     await other.query("SET deadlock_timeout = '60s'");
     await other.query("BEGIN");
     await other.query("UPDATE counts SET n = n + 1 WHERE id = 2");

@@ -1,9 +1,9 @@
 import type { SqlValue, WriteTx } from "./store.ts";
 
-/** Rows of one table. All names and conditions come from the code. */
+/** The rows of one table to delete. Names and conditions are constants of the code, never input of a caller. */
 export interface RowSelection {
   readonly table: string;
-  /** The columns of a unique key. */
+  /** The columns of one unique key of the table. */
   readonly keys: readonly string[];
   /** An SQL condition with `?` placeholders. */
   readonly where: string;

@@ -29,8 +29,8 @@ export class StoreFileError extends Error {
 const FROM_STORE = { service: "store" };
 
 /**
- * Thrown when this process can never use the store again: the store's files are gone, or another process
- * changed its tables. The process must end, because its caches of the tables may be stale.
+ * Thrown when this process can never use the store again: such as after its files were removed, a flush to disk failed,
+ * or another process changed its tables. The process must end, because its caches of the tables may be stale.
  */
 export class StoreLostError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "StoreLostError";
@@ -71,7 +71,7 @@ export class ConflictError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNA
   }
 }
 
-/** Whether the error means that the store is unusable now, and not that the caller's request is wrong. */
+/** Whether the error is a failure of the store itself. A conflict, a refusal and a fault of the request are not. */
 export function isStoreFailure(error: unknown): error is DeputeError {
   return (
     error instanceof DeputeError &&

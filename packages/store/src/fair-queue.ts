@@ -1,18 +1,19 @@
-/** Items of one caller, in order of arrival. */
+/** The queued items of one caller, in order of arrival. */
 interface Line<Item> {
   readonly items: Item[];
-  /** Number of items at the front that were taken. */
+  /** Number of items at the front of the array that `shift` has returned. */
   taken: number;
 }
 
-/** Number of taken items after which the taken items are removed from a line's array. */
+/** Number of returned items at which they are removed from the array of a line. */
 const SHORTEN_AT = 256;
 
 /**
- * A queue whose callers take turns: each turn gives one item of one caller. The items of one caller keep their order.
+ * A queue whose callers take turns: each `shift` returns one item of the next caller. The items of one caller keep
+ * their order.
  */
 export class FairQueue<Item> {
-  /** The callers with items, the next one first. */
+  /** The callers with queued items. The first entry is the caller whose turn is next. */
   readonly #lines = new Map<string, Line<Item>>();
   #length = 0;
 
@@ -20,7 +21,7 @@ export class FairQueue<Item> {
     return this.#length;
   }
 
-  /** @param caller empty for an item without caller */
+  /** @param caller the caller that the item belongs to; empty if no caller made the item */
   push(item: Item, caller: string): void {
     const line = this.#lines.get(caller);
     if (line === undefined) this.#lines.set(caller, { items: [item], taken: 0 });

@@ -7,7 +7,7 @@ import { capture, runWithin, Transaction, type WriteConnection } from "./transac
 
 export interface Job {
   readonly fn: (tx: Transaction) => Promise<unknown>;
-  /** Whether `fn` may run a second time after the failure of another function undid the changes of `fn`. */
+  /** Whether `fn` may run again after the batch undid its changes because another function failed. */
   readonly isRepeatable: boolean;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -25,7 +25,7 @@ export interface BatchOptions {
   readonly connection: WriteConnection;
   readonly transactionLimitMs: number;
   readonly timers: Timers;
-  /** Calls a hook of a function. This call never throws. */
+  /** Calls a hook that a function registered. An exception of the hook is reported, not thrown. */
   readonly call: (hook: () => void) => void;
 }
 
@@ -33,7 +33,7 @@ export interface BatchOptions {
  * Runs the functions of one database transaction, one after the other. A savepoint lets the batch undo the changes of a
  * function that throws, and no other changes. Repeatable functions share one savepoint, because each savepoint makes
  * the database copy every page that changes later. If a function throws after a change, which is rare, the batch undoes
- * all functions of the shared savepoint. Then each function runs again with a savepoint of its own.
+ * all functions of the shared savepoint. Then each of these functions runs again with a separate savepoint.
  */
 export class Batch {
   readonly #options: BatchOptions;
@@ -50,7 +50,10 @@ export class Batch {
     return [...this.#ran, ...(this.#sharing ?? [])];
   }
 
-  /** Runs a function. The promise rejects only when the connection fails; then the whole batch has failed. */
+  /**
+   * Runs a function. An error of the function does not reject the promise. The promise rejects only when the connection
+   * fails, and then the whole batch has failed.
+   */
   async run(job: Job): Promise<void> {
     if (job.isRepeatable) return this.#runSharing(job);
     await this.end();
@@ -78,14 +81,14 @@ export class Batch {
     } catch (error) {
       if (!connection.isInTransaction) throw error;
       // After a failed statement, Postgres accepts no other statement until a rollback.
-      if (tx.hasChanged || connection.dialect === "postgres") await this.#runAgain(job);
+      if (tx.hasChanged || tx.hasFailed) await this.#runAgain(job);
       else this.#sharing.push(failed(job, error));
     }
   }
 
   /**
-   * Undoes the functions of the shared savepoint. Then the method runs these functions and the given function
-   * again, with a separate savepoint for each.
+   * Undoes the changes of the functions in the shared savepoint. Then runs these functions and `job` again, with a
+   * separate savepoint for each.
    */
   async #runAgain(job: Job): Promise<void> {
     const { connection, call } = this.#options;
@@ -133,17 +136,17 @@ export interface GroupCommitOptions {
    * commits are durable without a flush. A rejection makes the store unusable.
    */
   readonly flush?: () => Promise<void>;
-  /** Called with each failure of the store itself, also with a {@link StoreLostError}. */
+  /** Called with each failure of the store itself, including a {@link StoreLostError}. */
   readonly onFailure?: (error: DeputeError) => void;
   readonly maxWaiting: number;
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
   readonly onError: (error: unknown, message: string) => void;
-  /** Called after each batch with the seconds from its begin until it is durable. */
+  /** Called after each batch with its duration in seconds, from BEGIN until its changes are durable. */
   readonly onCommit?: ((seconds: number) => void) | undefined;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Source of the jitter between the runs of a function that conflicts. */
+  /** Random source for the waits before a conflicting function runs again. */
   readonly random: Random;
   /**
    * Returns the caller on whose behalf the current code writes. If this option is absent, all callers share one queue.
@@ -152,14 +155,14 @@ export interface GroupCommitOptions {
 }
 
 /**
- * Commits many writes together. Each group takes the waiting functions of all callers in turn. Functions run one after
- * the other in one database transaction ({@link Batch}), which has a single commit and a single flush to disk. No
+ * Commits many writes together. Each batch takes waiting functions of all callers, which take turns. Functions run one
+ * after the other in one database transaction ({@link Batch}), which has a single commit and a single flush to disk. No
  * caller gets an answer before that commit. Even a caller whose function failed waits: another function's change may
  * have caused the failure, and a failed commit undoes that change. While one batch is flushed, the next batch runs.
  * After a failed flush, the data on disk is unknown. Therefore the store refuses every call until the database is
- * opened again. If a connection breaks during a commit, the callers are refused at once. Their hooks wait until the
- * database reports whether the batch committed, because memory must agree with the tables. No other batch runs before
- * that report.
+ * opened again. If a connection breaks during a commit, the callers are refused at once. The hooks of their functions
+ * wait until the database reports whether the batch committed, because copies of rows in memory must agree with the
+ * tables. No later batch runs before that report.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
@@ -201,7 +204,7 @@ export class GroupCommit {
     });
   }
 
-  /** Resolves when all earlier commits are durable. Undefined if they are already durable. */
+  /** Resolves when all earlier commits are durable. Undefined if all earlier commits are already durable. */
   get durable(): Promise<void> | undefined {
     return this.#broken === undefined ? this.#flushing : Promise.reject(this.#broken);
   }
@@ -231,8 +234,8 @@ export class GroupCommit {
       if (connection.isInTransaction) await connection.rollback().catch(this.#report("rolling back failed"));
       if (error instanceof UnknownCommitError) this.#unknown = { ran: batch.ran, outcome: error.outcome };
       else this.#undo(batch.ran);
-      // The waiting functions fail with the same error. Otherwise the queue would retry forever a batch that cannot
-      // begin.
+      // The batch could not begin, so the waiting functions fail with the same error. Otherwise the queue would retry
+      // forever a batch that cannot begin.
       if (jobs.length === 0) jobs.push(...some(next, this.#options.maxWaiting));
       if (isStoreFailure(error)) this.#options.onFailure?.(error);
       for (const job of jobs) job.reject(error);
@@ -260,7 +263,10 @@ export class GroupCommit {
       if (this.#broken === undefined) {
         this.#broken =
           error instanceof StoreLostError ? error : new StoreLostError("a flush to disk failed", error);
-        this.#options.onError(error, `${this.#broken.detail}: nothing is written any more`);
+        this.#options.onError(
+          error,
+          `${this.#broken.detail}; the store refuses all calls until this process restarts`,
+        );
         this.#options.onFailure?.(this.#broken);
       }
       this.#undo(ran);
@@ -288,7 +294,7 @@ export class GroupCommit {
   }
 
   /**
-   * Settles the calls of a batch.
+   * Runs the hooks of a durable batch, and settles its calls.
    *
    * @param beginMs the time at which the batch began; undefined if its duration is unknown
    */
@@ -325,10 +331,11 @@ export interface LaneOptions<Job> {
   readonly limit: string;
   readonly max: number;
   /**
-   * Whether the first job waits until the end of the event loop's turn, so that later jobs of the turn join its batch.
+   * Whether the first job waits until the end of the event loop's turn, so that jobs pushed later in that turn join its
+   * batch.
    */
   readonly gather: boolean;
-  /** Does at least one of the jobs that `next` returns. The promise never rejects. */
+  /** Runs one or more of the jobs that `next` returns. The promise never rejects. */
   readonly serve: (next: () => Job | undefined) => Promise<void>;
 }
 
@@ -360,7 +367,7 @@ export class Lane<Job> {
     this.#pumping ??= this.#pump();
   }
 
-  /** Accepts no more jobs, and resolves when all accepted jobs are done. */
+  /** Refuses further jobs, and resolves when all accepted jobs are done. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#pumping;

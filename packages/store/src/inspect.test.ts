@@ -72,7 +72,7 @@ test("a file with a record of migrations in an unknown form is refused", async (
   const database = new DatabaseSync(file);
   database.exec("CREATE TABLE schema_migrations (id INTEGER PRIMARY KEY, checksum TEXT)");
   database.close();
-  await expect(inspectStore({ file }, [ONE])).rejects.toThrow("start with an empty one");
+  await expect(inspectStore({ file }, [ONE])).rejects.toThrow("start with an empty database");
 });
 
 test("a file that is not a database is refused", async () => {

@@ -25,8 +25,8 @@ export type SchemaState =
  * Compares the tables of a store with a program's migrations, and changes nothing. Another process may use the store at
  * the same time.
  *
- * @throws MigrationError as `openStore` does when the program cannot use the store, or the store is newer than the
- * program; DeputeError DEPENDENCY_UNAVAILABLE when the database does not answer
+ * @throws MigrationError when the tables do not match the migrations, or are newer than the program; DeputeError
+ * DEPENDENCY_UNAVAILABLE when the database does not answer
  */
 export async function inspectStore(location: StoreLocation, migrations: Migrations): Promise<SchemaState> {
   const applied = await appliedAt(location);

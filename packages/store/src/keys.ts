@@ -1,10 +1,12 @@
 import { row, text } from "./row.ts";
 
-/** The keys that the content of a service's store depends on. */
+/** The keys without which a service cannot use the content of its store. */
 export interface StoreKeys {
   /** Fingerprints by key name. A fingerprint distinguishes keys and reveals nothing of the key. */
   readonly fingerprints: Readonly<Record<string, string>>;
-  /** Names of the keys that may differ from the store's record. The store then records the new key. */
+  /**
+   * Names of the keys that may differ from the store's record. The store records the new key in place of the old one.
+   */
   readonly replaced: readonly string[];
 }
 
@@ -28,7 +30,7 @@ export interface RecordedKey {
   readonly fingerprint: string;
 }
 
-/** A row of {@link READ_KEYS}. */
+/** A row that {@link READ_KEYS} returns. */
 export const RECORDED_KEY = row<RecordedKey>({ name: text, fingerprint: text });
 
 /** Reads all recorded keys. */

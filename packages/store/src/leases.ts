@@ -13,10 +13,10 @@ CREATE TABLE IF NOT EXISTS store_leases (
 
 /** A lease expires this many milliseconds after its last renewal. */
 const LEASE_MS = 2_000;
-/** Number of renewals, and of checks for expired leases, during the time of one lease. */
+/** Number of renewals, and of checks for expired leases, in the duration of one lease. */
 const RENEWALS = 5;
 
-/** The database's time is used, because the clocks of the processes may differ. */
+/** The time of the database in epoch milliseconds, because the clocks of the processes may differ. */
 const NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
 const LEASE_ROW = row({ name: text, epoch: integer });
 const NAME_ROW = row({ name: text });
@@ -28,21 +28,26 @@ export class LeaseLostError extends Error {
 
 /** The right of one process at a time to do some work. */
 export interface Lease {
-  /** Whether this process holds the lease. The work must check this member before each of its pieces. */
+  /** Whether this process holds the lease. Check this member before each step of the work. */
   readonly isHeld: boolean;
-  /** The number of changes of the holder. The work must store this number when a piece begins; see `requireHeld`. */
+  /**
+   * The number of times that the lease has changed its holder. Read it when a step of the work begins, and pass it to
+   * `requireHeld`.
+   */
   readonly epoch: number;
   /**
    * Requires that no other process has taken the lease. Call this method in each transaction that records an effect of
-   * the work. The transaction then fails if this process lost the lease without noticing.
+   * the work. The transaction then fails if another process has taken the lease and this process has not noticed.
    *
-   * @param epoch the lease's epoch at the beginning of the work
+   * @param epoch the value of {@link Lease.epoch} when the step began
    * @throws LeaseLostError
    */
   requireHeld(tx: ReadTx, epoch: number): Promise<void>;
   /** Registers a listener, which runs when this process takes the lease. */
   onTaken(listener: () => void): void;
-  /** Registers a listener, which runs when this process learns that it no longer holds the lease. */
+  /**
+   * Registers a listener, which runs when this process learns that another process has taken the lease, and at `close`.
+   */
   onLost(listener: () => void): void;
 }
 
@@ -58,7 +63,7 @@ export interface LeasesOptions {
 /**
  * Named leases of a schema that processes share. A process that renews a lease in time keeps the lease. The lease of a
  * process that has ended expires after `leaseMs`, and another process takes it. Each change of the holder raises the
- * lease's epoch. A store of one process holds all its leases forever, without any statement.
+ * lease's epoch. If a store is not shared, its process holds every lease forever, and no statement runs.
  */
 export class Leases {
   readonly #options: LeasesOptions;
@@ -76,7 +81,7 @@ export class Leases {
     this.#leaseMs = options.leaseMs ?? LEASE_MS;
   }
 
-  /** Begins to compete for a lease. Two calls with one name return the same lease. */
+  /** Starts to compete for a lease. Calls with the same name return the same lease. */
   compete(name: string): Lease {
     if (!this.#isShared) return ALWAYS;
     const lease = this.#leases.get(name) ?? new NamedLease(name, this.#holder, this.#options.clock);
@@ -85,12 +90,12 @@ export class Leases {
     return lease;
   }
 
-  /** The names of the leases that this process holds. A store of one process names none. */
+  /** The names of the leases that this process holds. Empty if the store is not shared. */
   get held(): readonly string[] {
     return [...this.#leases].filter(([, lease]) => lease.isHeld).map(([name]) => name);
   }
 
-  /** Gives all leases back, so that other processes need not wait until they expire. */
+  /** Releases all leases, so that other processes can take them before they expire. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -101,7 +106,7 @@ export class Leases {
     if (held.length === 0) return;
     await this.#options.store
       .write((tx) => tx.run("UPDATE store_leases SET expire_ms = 0 WHERE holder = ?", [this.#holder]))
-      .catch((error: unknown) => this.#options.onError(error, "leases could not be given back"));
+      .catch((error: unknown) => this.#options.onError(error, "leases could not be released"));
   }
 
   #renew(): void {
@@ -113,7 +118,7 @@ export class Leases {
       });
   }
 
-  /** Renews the leases of this process, and takes expired leases of other processes. */
+  /** Renews the leases that this process holds, and takes leases of other processes that have expired. */
   async #takeAll(): Promise<void> {
     const { store, clock } = this.#options;
     const names = await store.read((tx) => this.#worth(tx));
@@ -134,8 +139,8 @@ export class Leases {
   }
 
   /**
-   * Returns the names of leases that this process may renew or take. This method only reads, so it does not take a turn
-   * from other processes.
+   * Returns the names of leases that this process may renew or take. This method only reads, so other processes need
+   * not wait for it to write.
    */
   async #worth(tx: ReadTx): Promise<string[]> {
     const names = [...this.#leases.keys()];
@@ -179,7 +184,7 @@ class NamedLease implements Lease {
   readonly #taken: (() => void)[] = [];
   readonly #lost: (() => void)[] = [];
   #epoch = 0;
-  /** The time until which this process holds the lease, by its monotonic clock. */
+  /** The time on this process's monotonic clock until which it holds the lease, in milliseconds. */
   #untilMs = Number.NEGATIVE_INFINITY;
 
   constructor(name: string, holder: string, clock: Pick<Clock, "monotonic">) {
@@ -202,7 +207,7 @@ class NamedLease implements Lease {
       "SELECT 1 FROM store_leases WHERE name = ? AND holder = ? AND epoch = ?",
       [this.#name, this.#holder, epoch],
     );
-    if (found === undefined) throw new LeaseLostError(`another process does the work of ${this.#name}`);
+    if (found === undefined) throw new LeaseLostError(`another process has taken the lease ${this.#name}`);
   }
 
   onTaken(listener: () => void): void {

@@ -1,3 +1,3 @@
-/** Functions for the tools of an operator. They work beside the processes that use a store. */
+/** Functions for the tools of an operator. Operators may call them while other processes use the store. */
 export { inspectStore, type SchemaState } from "./inspect.ts";
 export { checkFile, type FileCopy, snapshotFiles } from "./sqlite/snapshot.ts";

@@ -12,7 +12,7 @@ export interface Migration {
    * other writes share.
    */
   readonly sql: string;
-  /** The statements for Postgres, if the automatic translation of types and tables is not enough. */
+  /** The statements for Postgres; absent when the automatic translation of `sql` is correct. */
   readonly postgres?: string;
 }
 
@@ -35,7 +35,7 @@ export interface AppliedMigration {
   readonly checksum: string;
 }
 
-/** A row of {@link READ_APPLIED}. */
+/** A row that {@link READ_APPLIED} returns. */
 export const APPLIED_MIGRATION = row<AppliedMigration>({ module: text, id: integer, checksum: text });
 
 /** Reads all applied migrations, by ascending id in each module. */
@@ -53,7 +53,7 @@ export class MigrationError extends Error {
  */
 export function foreignRecord(cause: unknown): MigrationError {
   return new MigrationError(
-    "an earlier revision or another program made the database, so its tables cannot be used; start with an empty one",
+    "an earlier revision or another program created the database, so its tables cannot be used; start with an empty database",
     { cause },
   );
 }
@@ -63,7 +63,7 @@ export function foreignRecord(cause: unknown): MigrationError {
  * statements changes the checksum.
  */
 export function checksum({ sql, postgres = "" }: Migration): string {
-  // Statements contain no NUL, so two different pairs of texts never give the same joined text.
+  // No statement contains NUL. Therefore two different pairs of statements never give the same joined text.
   return createHash("sha256").update(`${sql}\0${postgres}`).digest("hex");
 }
 
@@ -71,9 +71,9 @@ export function checksum({ sql, postgres = "" }: Migration): string {
  * Returns the migrations that a database still needs, module by module, in order.
  *
  * @param applied the recorded migrations, by ascending id
- * @throws MigrationError when a list is out of order, or when an applied migration differs from its list or is not in
- * the list. Also when a migration before an applied one was never applied, when the database is newer than a list, or
- * when the program lacks a module of the database.
+ * @throws MigrationError when the numbers of a list do not ascend; when an applied migration has another checksum than
+ * in the list, or is missing from the list; when a pending migration has a lower number than an applied one; when the
+ * database is newer than a list; or when the program lacks a module of the database
  */
 export function pendingMigrations(
   migrations: Migrations,
@@ -83,7 +83,7 @@ export function pendingMigrations(
   const unknown = applied.find(({ module }) => !modules.has(module));
   if (unknown !== undefined) {
     throw new MigrationError(
-      `the database has tables of the module "${unknown.module}", which this program lacks; start the program that made it`,
+      `the database has tables of the module "${unknown.module}", which this program does not have; start the program that created them`,
     );
   }
   return [...modules].flatMap(([module, steps]) =>
@@ -119,13 +119,13 @@ function pendingSteps(
   for (const [i, { id, checksum: known }] of applied.entries()) {
     if (id > last) {
       throw new MigrationError(
-        `the database is at migration ${place(id)}, newer than this program, which ends at ${place(last)}`,
+        `the database is at migration ${place(id)}, newer than this program, which ends at ${place(last)}; start a newer program`,
       );
     }
     const step = steps[i];
     if (step === undefined || step.id > id) {
       throw new MigrationError(
-        `migration ${place(id)} was applied to the database, and this program lacks it; start a newer program`,
+        `migration ${place(id)} was applied to the database, but this program does not have it; start a newer program`,
       );
     }
     if (step.id < id) {
@@ -135,7 +135,7 @@ function pendingSteps(
     }
     if (checksum(step) !== known) {
       throw new MigrationError(
-        `migration ${place(id)} (${step.name}) was changed after it was applied; add a new one`,
+        `migration ${place(id)} (${step.name}) was changed after it was applied; undo the change and add another migration`,
       );
     }
   }

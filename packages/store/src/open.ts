@@ -43,7 +43,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 async function open(options: StoreOptions, settings: OpenSettings): Promise<Store> {
   if (options.postgres !== undefined) {
-    // A process with SQLite does not load the driver of Postgres.
+    // The import is dynamic, so that a process with SQLite does not load the driver of Postgres.
     const { openPostgres } = await import("./postgres/store.ts");
     return openPostgres(options.postgres, options.schema, options.migrations, settings);
   }

@@ -5,8 +5,8 @@ import type { Store } from "./store.ts";
 import type { StoreState } from "./watch.ts";
 
 /**
- * The place of the data. A missing SQLite file is created with its folder, and a missing schema of a Postgres database
- * is created. Memory is for tests.
+ * Where the tables are: in a SQLite file, in a schema of a Postgres database, or in memory for tests. A missing file is
+ * created with its folder, and a missing schema is created.
  */
 export type StoreLocation =
   | { readonly file: string; readonly memory?: false; readonly postgres?: undefined }
@@ -16,16 +16,16 @@ export type StoreLocation =
 export interface StoreSettings {
   /** The migrations of the store's tables: one list, or one list for each module. */
   readonly migrations: Migrations;
-  /** Receives each exception of an `afterCommit` hook, with a description of the hook's purpose. */
+  /** Receives errors that no caller gets, such as the exception of a hook, with a message for the log. */
   readonly onError: (error: unknown, message: string) => void;
   /**
    * Called at each change of the store's state; a store is ready when it opens. Without this listener, the store does
    * not check itself while it is idle. Never called for a store in memory.
    */
   readonly onState?: (state: StoreState) => void;
-  /** Called once the store is open, and before the caller gets it. */
+  /** Called once the store is open, before `openStore` returns it. */
   readonly onOpen?: (store: Pick<Store, "read">) => void;
-  /** Called after each group of writes with the seconds from its begin until it is durable. */
+  /** Called after each group of writes with its duration in seconds, from BEGIN until its changes are durable. */
   readonly onCommit?: (seconds: number) => void;
   /**
    * The keys on which the store depends. The store records the keys at its creation, and compares them each
@@ -36,7 +36,7 @@ export interface StoreSettings {
   readonly maxWaiting?: number;
   /** Maximum number of writes in one commit. Default 128. */
   readonly maxBatch?: number;
-  /** Milliseconds that one transaction function may take. Default 5 000. */
+  /** Maximum duration of one transaction function, in milliseconds. Default 5 000. */
   readonly transactionLimitMs?: number;
   /** The timers for `transactionLimitMs`; the system's timers when absent. */
   readonly timers?: Timers;
@@ -45,7 +45,7 @@ export interface StoreSettings {
    * take turns. If this option is absent, all writes share one queue.
    */
   readonly callerOf?: () => string;
-  /** Source of the jitter between the runs of a function that conflicts; the system's source when absent. */
+  /** Random source for the waits before a conflicting function runs again; the system's source when absent. */
   readonly random?: Random;
   /** The clock for the dates of applied migrations; the system's clock when absent. */
   readonly clock?: Clock;
@@ -53,7 +53,7 @@ export interface StoreSettings {
   readonly readCacheMib?: number;
   /**
    * Whether other processes may use the schema at the same time, if they also set this option. The writes of all
-   * processes run one after the other. A program that shares a schema clears copies of rows in memory by
+   * processes run one after the other. A program that keeps copies of rows in memory clears them in a listener of
    * `Store.sharing`. Postgres only. Default false.
    */
   readonly isShared?: boolean;

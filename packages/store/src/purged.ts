@@ -3,8 +3,8 @@ import { FOUND } from "./row.ts";
 import type { ReadTx, WriteTx } from "./store.ts";
 
 /**
- * Returns the SQL that creates the table of purged ids. The table holds only digests of ids. Therefore an id stays
- * taken, although the platform no longer has the id.
+ * Returns the SQL that creates the table of purged ids. The table holds only digests of ids. So a purged id stays
+ * taken, although the platform does not store the id itself.
  */
 export function purgedTableSql(): string {
   return `

@@ -2,15 +2,15 @@ import type { WriteTx } from "./store.ts";
 
 /**
  * Caches values that a program has read from a store, until their key is written. Repeated reads then cost no
- * statement. A value is never older than the data that was durable at the call. Two conditions apply: only one process
- * owns the tables, and that process reports each write.
+ * statement. A value is never older than the data that was durable when the caller asked for it. This holds only if one
+ * process owns the tables and reports each write by `forget`.
  */
 export class ReadCache<T> {
   readonly #max: number;
   readonly #entries = new Map<string, T>();
   /** For each key, the number of its writes that are neither durable nor rolled back yet. */
   readonly #pending = new Map<string, number>();
-  /** Number of events that may make a read in progress stale. */
+  /** Number of removals of values so far. A removal during a read may make the read value stale. */
   #generation = 0;
 
   /** @param max maximum number of values; at the maximum, a new value removes the oldest value */
@@ -18,15 +18,16 @@ export class ReadCache<T> {
     this.#max = max;
   }
 
-  /** Returns the cached value of a key. */
+  /** Returns the cached value of a key; undefined if there is none. */
   get(key: string): T | undefined {
     return this.#entries.get(key);
   }
 
   /**
-   * Begins the read of a key; call it before the read.
+   * Notes that a read of the key begins. Call it before the read of the store.
    *
-   * @returns a function that caches the read value, unless the key was written in the meantime
+   * @returns a function that caches the value that was read, unless `forget` or `clear` has removed any value in the
+   * meantime
    */
   reading(key: string): (value: T) => void {
     const generation = this.#generation;

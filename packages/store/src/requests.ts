@@ -6,7 +6,7 @@ import type { ReadTx, WriteTx } from "./store.ts";
 export const REQUEST_RETENTION_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Number of old responses that are deleted with each new response. The number is above one, so that the table
+ * Maximum number of old responses that are deleted with each new response. The number is above one, so that the table
  * shrinks after a busy time.
  */
 const DELETED_AT_ONCE = 10;
@@ -24,7 +24,7 @@ export interface RequestKey {
 /**
  * Returns the SQL that creates a table for {@link RequestMemory}.
  *
- * @param table a name from the code
+ * @param table the name of the table, a constant of the code
  */
 export function requestTableSql(table: string): string {
   return `
@@ -39,7 +39,7 @@ export function requestTableSql(table: string): string {
       CREATE INDEX ${table}_by_time ON ${table} (create_time)`;
 }
 
-/** Stores the responses of mutating calls, so that a repeated request id gets the first response. */
+/** Stores the responses of mutating calls, so that a replay gets the response of the first call. */
 export class RequestMemory {
   readonly #find: string;
   readonly #insert: string;

@@ -109,7 +109,7 @@ function kindOf(value: SqlValue | undefined): number {
   }
 }
 
-/** Whether a column allows a value. */
+/** Whether the column allows the value. */
 export function accepts(
   { kinds, values }: Omit<Column<never>, "type">,
   value: SqlValue | undefined,
@@ -117,7 +117,10 @@ export function accepts(
   return (kinds & kindOf(value)) !== 0 && (values === undefined || values.has(value));
 }
 
-/** Describes the rows of a statement. If the call names the type `T`, the columns must match it. */
+/**
+ * Describes the rows of a statement. If a call gives the type argument `T`, TypeScript checks that the columns match
+ * it.
+ */
 export function row<T extends object>(columns: { readonly [K in keyof T]-?: Column<T[K]> }): Row<T> {
   const accepted = Object.entries<Omit<Column<never>, "type">>(columns).map(([name, column]) => ({
     name,
@@ -134,7 +137,7 @@ export function row<T extends object>(columns: { readonly [K in keyof T]-?: Colu
   };
 }
 
-/** A row without columns, for a statement that only tests existence. */
+/** A row without columns, for a statement that only tests whether a row exists. */
 export const FOUND: Row<object> = row({});
 
 /** Rows with any columns. The code that uses a value must check its kind. */

@@ -1,6 +1,6 @@
 /**
- * The type of parameters and column values. INTEGER columns return `number` when that is exact (up to 2^53-1 on either
- * side of zero), else `bigint`. A `bigint` parameter must fit 64 bits; a `number` must be finite. The maximum in
- * Depute's own columns is 2^53-1, so their type is `number`. Booleans do not exist: use 0 and 1.
+ * The type of parameters and column values. A value of an INTEGER column is a `number` from -(2^53-1) to 2^53-1, and a
+ * `bigint` outside this range. A `bigint` parameter must fit 64 bits; a `number` must be finite. The maximum in
+ * Depute's own columns is 2^53-1, so their type is `number`. Booleans are 0 and 1.
  */
 export type SqlValue = null | number | bigint | string | Uint8Array;

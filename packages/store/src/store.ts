@@ -3,7 +3,7 @@ import type { SqlValue } from "./sql-value.ts";
 
 export type { SqlValue } from "./sql-value.ts";
 
-/** The kind of database, for the few statements that differ. */
+/** The kind of database, for the few statements that differ between the kinds. */
 export type Dialect = "sqlite" | "postgres";
 
 /** The arguments of a statement: the type of its rows, its SQL, and the values of its `?` placeholders in order. */
@@ -21,14 +21,16 @@ export interface ReadTx {
 /** A transaction that reads its own writes. */
 export interface WriteTx extends ReadTx {
   /**
-   * Runs one statement that changes rows. Such a statement with `RETURNING` may also run by `all` and `get`.
+   * Runs one statement that changes rows. A statement with `RETURNING` may also run by `all` or `get`.
    *
-   * @throws ConstraintError when a row breaks a constraint; the transaction stays usable
+   * @throws ConstraintError when a row breaks a constraint. Any failed statement ends the function: the store undoes its
+   * changes, and `write` rejects with the statement's error.
    */
   run(sql: string, params?: readonly SqlValue[]): Promise<{ changes: number }>;
   /**
-   * Runs `hook` when `fn` has succeeded and before its changes are durable. A write by the hook may therefore
-   * join the same commit. If a failed commit undoes the changes of `fn`, `undone` runs before any other write.
+   * Runs `hook` when the transaction function has succeeded, before its changes are durable. A write that the hook
+   * starts may therefore join the same commit. If the changes are undone later, such as by a failed commit, `undone`
+   * runs before any other write.
    */
   afterRun(hook: () => void, undone?: () => void): void;
   /**
@@ -40,26 +42,28 @@ export interface WriteTx extends ReadTx {
 
 export interface WriteOptions {
   /**
-   * Whether the function may run again. Such a function only changes rows, collects results and registers hooks. Before
-   * a second run, the store undoes the function's changes and calls its `undone` hooks. Repeatable functions share a
-   * savepoint, so they cost less. After a conflict with another process, the store also runs the function again, in a
-   * later commit. Later writes may then run before the function.
+   * Whether the store may run the function again. Set it only if the function does no more than change rows, collect
+   * results and register hooks. Before a second run, the store undoes the function's changes and calls its `undone`
+   * hooks. Repeatable functions share a savepoint, so they cost less. After a conflict with another process, the store
+   * also runs the function again, in a later commit. Writes that callers started later may then take effect before this
+   * one.
    */
   readonly isRepeatable?: boolean;
 }
 
 /**
  * SQL over SQLite and Postgres through one interface; statements use the common subset of both. The function passed to
- * `read` or `write` may await only calls of its `tx`, because other functions wait for its end. Network calls and
- * timers are forbidden; a nested transaction is refused. A function that exceeds the store's time limit fails.
+ * `read` or `write` may await only calls of its `tx`, because functions of other callers wait until it ends. Network
+ * calls and timers are forbidden; a nested transaction is refused. A function that exceeds the store's time limit
+ * fails.
  */
 export interface Store {
   /** Runs `fn` on a consistent state that includes every earlier commit. */
   read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T>;
   /**
    * Runs `fn` in a transaction, and resolves with its result when the changes are durable on disk. When `fn` throws,
-   * its changes are rolled back and the promise rejects with its error. The writes of one
-   * caller take effect in call order, and waiting callers take turns. Waiting writes commit together.
+   * its changes are rolled back and the promise rejects with its error. The writes of one caller take effect in the
+   * order of the calls. Callers take turns, and waiting writes commit together.
    *
    * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`.
    */
@@ -70,17 +74,17 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** What a process can learn about the commits of other processes to a shared schema. */
+/** The facts that a process can learn about commits of other processes to a shared schema. */
 export interface Sharing {
   /**
    * Returns a number that grows with each commit that changes rows. Equal numbers before and after a read show that no
-   * process has changed rows in between.
+   * process changed rows during the read.
    */
   version(): Promise<number>;
   /**
-   * Registers a listener, which removes copies of rows from memory. If another process may have committed since this
-   * process's last group, the listener runs before the next group's first function. Copies that only `write` functions
-   * use are then never stale.
+   * Registers a listener that must remove copies of rows from memory. If another process may have committed since this
+   * process's last batch, the listener runs before the first function of the next batch. Copies that only `write`
+   * functions use are then never stale.
    */
   onOthersCommit(listener: () => void): void;
 }

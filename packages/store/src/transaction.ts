@@ -12,8 +12,7 @@ export interface Executor {
   get(sql: string, params: readonly SqlValue[]): OrPromise<Cells | undefined>;
   run(sql: string, params: readonly SqlValue[]): OrPromise<{ changes: number }>;
   /**
-   * Whether a statement waits for the database's answer. Absent for a database whose statements are
-   * synchronous.
+   * Whether a statement is waiting for the database's answer. Absent for a database whose statements are synchronous.
    */
   readonly isWaiting?: boolean;
   /** Ends the connection, so that waiting statements fail. */
@@ -31,7 +30,10 @@ export interface WriteConnection extends Executor {
   release(): Promise<void>;
   /** Undoes the changes since the savepoint, and removes it. */
   rollbackToSavepoint(): Promise<void>;
-  /** False after the database has aborted the whole transaction, as SQLite does when the disk is full. */
+  /**
+   * Whether the transaction is still open. False after the database aborted all of it, as SQLite does when the disk is
+   * full.
+   */
   readonly isInTransaction: boolean;
 }
 
@@ -46,6 +48,7 @@ export class Transaction implements WriteTx {
   readonly #undoHooks: (() => void)[] = [];
   #over = false;
   #hasChanged = false;
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -56,7 +59,7 @@ export class Transaction implements WriteTx {
   }
 
   /**
-   * Ends the connection if it still waits for a statement's answer.
+   * Ends the connection if a statement is still waiting for the database's answer.
    *
    * @returns whether a statement was waiting
    */
@@ -85,7 +88,7 @@ export class Transaction implements WriteTx {
     return this.#ownHooks;
   }
 
-  /** Hooks that run when the changes are undone although the function succeeded. */
+  /** Hooks that run when the changes are undone after the function succeeded. */
   get undoHooks(): readonly (() => void)[] {
     return this.#undoHooks;
   }
@@ -94,21 +97,34 @@ export class Transaction implements WriteTx {
     this.#over = true;
   }
 
+  /** Whether a statement of the function failed. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /**
+   * Throws the error of the first failed statement, even if the function has caught the error. Postgres accepts no
+   * further statement after a failed one, and SQLite must behave alike.
+   */
+  assertNoFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
   async all<T>(...[row, sql, params = []]: Statement<T>): Promise<T[]> {
     this.#note(sql);
-    const rows = await this.#use().all(sql, params);
+    const rows = await this.#execute((executor) => executor.all(sql, params));
     return rows.map((found) => row.check(found));
   }
 
   async get<T>(...[row, sql, params = []]: Statement<T>): Promise<T | undefined> {
     this.#note(sql);
-    const found = await this.#use().get(sql, params);
+    const found = await this.#execute((executor) => executor.get(sql, params));
     return found && row.check(found);
   }
 
   async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
     this.#hasChanged = true;
-    return this.#use().run(sql, params);
+    return this.#execute((executor) => executor.run(sql, params));
   }
 
   afterCommit(hook: () => void): void {
@@ -122,12 +138,20 @@ export class Transaction implements WriteTx {
     if (undone !== undefined) this.#undoHooks.push(undone);
   }
 
-  /**
-   * Records that the function has changed rows. Statements that return rows count too, because they may also change
-   * rows.
-   */
+  /** Records that the function has changed rows, unless the statement begins with SELECT. */
   #note(sql: string): void {
     if (!sql.startsWith("SELECT")) this.#hasChanged = true;
+  }
+
+  async #execute<T>(statement: (executor: Executor) => OrPromise<T>): Promise<T> {
+    const executor = this.#use();
+    this.assertNoFailure();
+    try {
+      return await statement(executor);
+    } catch (error) {
+      this.#failure ??= { error };
+      throw error;
+    }
   }
 
   #use(): Executor {
@@ -143,11 +167,11 @@ const current = new AsyncLocalStorage<Transaction>();
  * Binds `fn` to the caller's async context. The queue runs `fn` later, but traces and request ids must still be those
  * of the caller.
  *
- * @throws Error within a transaction, which would wait for itself
+ * @throws Error within a transaction, because the outer transaction would wait for the inner one
  */
 export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
   if (current.getStore()?.isOver === false)
-    throw new Error("a transaction began within a transaction; use the outer one's tx");
+    throw new Error("a transaction was started within a transaction; use the `tx` of the outer transaction");
   // An AsyncResource does the same as AsyncLocalStorage.snapshot(), in a tenth of the time.
   const context = new AsyncResource("depute.transaction", { requireManualDestroy: true });
   return (tx) => context.runInAsyncScope(() => current.run(tx, fn, tx));
@@ -176,7 +200,9 @@ export async function runWithin<T>(
     });
   });
   try {
-    return await Promise.race([fn(tx), limit]);
+    const value = await Promise.race([fn(tx), limit]);
+    tx.assertNoFailure();
+    return value;
   } finally {
     cancel();
     tx.end();

@@ -39,7 +39,7 @@ export interface StoreWatchOptions {
 
 /** The functions that check a store. */
 export interface StoreChecks {
-  /** Makes a cheap check. Rejects if the store has a fault. */
+  /** Checks the store at little cost. Rejects if the store has a fault. */
   readonly check: () => Promise<void>;
   readonly store: Pick<Store, "read" | "write">;
   /** Called on recovery, before the listener. */
@@ -100,7 +100,7 @@ export class StoreWatch {
     this.#cancel = this.#timers.after(ms, () => void this.#check());
   }
 
-  /** Checks the store. It never rejects. */
+  /** Checks the store, and schedules the next check. The promise never rejects. */
   async #check(): Promise<void> {
     if (this.#isChecking || this.#checks === undefined) return;
     this.#isChecking = true;
@@ -138,7 +138,7 @@ async function probe(store: StoreChecks["store"]): Promise<void> {
   await store.read((tx) => tx.get(FOUND, "SELECT one FROM store_probe"));
 }
 
-/** Whether the error only means that the store is overloaded or closing, which is no failure. */
+/** Whether the error only means that the store is overloaded or closing, which does not count as a failure. */
 function isOverloadOrClose(error: unknown): boolean {
   return (
     !isStoreFailure(error) &&

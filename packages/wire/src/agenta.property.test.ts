@@ -106,7 +106,7 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
     ["/buyer_agent/endpoint", "unknown_member"],
   ],
   ["verification_result", ["evidence.0.description", "a"], ["/evidence/0/description", "unknown_member"]],
-  // Constants and enum words that differ from the schema's.
+  // Constants and enum words that are not in the schema.
   [
     "offer",
     ["protocol_version", "agenta.delegation.v1"],

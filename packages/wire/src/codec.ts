@@ -29,8 +29,8 @@ export function withArticle(kind: JsonKind | undefined): string {
 }
 
 /**
- * The position of the decoder or encoder: the current object, the surrounding objects, and the remaining levels of
- * nesting.
+ * The position of the decoder or encoder in a document: the current object, the surrounding objects, and the nesting
+ * levels that are left.
  */
 export interface Place {
   /** The JSON object that is read or written; undefined at the top level, and within a list or map. */
@@ -40,12 +40,15 @@ export interface Place {
   readonly depth: number;
 }
 
-/** Returns the place one level further inside. */
+/**
+ * Returns the place one nesting level below `place`. `object` is the object at the new place; absent within a list
+ * or map.
+ */
 export function inside(place: Place, object?: JsonObject): Place {
   return { object, outer: place, depth: place.depth - 1 };
 }
 
-/** Converts one value between JSON and protobuf-es. "Local" means the form in protobuf-es. */
+/** Converts one value between JSON and protobuf-es. "Local" means the value as protobuf-es represents it. */
 export interface Codec {
   /** The kinds of JSON value that the codec accepts. `decode` throws Fault for a value of another kind. */
   readonly kinds: readonly JsonKind[];

@@ -14,7 +14,7 @@ export type WireReason =
   | "duplicate_member"
   /** A string contains half of a surrogate pair, which has no UTF-8 form. */
   | "lone_surrogate"
-  /** A number is not finite, not an integer where one is required, or beyond the range of its field. */
+  /** A number is not finite, is beyond the range of its field, or has a fraction although its field is an integer. */
   | "number_range"
   /** The JSON kind of the value is not one that the member accepts. */
   | "wrong_type"
@@ -29,9 +29,12 @@ export type WireReason =
   /** The value breaks a rule of the contract. `rule` contains the id of the rule. */
   | "broken_rule";
 
-/** The refusal of a document. Path and message each quote at most 64 characters of the input. */
+/** The refusal of a document. The path and the message each quote at most 64 characters of the input. */
 export interface WireError {
-  /** The location of the fault as a JSON pointer (RFC 6901). The empty pointer means the document itself. */
+  /**
+   * The location of the fault as a JSON pointer (RFC 6901). The empty pointer means that the whole document is at
+   * fault.
+   */
   path: string;
   reason: WireReason;
   /** A description of the fault. */
@@ -54,8 +57,8 @@ export const MAX_ECHO = 64;
 export type Step = string | number | { sent: string };
 
 /**
- * A fault on its way out of the decoder. The path is collected while the stack unwinds, so successful decoding costs
- * nothing.
+ * The fault that the decoder throws. The decoder adds the steps of the path while it leaves the nested values, so
+ * successful decoding costs nothing.
  */
 export class Fault extends Error {
   readonly reason: WireReason;
@@ -79,12 +82,12 @@ export class Fault extends Error {
   }
 }
 
-/** Adds a step in front of a fault's path. Any other error is returned unchanged. */
+/** Adds a step in front of a fault's path, and returns the fault. Returns any other error unchanged. */
 export function within(thrown: unknown, step: Step): unknown {
   return thrown instanceof Fault ? thrown.within(step) : thrown;
 }
 
-/** Returns the JSON pointer of a path. Names from the document are shortened if they exceed MAX_ECHO in total. */
+/** Returns the JSON pointer of a path. Shortens names from the document if they exceed MAX_ECHO characters in total. */
 export function pointer(path: readonly Step[]): string {
   let remainingChars = MAX_ECHO;
   let text = "";

@@ -105,8 +105,8 @@ function shortest(value: number): number {
 }
 
 /**
- * Returns the codec of integers: JSON numbers without a fraction (1.0 is 1), up to 2^53-1, because every JSON parser
- * reads these exactly.
+ * Returns the codec of integers. It accepts JSON numbers without a fraction (1.0 is 1). The largest is 2^53-1,
+ * because every JSON parser reads integers up to this limit exactly.
  */
 function integerCodec(min: number, max: number, toLocal: (value: number) => number | bigint): Codec {
   return {
@@ -141,7 +141,7 @@ const jsonBytesCodec: Codec = {
     try {
       return JSON.parse(fromUtf8.decode(local as Uint8Array)) as JsonValue;
     } catch (cause) {
-      throw new WireEncodeError("the bytes hold no JSON text", { cause });
+      throw new WireEncodeError("the bytes are not JSON text", { cause });
     }
   },
 };
@@ -193,7 +193,8 @@ export function fieldCodec(field: DescField, messages: MessageCodecs): Codec {
 }
 
 function elementCodec(field: DescField, kind: "scalar" | "enum" | "message", messages: MessageCodecs): Codec {
-  // Compares each kind by name, because TypeScript infers the type of the field only from such a comparison.
+  // Each branch compares `kind` with a literal, because TypeScript infers the type of the field only from such a
+  // comparison.
   if (kind === "message")
     return wellKnownCodec(field.message as DescMessage) ?? messages(field.message as DescMessage);
   if (kind === "enum") return enumCodec(field.enum as NonNullable<DescField["enum"]>);
@@ -234,7 +235,7 @@ const valueCodec: Codec = {
   },
   encode(local) {
     const json = fromValue(local as Value);
-    if (json === undefined) throw new WireEncodeError("a google.protobuf.Value holds no value");
+    if (json === undefined) throw new WireEncodeError("a google.protobuf.Value must contain a value");
     return json;
   },
 };

@@ -4,8 +4,8 @@ import { kindOf } from "./codec.ts";
 import { Fault, within } from "./error.ts";
 
 /**
- * Checks a JSON value that has no contract: finite numbers, strings with a UTF-8 form, and at most `depth` levels of
- * nesting (a scalar has none). Throws Fault.
+ * Checks a JSON value that has no contract. Numbers must be finite, strings must have a UTF-8 form, and nesting must
+ * not exceed `depth` levels (a scalar has 0). Throws Fault.
  */
 export function checkFree(value: unknown, depth: number): asserts value is JsonValue {
   switch (kindOf(value)) {

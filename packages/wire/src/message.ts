@@ -19,8 +19,8 @@ type Local = Record<string, unknown>;
 type OneofValue = { case?: string | undefined; value?: unknown };
 
 /**
- * One of the messages that a JSON object decodes to: the object's own message, or a oneof member that a tag selects.
- * The fields of such a member are in the same JSON object.
+ * One message that a JSON object decodes to: the object's own message, or the oneof member that a tag selects. The
+ * fields of such a member are in the same JSON object.
  */
 interface Layer {
   readonly plan: Plan;
@@ -36,8 +36,8 @@ export function decodeObject(plan: Plan, json: unknown, place: Place): unknown {
   const objectPlace = inside(place, object);
   const read = readLayer(plan, object, objectPlace, layers);
   const names = Object.keys(object);
-  // Compares only the numbers of members. This comparison is cheaper than a search for each name, and most
-  // documents have no unknown members.
+  // Compares the number of members that were read with the number of members in the object. This comparison is
+  // cheaper than a search for each name, and most documents have no unknown members.
   if (read !== names.length) handleUnknownMembers(layers, object, names, objectPlace);
   return (layers[0] as Layer).message;
 }
@@ -85,7 +85,10 @@ function readSlot(slot: Slot, message: Local, value: unknown, place: Place): voi
     return;
   }
   if ((message[slot.oneof] as OneofValue).case !== undefined) {
-    throw new Fault("conflict", "the member excludes another one that is present; send one of them");
+    throw new Fault(
+      "conflict",
+      "the member cannot be combined with another present member; send only one of them",
+    );
   }
   message[slot.oneof] = { case: member.local, value: local };
 }
@@ -123,8 +126,8 @@ function findOutward(name: string, start: Place): unknown {
 }
 
 /**
- * Handles members that no layer defines. If the contract allows such members, they are collected or ignored.
- * Otherwise the first one is refused.
+ * Handles members that no layer defines. If the contract allows unknown members, this function collects or ignores
+ * them. Otherwise it refuses the first of them.
  */
 function handleUnknownMembers(
   layers: readonly Layer[],
@@ -197,8 +200,8 @@ function writeExtra(plan: Plan, message: Readonly<Local>, object: JsonObject): v
 const codecs = new WeakMap<DescMessage, Codec>();
 
 /**
- * Returns the codec of a message, which is created once. The plan is created at the first use, because messages may be
- * recursive.
+ * Returns the codec of a message. Creates the codec at the first call for a message type. The codec creates its plan
+ * at its first use, because messages may be recursive.
  */
 export function messageCodec(desc: DescMessage): Codec {
   let codec = codecs.get(desc);
@@ -227,8 +230,8 @@ function objectCodec(desc: DescMessage): Codec {
 }
 
 /**
- * Returns the codec of an inline message. The JSON form is that of the only field, or of the oneof member that accepts
- * the value's kind.
+ * Returns the codec of an inline message. Its JSON form is the form of its only field, or of the oneof member that
+ * accepts the value's kind.
  */
 function inlineCodec(desc: DescMessage): Codec {
   const [field, ...others] = desc.fields;
@@ -237,7 +240,7 @@ function inlineCodec(desc: DescMessage): Codec {
     field === undefined ||
     (others.length > 0 && desc.fields.some((each) => each.oneof !== oneof || !oneof))
   ) {
-    throw new WireContractError(`${desc.typeName}: an inline message holds one field or one oneof`);
+    throw new WireContractError(`${desc.typeName}: an inline message must have one field or one oneof`);
   }
   return oneof === undefined ? inlineField(desc) : inlineOneof(desc);
 }
@@ -254,7 +257,7 @@ function inlineField(desc: DescMessage): Codec {
     },
     encode(local, place) {
       const value = (local as Record<string, unknown>)[field.localName];
-      if (value === undefined) throw new WireEncodeError(`${desc.typeName} holds no value`);
+      if (value === undefined) throw new WireEncodeError(`${desc.typeName} contains no value`);
       return codec.encode(value, place);
     },
   };
@@ -280,7 +283,7 @@ function inlineOneof(desc: DescMessage): Codec {
     encode(local, place) {
       const chosen = (local as Record<string, { case?: string; value?: unknown }>)[oneof.localName];
       const member = members.find((each) => each.local === chosen?.case);
-      if (member === undefined) throw new WireEncodeError(`${desc.typeName} holds no value`);
+      if (member === undefined) throw new WireEncodeError(`${desc.typeName} contains no value`);
       return member.codec.encode(chosen?.value, place);
     },
   };

@@ -5,9 +5,9 @@ import { type Codec, type MessageCodecs, WireContractError } from "./codec.ts";
 import { fieldCodec } from "./field.ts";
 import { fieldOptions, fileOptions, isInline, isTagged, oneofOptions, tagWord, wireName } from "./names.ts";
 
-/** A field, and the codec of its value. */
+/** A field of a message, and the codec of the field's value. */
 export interface Member {
-  /** The property of the message, or the case of the oneof, that holds the value. */
+  /** The name that holds the value in protobuf-es: a property of the message, or a case of the oneof. */
   readonly local: string;
   readonly codec: Codec;
 }
@@ -22,11 +22,14 @@ export interface Slot {
   readonly byKind: ReadonlyMap<JsonKind, Member>;
   /** Whether the member must be present in a document. */
   readonly required: boolean;
-  /** Whether an encoder leaves out the member for this value in protobuf-es. */
+  /** Whether the encoder leaves out the member, given the member's value in protobuf-es. */
   readonly isAbsent: (local: unknown) => boolean;
 }
 
-/** A oneof with a tag: the tag's word selects the member, which is merged into the JSON object. */
+/**
+ * A oneof with a tag. The tag's word selects a member of the oneof, and the selected member's fields are in the same
+ * JSON object.
+ */
 export interface Tag {
   readonly name: string;
   readonly inherited: boolean;
@@ -49,14 +52,14 @@ export interface Plan {
   /** The names of the slots and tags of this object. */
   readonly names: ReadonlySet<string>;
   /**
-   * The property that collects unknown members: members that neither this message nor a message merged by a tag
-   * defines. Undefined if the message collects none.
+   * The property that collects unknown members; undefined if the message collects none. A member is unknown if
+   * neither this message nor a message merged by a tag defines it.
    */
   readonly extra: string | undefined;
   readonly nullIsAbsent: boolean;
   /**
-   * Whether unknown members are ignored; otherwise they are refused. Unknown means that neither this message nor a
-   * message merged by a tag defines the member.
+   * Whether the decoder ignores unknown members; otherwise it refuses them. A member is unknown if neither this
+   * message nor a message merged by a tag defines it.
    */
   readonly ignoreUnknown: boolean;
 }
@@ -64,8 +67,8 @@ export interface Plan {
 const plans = new WeakMap<DescMessage, Plan>();
 
 /**
- * Returns the plan of a message, which is created once. Throws WireContractError if the message's wire options
- * contradict each other.
+ * Returns the plan of a message. Creates the plan at the first call for a message type. Throws WireContractError if
+ * the message's wire options contradict each other.
  */
 export function planOf(desc: DescMessage, messages: MessageCodecs): Plan {
   let plan = plans.get(desc);

@@ -4,7 +4,7 @@ const PLAIN = /[^"\\\u0000-\u001f]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const WORD = /true|false|null/y;
-// Matches the beginning of an escape, for texts that end within one.
+// Matches the beginning of an escape, in a text that ends within the escape.
 const PART_OF_ESCAPE = /\\(?:u[0-9a-fA-F]{0,3})?/y;
 const PART_OF_NUMBER = /-?(?:(?:0|[1-9][0-9]*)(?:\.(?:[0-9]+(?:[eE][+-]?[0-9]*)?)?|[eE][+-]?[0-9]*)?)?/y;
 const PART_OF_WORD = /t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?/y;
@@ -39,7 +39,7 @@ export function findSyntaxError(text: string): number {
       if (next.failed) return next.at;
       at = next.at;
     }
-    // Closes the arrays and objects that end after the value, until a comma announces the next value.
+    // Leaves each array and object that ends after the value. A comma ends this loop, because another value follows.
     for (;;) {
       at = skip(SPACE, text, at);
       const close = open.at(-1);
@@ -87,7 +87,10 @@ function readString(text: string, start: number): Step {
   return { at: at + 1, failed: false };
 }
 
-/** Returns the end of the match of a sticky pattern at `at`, or `at` itself without a match. */
+/**
+ * Returns the end of the pattern's match at `at`; `at` itself if the pattern does not match there. The pattern must
+ * be sticky.
+ */
 function skip(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;

@@ -65,9 +65,9 @@ export type DecodedValid<T> =
   | { ok: false; error: WireError; errors: readonly [WireError, ...WireError[]] };
 
 /**
- * Decodes a document as decode does, and checks the rules of its contract (protovalidate). `errors` has at most
- * MAX_ERRORS faults, whose paths use the document's names. `error` is the first of them. Throws only for an invalid
- * contract.
+ * Decodes a document as decode does, and then checks the rules of its contract (protovalidate). `errors` has at most
+ * MAX_ERRORS faults, and their paths use the document's names. `error` is the first fault. Throws only for an
+ * invalid contract.
  */
 export function decodeValid<Desc extends DescMessage>(
   schema: Desc,
@@ -84,14 +84,14 @@ function toWireError({ field, rule, message }: BrokenRule): WireError {
   return {
     path: pointer(wirePath(field)),
     reason: rule === "required" ? "missing_member" : "broken_rule",
-    message: message === "" ? `the rule ${rule} is broken` : message,
+    message: message === "" ? `the value breaks the rule ${rule}` : message,
     rule,
   };
 }
 
 /**
- * Converts a path of protobuf fields to the steps of a path in the document. Inline, tag-merged and collected fields
- * add no step.
+ * Converts a path of protobuf fields to the steps of a path in the document. A field adds no step if it is inline,
+ * merged by a tag, or collects unknown members.
  */
 export function wirePath(path: Path): Step[] {
   const steps: Step[] = [];
@@ -143,18 +143,18 @@ export interface ParseLimits {
 export type Parsed = { ok: true; value: JsonValue } | { ok: false; error: WireError };
 
 /**
- * Additional levels up to which a text is still parsed. A text that is nested slightly too deep is parsed, so that the
- * later check can report the position.
+ * Number of nesting levels beyond the limit that are still parsed. The check after the parser refuses such a text,
+ * and reports the position at which the text exceeds the limit.
  */
 const BEYOND_DEPTH = 64;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Parses a JSON text. The function refuses each text that JSON.parse refuses. It also refuses bytes that are not UTF-8,
- * a byte order mark, and texts that are too large or too deep. It refuses numbers beyond the range of a double (1e400),
- * and strings with half of a surrogate pair. It refuses objects with two members of one name. Depth, values and names
- * are checked before JSON.parse allocates anything. Never throws.
+ * Parses a JSON text. Refuses each text that JSON.parse refuses. Also refuses bytes that are not UTF-8, a byte order
+ * mark, and texts that are too large or too deep. Refuses numbers beyond the range of a double (1e400), and strings
+ * with half of a surrogate pair. Refuses objects with two members of one name. Checks depth, values and names before
+ * JSON.parse allocates memory. Never throws.
  */
 export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}): Parsed {
   const maxBytes = limits.maxBytes ?? MAX_BYTES;
@@ -183,7 +183,7 @@ export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}):
   return checkJson(value, limits.maxDepth);
 }
 
-/** Makes the checks of parseJson on an already parsed value, for input that was not JSON text. */
+/** Applies the checks of parseJson to a value that is already parsed, for input that was not JSON text. */
 export function checkJson(value: unknown, maxDepth: number = MAX_DEPTH): Parsed {
   try {
     checkFree(value, maxDepth);

@@ -57,8 +57,8 @@ export class Authorities {
 
   /**
    * Whether the domain of the agent's authority publishes the agent's key. Calls the domain over HTTP only if the
-   * configuration allows its host and the key has no grant yet. The caller must not hold an open transaction during the
-   * HTTP call.
+   * configuration allows the domain's host and the key has no grant yet. The caller must not hold an open
+   * transaction during the HTTP call.
    *
    * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does not
    * answer)
@@ -76,11 +76,12 @@ export class Authorities {
 
   /**
    * Assigns the URI of an agent's card to the agent, in the transaction of the registration. The agent's key gets a
-   * grant if its domain publishes it, or if it registers the authority's first agent.
+   * grant in two cases: the authority's domain publishes the key, or the registration is the first below the
+   * authority.
    *
    * @param isProven the result of `prove`
-   * @throws DeputeError CALLER_NOT_ALLOWED (the key does not hold the authority), AGENT_EXISTS (another agent has the
-   * URI), LIMIT_EXCEEDED
+   * @throws DeputeError CALLER_NOT_ALLOWED (the key does not hold the authority), AGENT_EXISTS (another agent has
+   * the URI), LIMIT_EXCEEDED
    */
   async claim(tx: WriteTx, agent: Agent, isProven: boolean): Promise<void> {
     const uri = agent.card?.agentId;
@@ -90,15 +91,15 @@ export class Authorities {
     const grants = await listGrants(tx, authority, "", MAX_GRANTS);
     const standing = authorityStanding(grants, key, this.#policy, this.#keys.isConfigured(authority));
     if (key === "") {
-      // An agent without a key cannot take part in ASP, so it gets no URI. If other principals hold the authority, this
-      // code refuses the registration.
+      // An agent without a key cannot take part in ASP, so it gets no URI. If other principals hold the authority,
+      // the registration is refused.
       if (standing === "taken") throw refusal(authority, standing);
       return putUri(tx, agent.id, undefined);
     }
     if (standing !== "holds") {
       if (!isProven && standing !== "first") throw refusal(authority, standing);
-      // After a purge of an organization, the first registration no longer takes the organization's authority. An
-      // operator grants it again.
+      // After a purge of the organization that had the authority, a first registration does not assign the authority.
+      // Only an operator can grant it again.
       if (!isProven && (await isPurged(tx, "authority", authority))) throw refusal(authority, "ungranted");
       const source = isProven ? AuthoritySource.PROVEN : AuthoritySource.FIRST;
       await this.add(tx, grants, { authority, principal: key, source, grantedBy: key });
@@ -149,8 +150,8 @@ export class Authorities {
   }
 
   /**
-   * Finds the agent of a URI. Returns undefined if none has the URI, if it was removed, or if its key no longer holds
-   * the authority.
+   * Finds the agent of a URI. Returns undefined if no agent has the URI, if the agent was removed, or if the agent's
+   * key does not hold the authority.
    */
   async find(tx: ReadTx, uri: string): Promise<StoredAgent | undefined> {
     const id = await findAgentOfUri(tx, uri);
@@ -160,8 +161,8 @@ export class Authorities {
   }
 
   /**
-   * Gives the grant of a replaced key to the new key. The replaced key loses its grant only if the grant came from a
-   * first registration. Otherwise both keys have it.
+   * Grants the authority of a replaced key to the new key. The replaced key loses its grant only if the grant came
+   * from a first registration. Otherwise both keys have a grant.
    */
   async replace(tx: WriteTx, { card }: Agent, from: string, to: string): Promise<void> {
     const authority = card === undefined ? undefined : authorityOf(card.agentId);

@@ -1,7 +1,7 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type AllowedHosts, type Outbound, readText } from "@depute/service";
 
-/** Finds the keys that an authority publishes, which prove that a principal belongs to the authority. */
+/** Finds the keys that an authority publishes. A published key proves that its principal belongs to the authority. */
 export interface AuthorityKeys {
   /** Whether the configuration allows requests to the authority. */
   isConfigured(authority: string): boolean;
@@ -62,7 +62,7 @@ export class PublishedKeys implements AuthorityKeys {
       const text = await readText(answer.body);
       // These statuses mean that the domain publishes no keys.
       if (answer.status === 404 || answer.status === 410) return [];
-      if (answer.status !== 200) throw new Error(`the domain answered ${answer.status}`);
+      if (answer.status !== 200) throw new Error(`the domain answered with the status ${answer.status}`);
       return readEd25519Keys(JSON.parse(text));
     } catch (cause) {
       throw new DeputeError(
@@ -85,7 +85,7 @@ export class PublishedKeys implements AuthorityKeys {
  */
 function readEd25519Keys(document: unknown): string[] {
   const keys = isObject(document) ? document.keys : undefined;
-  if (!Array.isArray(keys)) throw new Error("the domain's answer is no JSON Web Key Set");
+  if (!Array.isArray(keys)) throw new Error("the domain's answer is not a JSON Web Key Set");
   return keys.slice(0, MAX_KEYS).flatMap((key: unknown) => {
     if (!isObject(key) || key.kty !== "OKP" || key.crv !== "Ed25519") return [];
     return typeof key.x === "string" ? [key.x] : [];

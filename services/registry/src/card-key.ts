@@ -10,15 +10,13 @@ export interface CardKey extends CardSigner {
 }
 
 /**
- * Opens the platform's key `card` (PKCS #8), or makes the key if it does not exist. This key only signs cards. The root
- * key does not sign cards, because its signatures grant authority.
+ * Opens the platform's key `card` (PKCS #8), or makes the key if it does not exist. This key only signs cards. The
+ * root key does not sign cards, because signatures of the root key grant authority.
  *
- * @throws SettingsError if `card.key` holds no Ed25519 key, or if other users can read that file
+ * @throws SettingsError if `card.key` is not an Ed25519 key, or if other users can read that file
  */
 export async function openCardKey(keys: KeySource): Promise<CardKey> {
-  const key = privateKey(
-    await keys.open({ name: "card.key", danger: "whoever reads it can sign cards" }, make),
-  );
+  const key = privateKey(await keys.open({ name: "card.key", danger: "its readers can sign cards" }, make));
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
   return {
     publicKey,
@@ -38,9 +36,9 @@ function privateKey(pem: string) {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // For a file without a key, the error below follows.
+    // If the text is not a key, the statement below throws the error.
   }
-  throw new SettingsError("the card key is not an Ed25519 key in PKCS #8");
+  throw new SettingsError("card.key must be an Ed25519 key in PKCS #8");
 }
 
 function make(): string {

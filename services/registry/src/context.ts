@@ -80,7 +80,7 @@ export interface ProposalSettings {
   /** Milliseconds until a proposal without a decision expires. */
   readonly timeoutMs: number;
   readonly grantors: Grantors;
-  /** Starts the delivery of the calls that proposals owe to the verifier service. */
+  /** Starts the delivery of the calls to the verifier service that are recorded for proposals. */
   wake(): void;
 }
 
@@ -105,7 +105,7 @@ export async function recordChange(
 }
 
 /**
- * Identifies the caller, even in calls that need no credentials. Refuses wrong credentials instead of ignoring them.
+ * Identifies the caller, even in calls that need no credentials. Invalid credentials are refused in these calls too.
  *
  * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
  */
@@ -114,7 +114,7 @@ export function identify({ authority }: RegistryContext, context: HandlerContext
 }
 
 /**
- * Returns the viewer of a call: the principal that the request names or, if it names none, the caller.
+ * Returns the viewer of a call: the principal in the request or, if the request has none, the caller.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED when the request names a principal other than the caller
  */
@@ -138,13 +138,13 @@ export function viewerFor(identity: Identity, requestedViewer: string): Viewer {
  */
 export function checkMayActFor(identity: Identity, principal: string, field: string): void {
   if (mayActFor(identity, principal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may do this", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may make this call", {
     violations: [{ field, description: "is not the caller's" }],
   });
 }
 
 /**
- * Finds an agent of the caller that is not removed.
+ * Finds an agent that belongs to the caller and is not removed.
  *
  * @param field the field of the id in the request
  * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED
@@ -162,8 +162,8 @@ export async function findCallersAgent(
 }
 
 /**
- * Finds an agent whose registration, status or offers the caller may end: the caller's agent, or for an operator any
- * agent.
+ * Finds an agent for a call that removes it, changes its status or withdraws its offers. The caller must own the
+ * agent or be an operator.
  *
  * @param field the field of the id in the request
  * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED
@@ -182,5 +182,9 @@ export async function findAgentToEnd(
 }
 
 export function agentNotFound(id: string): DeputeError {
-  return new DeputeError(ErrorReason.AGENT_NOT_FOUND, `no agent ${id}`, { metadata: { agent: id } });
+  return new DeputeError(
+    ErrorReason.AGENT_NOT_FOUND,
+    `the agent ${id} does not exist, is not live, or is not visible to the caller; check the id`,
+    { metadata: { agent: id } },
+  );
 }

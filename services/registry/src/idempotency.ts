@@ -22,8 +22,8 @@ export interface IdempotentCall<Answer extends DescMessage> {
 }
 
 /**
- * Makes a call idempotent: a second call with the same request id gets the first response. The digest of a request
- * rests on canonical JSON, because encoders may order map members differently.
+ * Makes a call idempotent: a second call with the same request id gets the first response. Requests are compared by
+ * the digest of their canonical JSON, because encoders may order map members differently.
  *
  * @throws DeputeError INVALID_REQUEST when the request has no JSON form
  */

@@ -60,7 +60,7 @@ export const registry = defineService({
       type: "string",
       choices: HASH_LENGTHS,
       default: "8",
-      help: "digits of the version hashes that capabilities are listed with",
+      help: "digits of the version hashes in lists of capabilities",
       group: "Registry",
     },
     agentChangesKept: {
@@ -157,9 +157,11 @@ export const registry = defineService({
     boundsOperators.announce(log);
     const localProves = settings.trustOperators.length === 0 && deps.auth === "open";
     if (localProves)
-      log.info("DEPUTE_TRUST_OPERATORS is empty: callers without credentials prove organizations");
+      log.info("DEPUTE_TRUST_OPERATORS is empty: callers without credentials may prove organizations");
     else if (settings.trustOperators.length === 0) {
-      log.warn("DEPUTE_TRUST_OPERATORS is empty: only the role operator proves organizations");
+      log.warn(
+        "DEPUTE_TRUST_OPERATORS is empty: only callers with the role operator may prove organizations",
+      );
     }
     const lastUp = await store.read(readLastUp);
     // While this process was down, agents could extend their leases at another replica. So this process grants no extra
@@ -189,7 +191,7 @@ export const registry = defineService({
       hashLength: Number(settings.versionHashLength),
       needsCredentials: deps.auth !== "open",
       callsWebhooks: settings.a2aWebhookHosts.length > 0,
-      // A getter, because the URL is known only after the server listens.
+      // This member is a getter, because the URL is known only after the server listens.
       get publicUrl() {
         return deps.publicUrl;
       },

@@ -19,8 +19,8 @@ export interface LeaseWatch {
 }
 
 /**
- * Notifies watchers of ended leases: appends changes to the log within a second after leases end. Discovery does not
- * depend on this loop, because discovery compares times (rules/agent.ts).
+ * Notifies watchers of ended leases. Within a second after a lease ends, the watch appends a change to the log.
+ * Discovery does not depend on this loop, because discovery compares times (rules/agent.ts).
  */
 export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWatch {
   let markedAt = registry.clock.now();
@@ -28,7 +28,7 @@ export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWa
     clock: registry.clock,
     timers: registry.timers,
     log,
-    failureMessage: "lease check failed",
+    failureMessage: "the check of ended leases failed",
     maxWaitMs: CHECK_INTERVAL_MS,
     async runDueWork() {
       await appendLostChanges(registry);

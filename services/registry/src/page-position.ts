@@ -6,7 +6,7 @@ type Values<Parts extends readonly Part[]> = {
 };
 
 /**
- * Decodes the position in a page token. Returns undefined for the first page.
+ * Decodes the position in a page token. Returns undefined for the empty token, which requests the first page.
  *
  * @param parts the required types of the position's elements, in order
  * @throws DeputeError PAGE_TOKEN_INVALID if the position has other elements

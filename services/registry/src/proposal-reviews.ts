@@ -29,7 +29,7 @@ import { REVIEW_CURSOR } from "./store/registry-state.ts";
 /** Maximum length of a proposal's reason in characters. */
 const MAX_REASON = 4000;
 
-/** Thrown when an approved grant fails with an error that a retry would get again. */
+/** Thrown when the registry cannot make an approved grant, and a retry would get the same error. */
 class GrantRefused extends Error {
   readonly refusal: DeputeError;
 
@@ -40,9 +40,10 @@ class GrantRefused extends Error {
 }
 
 /**
- * Connects proposals to the review queue of the verifier service. The transaction that creates or withdraws a proposal
- * also records the owed call to the verifier. The transaction that makes a grant also ends the proposal and stores the
- * position in the stream of reviews. So a crash neither loses a decision nor applies it twice.
+ * Connects proposals to the review queue of the verifier service. The transaction that creates or withdraws a
+ * proposal also records the call to the verifier that must follow. The transaction that makes a grant also ends the
+ * proposal and stores the position in the stream of reviews. So a crash neither loses a decision nor applies it
+ * twice.
  */
 export class ProposalReviews {
   readonly #registry: RegistryContext;
@@ -57,7 +58,7 @@ export class ProposalReviews {
       timers,
       log,
       lease: work.lease("proposals"),
-      failureMessage: "a proposal did not reach the verifier",
+      failureMessage: "a proposal was not delivered to the verifier",
       first: (limit) => store.read((tx) => owingProposals(tx, limit)),
       drop: (row) => store.write((tx) => settleCall(tx, row)),
       tell: (row, signal) => this.#tell(row, signal),
@@ -77,7 +78,7 @@ export class ProposalReviews {
     this.#queue.start();
   }
 
-  /** Starts the delivery of owed calls to the verifier. */
+  /** Starts the delivery of the recorded calls to the verifier. */
   wake(): void {
     this.#outbox.wake();
   }
@@ -124,7 +125,7 @@ export class ProposalReviews {
     const proposal = await findProposal(tx, id);
     if (state === undefined || proposal?.state !== ProposalState.PENDING) return;
     // The review counts only after the verifier has confirmed it as the proposal's review. Otherwise another caller
-    // could create a review with this id and decide it first.
+    // could create a review with this id first, and decide it.
     if (proposal.owed === "create") throw notCreated();
     const { grant } = proposal.record;
     if (state === ProposalState.GRANTED && grant.case !== undefined) {
@@ -155,7 +156,10 @@ export class ProposalReviews {
   }
 }
 
-/** Returns the error after which the follower reads the stream again. Meanwhile the outbox delivers the proposal. */
+/**
+ * Returns the error after which the registry reads the stream of reviews again. Meanwhile the outbox creates the
+ * review of the proposal.
+ */
 function notCreated(): DeputeError {
   return new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "the review of a proposal is not created yet", {
     metadata: { service: "verifier" },

@@ -41,8 +41,8 @@ export class RemovalGuard {
   }
 
   /**
-   * The liveness view by the last count of leases. Undefined if that count is too old; a new count needs a read of the
-   * store.
+   * The liveness view of the last count of leases; undefined if that count is too old. The caller must then call
+   * `view`, which counts in the store.
    */
   get cachedView(): LivenessView | undefined {
     const now = this.#clock.now();

@@ -48,7 +48,7 @@ export function createSchemaChecker(transport: Transport): SchemaChecker {
       if (countChecks(schemas) > MAX_SCHEMA_CHECKS) {
         throw new DeputeError(
           ErrorReason.LIMIT_EXCEEDED,
-          "too many schemas and examples in one publication",
+          "too many schemas and examples in one publication; publish fewer",
           {
             metadata: { limit: "schema_checks", max: String(MAX_SCHEMA_CHECKS) },
           },
@@ -120,7 +120,7 @@ function descriptionOf({ violations, message }: DeputeError): string {
 
 /** Converts the error of a call to the verifier to the registry's error. */
 function refusal(caught: unknown, field: string): DeputeError {
-  // The caller has left, so this code does not convert the error.
+  // The caller has cancelled its call, so no error needs to be converted.
   if (caught instanceof ConnectError && caught.code === Code.Canceled) throw caught;
   const error = fromConnectError(caught);
   switch (error.reason) {

@@ -12,8 +12,8 @@ const settings: SettingsTable & typeof CORE_SETTINGS = {
 };
 
 /**
- * Methods whose allowed calls the audit log omits: a worker's calls under its lease, and its polls for tasks. The audit
- * log has the dispatch that began the lease.
+ * The audit log omits the allowed calls of these methods: a worker's calls under its lease, and its polls for tasks.
+ * The audit log contains the dispatch that began the lease.
  */
 const { method } = WorkerService;
 const QUIET = [

@@ -50,7 +50,10 @@ const waitForCalls = (count: number) =>
   vi.waitFor(() => expect(calls).toHaveLength(count), { timeout: 5_000 });
 const pairs = () => calls.map(({ agentId: id, replaced, principal }) => [id, replaced, principal]);
 
-/** Returns the claims of a statement if the principal's key signed it. */
+/**
+ * Verifies that the principal's key signed a statement, and returns the statement's claims. Throws for any other
+ * signature.
+ */
 function claims(statement: string, principal: string): unknown {
   const [header = "", body = "", signature = ""] = statement.split(".");
   const message = new TextEncoder().encode(`${header}.${body}`);

@@ -11,10 +11,10 @@ import { findKey } from "./store/kept-keys.ts";
 
 /** Timeout of a call to the registry, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Maximum number of key changes that one step reports. */
+/** Maximum number of key replacements that one step reports. */
 const BATCH = 100;
 
-/** Errors that a repeated report would get again. */
+/** Errors after which the service does not repeat a report, because the registry would return the same error. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
   ErrorReason.INVALID_REQUEST,
@@ -28,15 +28,15 @@ interface AgentKeysOptions {
   log: Logger;
   keys: KeyStore;
   registry: Transport;
-  /** Returns the platform's address, which is known only after the server listens. */
+  /** Returns the platform's public URL. It is known only after the server has started to listen. */
   publicUrl(): string;
-  /** The lease of the reports; undefined without replicas. */
+  /** The lease of the replica that reports; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
 /**
- * Reports to the registry that a key of an agent was replaced (DelegateOS 13.3). The rotation's transaction stores the
- * report. The service deletes the report after the registry's response.
+ * Reports to the registry that a key of an agent was replaced (DelegateOS 13.3). The transaction that replaces the key
+ * also stores the report. The service deletes the report after the registry has accepted it.
  */
 export class AgentKeys {
   readonly #options: AgentKeysOptions;
@@ -53,8 +53,8 @@ export class AgentKeys {
   }
 
   /**
-   * Schedules the stored reports of an earlier process. They start in the next turn of the event loop. The registry may
-   * start in the same process after this service.
+   * Schedules the reports that an earlier process has stored. The first report starts in the next turn of the event
+   * loop, because the registry may start in the same process after this service.
    */
   start(): void {
     const { timers, lease } = this.#options;
@@ -63,7 +63,7 @@ export class AgentKeys {
     );
   }
 
-  /** Starts to report after a key was replaced. */
+  /** Starts a report. Call this method after a key was replaced. */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();
@@ -87,7 +87,7 @@ export class AgentKeys {
       try {
         await this.#report(change);
       } catch (thrown) {
-        // The service is closing, so the next start repeats the report.
+        // The service is closing. The next start repeats the report.
         if (this.#closing.signal.aborted) return false;
         failure = fromConnectError(thrown);
         // SIGNATURE_INVALID concerns this agent only (a wrong time in its statement), so the loop continues. Any other
@@ -105,7 +105,7 @@ export class AgentKeys {
   /**
    * Reports one change.
    *
-   * @throws DeputeError, ConnectError for failures that need a retry
+   * @throws DeputeError, ConnectError for a failure that a retry may overcome
    */
   async #report({ keyId, successorId }: KeyChange): Promise<void> {
     const { store, clock, keys, log, publicUrl } = this.#options;

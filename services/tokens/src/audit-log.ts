@@ -9,12 +9,12 @@ import { appendDecisions, insertBatch } from "./store/audit-rows.ts";
 /** The topic of wake-ups about new records. */
 export const AUDIT_TOPIC = "tokens.audit";
 
-/** Maximum number of decisions in one write. */
+/** Maximum number of decisions that one transaction writes. */
 const BATCH = 1024;
 /** Maximum number of decisions that wait in memory while the store is unavailable. */
 const MAX_WAITING = 100_000;
 
-/** The source that the records of this service name. */
+/** The name of this service as the `source` of its records. */
 const OWN_SOURCE = "tokens";
 
 interface AuditOptions {
@@ -25,7 +25,10 @@ interface AuditOptions {
   timers: Timers;
   log: Logger;
   maxWaiting?: number;
-  /** Called with each decision of this service. For a decision with a change, called after the change is durable. */
+  /**
+   * Called with each decision of this service. If the decision belongs to a change, the call follows when the change is
+   * durable.
+   */
   onDecision?: (decision: Decision) => void;
   /** Called when a seal is durable. */
   onSealed?: () => void;
@@ -33,8 +36,8 @@ interface AuditOptions {
 
 /**
  * The append-only record of every decision on authority. A change and its decisions commit in one transaction. A
- * verification does not wait for a write: its decision joins a batch that is durable within a second. While the batch
- * is full, the service makes no further decision.
+ * verification changes nothing, so it does not wait for a write: its decision joins a batch that is durable within a
+ * second. While the batch is full, the service makes no further decision.
  */
 export class AuditLog {
   readonly #options: AuditOptions;
@@ -56,7 +59,7 @@ export class AuditLog {
   }
 
   /**
-   * Records the decisions of another service. A repeated batch changes nothing.
+   * Records the decisions of another service. A batch with a known id changes nothing.
    *
    * @param source the name of the service
    * @param batchId the batch's id, unique for its service
@@ -77,18 +80,18 @@ export class AuditLog {
     this.#batches.assertRoom();
   }
 
-  /** Records a decision without a change. The record is durable within a second. */
+  /** Records a decision that belongs to no change, such as a verification. The record is durable within a second. */
   add(decision: Decision): void {
     this.#options.onDecision?.(decision);
     this.#batches.add(this.#inCall(decision));
   }
 
-  /** Writes the remaining decisions and ends the batches. */
+  /** Writes the decisions that are still in memory, and stops the batches. */
   close(): Promise<void> {
     return this.#batches.close();
   }
 
-  /** Adds the current time and the current call to a decision. */
+  /** Returns a decision together with the current time and the current call. */
   #inCall({ resource = "", ...decision }: Decision): AuditedDecision {
     const current = currentCall();
     const time = this.#options.clock.now();
@@ -106,7 +109,7 @@ export class AuditLog {
   }
 }
 
-/** Returns the circumstances of a call without its empty members. */
+/** Returns the members of a call for the audit log. Omits empty members. */
 function toAuditedCall({ caller: _, ...call }: CurrentCall): AuditedCall {
   return Object.fromEntries(Object.entries(call).filter(([, value]) => value !== ""));
 }

@@ -5,7 +5,7 @@ import { DeadlineLoop, type Logger, Outbox, ownHeaders, type WorkLease } from "@
 import type { Store } from "@depute/store";
 import { readUnloggedSeals, type SealRow, sealPastDay, setSealLogged } from "./store/audit-rows.ts";
 
-/** Milliseconds between two checks whether the day has ended. */
+/** Milliseconds between two checks whether the open day has ended. */
 const EVERY_MS = 60_000;
 
 export interface AuditSealerOptions {
@@ -14,13 +14,13 @@ export interface AuditSealerOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The lease of the seals; undefined without replicas. */
+  /** The lease of the replica that seals; undefined without replicas. */
   readonly lease?: WorkLease | undefined;
 }
 
 /**
  * Seals each day of the audit log after its end. The verifier appends the seal to the transparency log. The first
- * record of a new day seals the day before. Without a new record, this class's loop seals the day.
+ * record of a new day seals the day before. If no record arrives, the loop of this class seals the day.
  */
 export class AuditSealer {
   readonly #options: AuditSealerOptions;
@@ -47,7 +47,8 @@ export class AuditSealer {
       ...{ timers, log, lease, failureMessage: "delivery of an audit seal to the transparency log failed" },
       first: (limit) => store.read((tx) => readUnloggedSeals(tx, limit)),
       tell: (seal, signal) => this.#append(seal, signal),
-      // No row to delete: `#append` stores the seal's position in the transparency log, which ends the delivery.
+      // There is no row to delete: `#append` stores the seal's position in the transparency log, and the seal is then
+      // delivered.
       drop: async () => {},
     });
   }
@@ -57,7 +58,7 @@ export class AuditSealer {
     this.#outbox.start();
   }
 
-  /** Starts the delivery of a new seal. */
+  /** Starts the delivery of a new seal to the transparency log. */
   wake(): void {
     this.#outbox.wake();
   }
@@ -66,7 +67,7 @@ export class AuditSealer {
     await Promise.all([this.#loop.close(), this.#outbox.close()]);
   }
 
-  /** Seals the open day if it is over. */
+  /** Seals the open day if it has ended. */
   async seal(): Promise<void> {
     const { store, clock } = this.#options;
     await store.write(async (tx) => {

@@ -11,7 +11,7 @@ it("runs again for a wake-up during the last step", async () => {
     if (remainingSteps === 0) return false;
     remainingSteps--;
     doneSteps++;
-    // A completed step asks for more work at once, until 50 steps are done.
+    // Each step asks for one more step at once, until 50 steps are done.
     if (doneSteps < 50) void Promise.resolve().then(ask);
     return remainingSteps > 0;
   });

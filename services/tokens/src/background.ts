@@ -2,12 +2,12 @@ import type { Timers } from "@depute/core";
 import type { Logger, WorkLease } from "@depute/service";
 
 const RETRY_MS = 5000;
-/** Milliseconds between two checks for work that a lost replica has left. */
+/** Milliseconds between two checks for work that another replica did not finish. */
 const TAKEOVER_MS = 2000;
 
 /**
- * Runs background work in steps. The store holds the open work, so a restarted process continues it. The loop retries a
- * failed step later.
+ * Runs background work in steps. The store holds the unfinished work, so a restarted process continues it. After a
+ * failed step, the class repeats the step later.
  */
 export class BackgroundWork {
   readonly #step: () => Promise<boolean>;
@@ -24,7 +24,7 @@ export class BackgroundWork {
   /**
    * Creates the background work; `wake` starts it.
    *
-   * @param purpose names the work in the log message of a failed step
+   * @param purpose the text that the log message of a failed step begins with
    * @param step does one portion of the work; returns true if more remains
    */
   constructor(
@@ -38,14 +38,14 @@ export class BackgroundWork {
     this.#purpose = purpose;
   }
 
-  /** Starts the work. */
+  /** Runs steps until no work remains. During a run, requests one more step. */
   wake(): void {
     if (this.#closed) return;
     this.#isAskedAgain = true;
     if (!this.#isRunning) this.#running = this.#run();
   }
 
-  /** Starts the work, and repeats the check for open work while this process holds the lease. */
+  /** Starts the work. Then checks repeatedly for unfinished work while this process holds the lease. */
   takeOver(lease: WorkLease): void {
     lease.onTaken(() => this.wake());
     lease.onWake(() => this.wake());
@@ -75,8 +75,8 @@ export class BackgroundWork {
       this.#log.error({ err }, `${this.#purpose}; trying again`);
       if (!this.#closed) this.#cancelRetry = this.#timers.after(RETRY_MS, () => this.wake());
     }
-    // The loop clears this flag in the same turn as the last step without work. A later `wake` therefore starts a new
-    // run.
+    // The loop clears this flag in the same turn of the event loop as the last step. A later `wake` therefore starts a
+    // new run.
     this.#isRunning = false;
   }
 }

@@ -9,7 +9,7 @@ import { createReplica, openBus, openMemory } from "./testing/parts.ts";
 
 const [A, B] = ["A".repeat(43), `${"A".repeat(42)}E`] as const;
 
-/** Returns a store that counts its reads. */
+/** Returns a store that counts the reads from it. */
 async function counting() {
   const memory = await openMemory();
   const counter = { reads: 0 };
@@ -93,7 +93,7 @@ it("the cache equals the store under concurrent reservations, settlements and re
         running.push(reserving);
       } else if ("settle" in each) {
         const one = madeReservations[each.settle];
-        // Charges the whole reservation, so that the acknowledged amount is still a lower bound.
+        // Charges the whole reservation, so that the acknowledged amount stays a lower bound of the spend.
         if (one !== undefined) {
           const settling = spend.settle(one.id, { commit: one.amount }, "c", () => true);
           running.push(settling.catch(() => {}));

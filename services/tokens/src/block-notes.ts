@@ -7,25 +7,25 @@ import { readSpend } from "./store/spend-rows.ts";
 /** Maximum number of blocks with cached limits. A block takes about 300 bytes, more with many bindings. */
 const MAX_KNOWN = 10_000;
 
-/** The recorded limits of several blocks. */
+/** The recorded limits of the blocks in one read. */
 export interface Notes {
-  /** Microcents charged plus reserved under each block, in the order of the blocks. */
+  /** For each block of the read, in the same order: the microcents charged plus reserved under it. */
   readonly counted: readonly number[];
-  /** The bindings of those blocks that have any. */
+  /** All bindings of the blocks of the read. A block without a binding adds none. */
   readonly bindings: readonly Binding[];
-  /** The ids of the single-use blocks. */
+  /** The ids of the single-use blocks in the read. */
   readonly singleUse: readonly string[];
 }
 
 /** Reads and writes the recorded limits of blocks. */
 export interface BlockRecords {
-  /** Loads the ids of blocks with recorded limits. Call it before the first read. */
+  /** Prepares the recorded limits. Call this method before the first read. */
   start(): Promise<void>;
-  /** Notes the spend of a block, in the transaction that changes it. */
+  /** Records the new spend of a block. Call this method in the transaction that changes the spend. */
   count(tx: WriteTx, revocationId: string, counted: number): void;
-  /** Binds a block, in the caller's transaction. */
+  /** Stores the binding of a block in the caller's transaction. */
   bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void>;
-  /** Reads the recorded limits of blocks; undefined if no block has any. */
+  /** Reads the recorded limits of blocks; undefined if none of the blocks has limits. */
   read(revocationIds: readonly string[]): Promise<Notes | undefined>;
   /**
    * Durably marks single-use blocks as used: all of them, or none if one was used before.
@@ -41,7 +41,7 @@ interface Note {
   readonly bindings: readonly Binding[];
 }
 
-/** Thrown to roll back the transaction when one of the blocks was used before. */
+/** Rolls back the transaction if one of the blocks was used before. */
 class UsedError extends Error {}
 
 /**
@@ -56,7 +56,7 @@ export class BlockNotes implements BlockRecords {
   readonly #notedIds = new RevocationSet();
   /** The cached limits by block, least recently used first. */
   readonly #notesById = new Map<string, Note>();
-  /** Number of committed changes. The cache does not take a read that began before the last change. */
+  /** Number of committed changes. If it changes during a read of the store, the cache does not store the result. */
   #changes = 0;
 
   constructor(store: Store, max: number = MAX_KNOWN) {
@@ -93,7 +93,7 @@ export class BlockNotes implements BlockRecords {
   async read(revocationIds: readonly string[]): Promise<Notes | undefined> {
     const askedIds = revocationIds.filter((id) => this.#notedIds.has(id));
     if (askedIds.length === 0) return undefined;
-    // Copies the cached limits first, because reading the missing ones may evict them.
+    // Copies the cached limits first, because the read of missing limits may evict them from the cache.
     const notesById = new Map(askedIds.map((id) => [id, this.#use(id)]));
     const unknown = askedIds.filter((id) => notesById.get(id) === undefined);
     const read = unknown.length === 0 ? undefined : await this.#readSome(unknown);

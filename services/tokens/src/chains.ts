@@ -40,7 +40,8 @@ const NONE: Lineage = new Set();
 
 /**
  * The ancestors of contracts, as the verifier service recorded them. The parent of a stored contract never changes, so
- * the class caches lineages. It does not cache a missing contract, because an issuer may store the contract later.
+ * the class caches lineages. The class does not cache that a contract is missing, because an issuer may store the
+ * contract later.
  */
 export class ContractLineages {
   readonly #contracts: Client<typeof ContractService>;
@@ -54,12 +55,12 @@ export class ContractLineages {
     this.#maxKept = maxKept;
   }
 
-  /** Returns the sub-contract check of one chain, for one decision. */
+  /** Returns the contracts along one chain, for one decision about that chain. */
   ofChain(): ChainContracts {
     return new ChainContracts(this);
   }
 
-  /** Returns the cached lineage of a contract. */
+  /** Returns the cached lineage of a contract; undefined if the cache does not have it. */
   cachedLineage(contractId: string): Lineage | undefined {
     const lineage = this.#knownLineages.get(contractId);
     if (lineage !== undefined) this.#keep(contractId, lineage);
@@ -67,14 +68,15 @@ export class ContractLineages {
   }
 
   /**
-   * Reads a contract's ancestors. An unknown contract has none.
+   * Reads a contract's ancestors; empty for an unknown contract.
    *
    * @throws DeputeError when the verifier service does not respond
    */
   async read(contractId: string): Promise<Lineage> {
     const pendingLineage = this.cachedLineage(contractId) ?? this.#pendingReads.get(contractId);
     if (pendingLineage !== undefined) return pendingLineage;
-    if (this.#pendingReads.size >= MAX_ASKED) throw new Error("too many contracts are asked for");
+    if (this.#pendingReads.size >= MAX_ASKED)
+      throw new Error("too many contracts are being read; try again later");
     const answer = this.#ask(contractId).finally(() => this.#pendingReads.delete(contractId));
     this.#pendingReads.set(contractId, answer);
     return answer;
@@ -105,8 +107,9 @@ export class ContractLineages {
 }
 
 /**
- * The contracts along one chain. `isPart` uses only known lineages, and returns false for an unknown contract. If the
- * chain's signatures are valid, `learn` then reads the missing contracts from the verifier service.
+ * The contracts along one chain. `isPart` uses only known lineages: it returns false for a contract without a known
+ * lineage. If the chain's signatures are valid, the caller then reads the missing lineages with `learn`, and verifies
+ * again.
  */
 export class ChainContracts {
   readonly #lineages: ContractLineages;
@@ -117,7 +120,10 @@ export class ChainContracts {
     this.#lineages = lineages;
   }
 
-  /** Whether one contract is a recorded sub-contract of another. The attenuation check of each block uses this rule. */
+  /**
+   * Whether the contract `child` is a recorded sub-contract of `parent`. The attenuation check of each block uses this
+   * rule.
+   */
   readonly isPart: SubContractRule = (child, parent) => {
     const lineage = this.#learnt?.get(child) ?? this.#lineages.cachedLineage(child);
     if (lineage === undefined) this.#isUnsure = true;
@@ -156,34 +162,36 @@ interface ChainsOptions {
   lineages: ContractLineages;
   /** Maximum accepted lifetime of a token, from issuedAt to expiresAt, in milliseconds. */
   maxLifetimeMs: number;
-  /** Maximum time by which issuedAt may be after this service's clock, in milliseconds. */
+  /** Maximum time, in milliseconds, by which a token's issuedAt may be ahead of this service's clock. */
   clockSkewMs: number;
-  /** Reads the revocations that other replicas logged; see RevocationReader. */
+  /** Reads the revocations that other replicas have logged; see RevocationReader. */
   catchUp?: () => Promise<void> | undefined;
 }
 
 /**
- * What to check of a chain that no caller presents: whether it grants a request, and whether it is for a contract.
- * Without members, only its validity.
+ * The question about a chain that no caller presents: whether it grants a request, and whether it is for a contract.
+ * Without members, the question is only whether the chain is valid.
  */
 type ChainQuestion = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
 
-/** The inputs of a verification that depend on how a caller presents the token. */
+/** The members of a verification that depend on how a caller presents the token. */
 type PresentationContext = Pick<VerificationContext, "holder" | "spentMicrocents"> & ChainQuestion;
 
-/** Stands for the holder if no caller presents the chain. */
+/** The holder and the spend of a verification if no caller presents the chain. */
 const BEARER = { holder: "bearer", spentMicrocents: 0 } as const;
 
-/** One verification with all its inputs, with which the verification can be repeated. */
+/** One verification with all its inputs, so that it can be repeated. */
 export interface Verification {
   readonly input: TokenInput;
   readonly context: VerificationContext;
 }
 
-/** Verifies chains of blocks. packages/dct checks the chain, and this class adds the platform's revocations. */
+/**
+ * Verifies chains of blocks. packages/dct checks a chain, and this class adds the platform's revocations to the check.
+ */
 export class Chains {
   readonly #options: ChainsOptions;
-  /** Caches valid signatures only. Every other check runs at each presentation of a token. */
+  /** Caches only that signatures are valid. All other checks run each time a token is presented. */
   readonly #verified = new VerifiedPrefixes();
 
   constructor(options: ChainsOptions) {
@@ -228,8 +236,8 @@ export class Chains {
   }
 
   /**
-   * Returns the blocks of a chain whose signatures and attenuation are valid, even if the chain is revoked or
-   * expired. A block's ancestors prove which principals may revoke the block.
+   * Returns the blocks of a chain whose signatures and attenuation are valid, even if the chain is revoked or expired.
+   * The ancestors of a block show which principals may revoke it.
    */
   async proven(
     input: TokenInput,
@@ -242,21 +250,22 @@ export class Chains {
   }
 
   /**
-   * Returns the blocks and limits of a chain. The chain must be valid in every other way, but may be revoked or
-   * expired.
+   * Returns the blocks and limits of a chain, even if the chain is revoked or expired. The chain must be valid in all
+   * other respects.
    */
   async provenLevels(
     input: TokenInput,
   ): Promise<{ ok: true; blocks: VerifiedBlock[] } | { ok: false; denial: DenialReason }> {
     const { clock } = this.#options;
     const token = readTokenDocument(input);
-    // Verifies at the token's time of issue, at which no valid token has expired.
+    // Verifies the chain at the token's time of issue, because no valid token has expired at that time.
     const now = parseTime(token?.authority.issuedAt ?? "") ?? clock.now();
     return this.#decideUnrevoked(input, now);
   }
 
   /**
-   * Returns the sub-contract rule for a new chain. First loads the chain's contracts, if the verifier service responds.
+   * Returns the sub-contract rule for a new chain. Before that, reads the chain's contracts from the verifier service,
+   * unless that service does not respond.
    */
   async subContractsOf(blocks: readonly { readonly contractId: string }[]): Promise<SubContractRule> {
     const contracts = this.#options.lineages.ofChain();
@@ -265,8 +274,8 @@ export class Chains {
   }
 
   /**
-   * Checks a valid token again, after all waits of the verification. Meanwhile a revocation may have arrived, or this
-   * process's copy of the log may have become too old.
+   * Checks a valid token again, after all waits of the verification. A revocation may have arrived during a wait, or
+   * this process's copy of the log may have become too old. Returns the denial; undefined if the token is still valid.
    */
   finalDenial(
     token: SignedJSONToken,
@@ -303,8 +312,8 @@ export class Chains {
   }
 
   /**
-   * Verifies a chain, and reads its unknown contracts from the verifier service. Only chains with valid signatures
-   * cause this read, so forged tokens cause no calls.
+   * Verifies a chain. If the chain's signatures are valid, reads its unknown contracts from the verifier service, and
+   * verifies the chain again. A forged token causes no such call.
    */
   async #decide({ input, context }: Verification, contracts: ChainContracts): Promise<VerifyResult> {
     const result = this.#verify(input, context);
@@ -313,7 +322,10 @@ export class Chains {
     if (token === undefined) return result;
     if (await contracts.learn([token.authority, ...token.attenuations])) return this.#verify(input, context);
     const { type, detail = "" } = result.denial;
-    return { ok: false, denial: { type, detail: `${detail}: the verifier does not answer` } };
+    return {
+      ok: false,
+      denial: { type, detail: `${detail}: the verifier service does not respond; try again later` },
+    };
   }
 
   #context(

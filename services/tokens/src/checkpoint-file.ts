@@ -33,11 +33,11 @@ interface CheckpointFileOptions {
 export class CheckpointFile {
   readonly #options: CheckpointFileOptions;
   #cancel: (() => void) | undefined;
-  /** The last sequence of the log that the file durably covers. */
+  /** The sequence of the last log entry that the file durably covers. */
   #saved = 0;
   /** The last change of a root key that the file durably covers. */
   #savedRootChange = 0;
-  /** The running write, and the next write. All calls during a write wait for the same next write. */
+  /** The running write, and the write after it. All calls during a write share the write after it. */
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 
@@ -67,8 +67,8 @@ export class CheckpointFile {
     if (isContinued(fileCheckpoint, headThen)) return;
     log.error({ seen: fileCheckpoint.sequence }, "the revocation log differs from the checkpoint");
     throw new SettingsError(
-      `the revocation log does not go on from place ${fileCheckpoint.sequence}, which ${file} says that it had: revocations ` +
-        "are missing. Put the newer store back; or, knowing that what was revoked since may be used again, remove the file",
+      `the revocation log does not continue entry ${fileCheckpoint.sequence}, which ${file} covers: revocations ` +
+        "are missing. Restore the newer store. Or delete the file, if you accept that revoked tokens may be valid again",
     );
   }
 
@@ -83,14 +83,14 @@ export class CheckpointFile {
   /**
    * Resolves when the file durably covers the log up to a sequence.
    *
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the revocation is in force anyway
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the revocation is nevertheless in force
    */
   async saved(sequence: number): Promise<void> {
     if (this.#saved >= sequence) return;
     try {
       await this.#write();
       if (this.#saved >= sequence) return;
-      // Another process may have logged the entry, and this process has not read it yet.
+      // Another process may have logged the entry, so this process may not have read it yet.
       await this.#options.look();
       await this.#write();
     } catch (cause) {
@@ -130,8 +130,8 @@ export class CheckpointFile {
   }
 
   /**
-   * Writes the file after the write in progress. The write covers the log's state when it starts, which is after this
-   * call.
+   * Writes the file after the running write has ended. The write covers the log's state at the write's start, and so at
+   * this call.
    */
   #write(): Promise<void> {
     this.#next ??= (this.#writing ?? Promise.resolve())
@@ -145,7 +145,10 @@ export class CheckpointFile {
     return this.#next;
   }
 
-  /** Replaces the file atomically, so that after a crash the earlier or the new content is complete. */
+  /**
+   * Replaces the file atomically. After a crash, the file has either the complete earlier content or the complete new
+   * content.
+   */
   async #replace(): Promise<void> {
     const { file, sign } = this.#options;
     const checkpoint = sign();
@@ -184,7 +187,7 @@ export class CheckpointFile {
     }
     const checkpoint = parseCheckpoint(text);
     if (checkpoint !== undefined && isSignedCheckpoint(engine, checkpoint, signer)) return checkpoint;
-    // Another root signed the file, or another program wrote it, so the file proves nothing.
+    // Another root signed the file, or another program wrote it. Such a file proves nothing.
     log.warn(
       { file },
       "the checkpoint of the revocation log is not signed by the platform's root; it is not used",

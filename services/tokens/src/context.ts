@@ -35,7 +35,7 @@ export interface TokensContext {
   /** Milliseconds for which an earlier root key stays accepted after a rotation, unless the request says otherwise. */
   readonly rootOverlapMs: number;
   readonly minters: ReadonlySet<string>;
-  /** Principals that may reserve and read the spend under other principals' tokens. */
+  /** Principals that may reserve spend under the tokens of other principals, and read that spend. */
   readonly spenders: ReadonlySet<string>;
   /** Principals that may read the audit log. */
   readonly auditors: ReadonlySet<string>;
@@ -43,7 +43,7 @@ export interface TokensContext {
   readonly revocationState: RevocationState;
   /** The clients of the services whose records an explanation of authority needs. */
   readonly explained: ExplainedServices;
-  /** Verifies a token of an issuer for an exchange; see `ServiceDeps.subjectOf`. */
+  /** Verifies an issuer's token in a token exchange; see `ServiceDeps.subjectOf`. */
   subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
   /** The identity assertions that callers have exchanged. */
   readonly usedAssertions: UsedAssertions;
@@ -57,7 +57,7 @@ export interface TokensContext {
   readonly revocations: RevocationLog;
   readonly keyRevoker: KeyRevoker;
   readonly keys: KeyStore;
-  /** Returns the signed current state of the revocation log. */
+  /** Returns the current state of the revocation log, signed by the platform's root. */
   checkpoint(): Promise<Checkpoint>;
   readonly audit: AuditLog;
   readonly spend: SpendLedger;
@@ -68,7 +68,7 @@ export interface TokensContext {
   readonly minLifetimeMs: number;
   readonly maxLifetimeMs: number;
   /**
-   * Identifies the caller without a network call. Other services identify callers by a call to this service.
+   * Identifies the caller without a network call. All other services call this service to identify a caller.
    *
    * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED
    */
@@ -92,10 +92,13 @@ export function assertMinter(
   const reason = "caller_not_allowed";
   audit.assertRoom();
   audit.add({ kind, caller: principal, principal: "", decision: "denied", reason, blocks });
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not use the platform's root key");
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "the caller may not use the platform's root key; use the credentials of a minter",
+  );
 }
 
-/** Whether a caller may read the audit log: by a role, or because the setting `auditors` names its principal. */
+/** Whether a caller may read the audit log: by its role, or because the setting `auditors` names its principal. */
 export function isAuditor({ auditors }: Pick<TokensContext, "auditors">, identity: Identity): boolean {
   const { principal, local } = identity;
   return local || hasRole(identity, "auditor") || hasRole(identity, "operator") || auditors.has(principal);

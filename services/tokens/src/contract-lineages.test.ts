@@ -54,7 +54,7 @@ describe("a chain over several contracts (5.2)", () => {
   });
   afterEach(() => stop());
 
-  /** Creates a chain to carol with links for these contracts. */
+  /** Creates a chain to carol: the root block is for the contract `first`, and the block below it for `second`. */
   const chain = (first: string, second: string): SerializedDCT => {
     const narrowed = forgeLink(rootToken(clock).token, alice, bob, { contractId: first });
     return forgeLink(narrowed.token, bob, carol, { contractId: second });
@@ -98,7 +98,9 @@ describe("a chain over several contracts (5.2)", () => {
   it("is denied while the verifier is unavailable, and allowed afterwards", async () => {
     isAway = true;
     const token = chain(PART, SMALLER);
-    expect(await outcome(token)).toEqual(mismatch(0, ": the verifier does not answer"));
+    expect(await outcome(token)).toEqual(
+      mismatch(0, ": the verifier service does not respond; try again later"),
+    );
     expect((await replica.chains.check(token)).ok).toBe(false);
     expect((await replica.chains.proven(token)).ok).toBe(false);
     expect((await replica.chains.provenLevels(token)).ok).toBe(false);

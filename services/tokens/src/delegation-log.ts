@@ -26,11 +26,15 @@ import { isAnyRevoked } from "./store/revocation-rows.ts";
 /** Maximum number of delegations below a revoked block that one transaction marks as revoked. */
 const CASCADE_BATCH = 500;
 /**
- * Maximum number of delegations with the same id that a look-up reads. Only deliberate duplicates exceed this number.
+ * Maximum number of delegations with the same id that a look-up reads. More delegations have the same id only if
+ * holders choose the id on purpose.
  */
 const MAX_SAME_ID = 100;
 
-/** Identifies a delegation. The revocation id is empty unless several delegations have the same id. */
+/**
+ * Identifies a delegation by its id. If several delegations have this id, the revocation id selects one; otherwise it
+ * may be empty.
+ */
 export interface DelegationKey {
   readonly id: string;
   readonly revocationId: string;
@@ -44,9 +48,9 @@ interface DelegationLogOptions {
   log: Logger;
   /** The revocations that this process has read. */
   state: Pick<RevocationState, "isRevoked" | "isRevokedKey">;
-  /** Updates `state` within a transaction; undefined without replicas. */
+  /** Reads missing revocations into `state` before a transaction decides; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
-  /** The lease to continue the work of lost replicas; undefined without replicas. */
+  /** The lease of the replica that continues unfinished work; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
@@ -60,7 +64,7 @@ export interface AttestedEnd extends End {
 /** Whether the caller may act for a principal. */
 type MayActFor = (principal: string) => boolean;
 
-/** Writes the audit record of a delegation's end, in the same transaction. */
+/** Writes the audit record of a delegation's end, in the transaction that records the end. */
 type Note = (tx: WriteTx, delegation: StoredDelegation) => Promise<void>;
 
 /** The delegations of all recorded chains (DelegateOS 8). */
@@ -76,7 +80,7 @@ export class DelegationLog {
     );
   }
 
-  /** Continues to mark delegations below revoked blocks, after a restart interrupted that work. */
+  /** Continues to mark delegations below revoked blocks, if an earlier process did not finish this work. */
   start(): void {
     const { lease } = this.#options;
     if (lease !== undefined) this.#work.takeOver(lease);
@@ -90,8 +94,8 @@ export class DelegationLog {
   /**
    * Records a verified chain in the caller's transaction.
    *
-   * @param caller the caller's organization owns the new delegations, unless a delegation above them is already
-   * recorded; the caller's subject is stored with a new root delegation and all delegations below it
+   * @param caller the caller's organization owns the new delegations. If a delegation above them is already recorded,
+   * its owner owns them. The caller's subject is stored with a new root delegation and all delegations below it
    * @throws DeputeError TOKEN_DENIED if a block of the chain was revoked since the verification
    */
   async record(
@@ -102,16 +106,16 @@ export class DelegationLog {
     const now = this.#options.clock.now();
     const blocks = links.map(({ block }) => block);
     const ids = blocks.map(({ revocationId }) => revocationId);
-    // A revocation marks the delegations below its block once. A later delegation would stay unmarked, so this code
-    // refuses it.
+    // A revocation marks the recorded delegations below its block only once. A delegation that is recorded later would
+    // stay unmarked, so this method refuses it.
     if (await isAnyRevoked(tx, ids)) throw refusedToken({ type: "revoked" });
     await recordBlocks(tx, blocks, now);
     await recordLinks(tx, links, caller, now);
   }
 
   /**
-   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, the background work also
-   * marks all delegations below the block.
+   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, all delegations below the
+   * block are also marked, the last ones by the background work.
    */
   async revoke(
     tx: WriteTx,
@@ -146,8 +150,8 @@ export class DelegationLog {
   }
 
   /**
-   * Reads a recorded chain by the id of its last link, root first. No check of the caller is needed, because the caller
-   * has presented the token.
+   * Reads a recorded chain by the id of its last delegation, root first. The method does not check the caller, because
+   * the caller has presented the token.
    *
    * @throws DeputeError DELEGATION_NOT_FOUND for a chain that is not recorded
    */
@@ -161,7 +165,8 @@ export class DelegationLog {
   }
 
   /**
-   * Reads the recorded delegations of a token's blocks, root first. A block that is not recorded ends the chain.
+   * Reads the recorded delegations of a token's blocks, root first. The list ends before the first block that is not
+   * recorded.
    *
    * @param revocationIds the ids of the blocks, root first; at most 64
    */
@@ -185,7 +190,7 @@ export class DelegationLog {
   /**
    * Records the end of a delegation, as the delegator reports it.
    *
-   * @param mayActFor selects the caller's delegation among those with the same id
+   * @param mayActFor selects the delegations whose delegator the caller may act for
    * @throws DeputeError DELEGATION_NOT_FOUND, DELEGATION_AMBIGUOUS, DELEGATION_STATE_CONFLICT
    */
   async finish(key: DelegationKey, end: End, mayActFor: MayActFor, by: Finishing): Promise<StoredDelegation> {
@@ -201,7 +206,7 @@ export class DelegationLog {
    * Records the end of a delegation, as the delegatee's attestation states it. The delegatee's authority must still be
    * valid.
    *
-   * @param mayActFor whether the caller may submit the attestation
+   * @param mayActFor whether the caller may act for the delegator; only then may it submit the attestation
    * @throws DeputeError as finish; TOKEN_DENIED, CALLER_NOT_ALLOWED
    */
   async finishAttested(
@@ -215,7 +220,10 @@ export class DelegationLog {
         ({ to }) => to === principal,
       );
       if (ownDelegations.length === 0)
-        throw notFound(key, "no delegation of this id was made to the attestation's signer");
+        throw notFound(
+          key,
+          "the attestation's signer is not the delegatee of a delegation with this id; check the id",
+        );
       const contractDelegations = ownDelegations.filter((one) => one.contractId === contractId);
       if (contractDelegations.length === 0) throw refusedToken({ type: "contract_mismatch" });
       const delegation = onlyOne(key, contractDelegations);
@@ -228,7 +236,7 @@ export class DelegationLog {
   }
 
   /**
-   * Requires that the delegatee's authority has neither been revoked nor expired.
+   * Requires that the delegatee's authority is neither revoked nor expired.
    *
    * @throws DeputeError TOKEN_DENIED
    */
@@ -266,19 +274,19 @@ export class DelegationLog {
   }
 }
 
-/** Returns the principals that gave or received a delegation of a chain. */
+/** Returns the delegators and delegatees of a chain. */
 export function partiesOf(chain: readonly Pick<StoredDelegation, "from" | "to">[]): string[] {
   return chain.flatMap(({ from, to }) => [from, to]);
 }
 
-/** How to record the end of a delegation. */
+/** How `finish` and `finishAttested` record the end of a delegation. */
 export interface Finishing {
   readonly note: Note;
   /** If true, runs every check but changes nothing. */
   readonly validateOnly: boolean;
 }
 
-/** Whether this attestation already ended the delegation. */
+/** Whether this attestation is already recorded as the end of the delegation. */
 function isEndedBy({ state, attestationId }: StoredDelegation, end: End): boolean {
   return state === end.state && attestationId === end.attestationId;
 }
@@ -286,7 +294,7 @@ function isEndedBy({ state, attestationId }: StoredDelegation, end: End): boolea
 function onlyByVerifier(): DeputeError {
   return new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "the delegator or the verifier hands an attestation in; send it to CompleteDelegation of the verifier",
+    "only the delegator or the verifier service may submit an attestation; send it to the CompleteDelegation of the verifier service",
   );
 }
 
@@ -299,12 +307,13 @@ function onlyOne(key: DelegationKey, delegations: readonly StoredDelegation[]): 
 
 function only(key: DelegationKey, chains: readonly StoredDelegation[][]): StoredDelegation[] {
   const [chain, ...others] = chains;
-  if (chain === undefined) throw notFound(key, "there is no such delegation");
+  if (chain === undefined)
+    throw notFound(key, "the delegation does not exist, or the caller may not see it; check the id");
   if (others.length === 0) return chain;
   const candidates = chains.map((one) => one.at(-1)?.revocationId ?? "").join(",");
   throw new DeputeError(
     ErrorReason.DELEGATION_AMBIGUOUS,
-    "several delegations have this id; name the block",
+    "several delegations have this id; add the revocation id of the block",
     {
       metadata: { delegation: key.id, candidates },
     },

@@ -4,7 +4,7 @@ import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 
-/** Clients of the services that have the records of tasks, executions, attestations and the transparency log. */
+/** Clients of the services that store tasks, executions, attestations and the transparency log. */
 export interface ExplainedServices {
   readonly tasks: Client<typeof TaskService>;
   readonly executions: Client<typeof ExecutionService>;

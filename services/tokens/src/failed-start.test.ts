@@ -43,12 +43,12 @@ const STORES = [
       ]),
 ];
 
-/** Faults of the store that a start finds after other parts have begun. */
+/** Faults of the store that stop the service's start after other parts of the service have started. */
 const FAULTS = [
   {
     fault: "a kept key that does not open",
     sql: "UPDATE kept_keys SET sealed = 'AAAA' || sealed",
-    refusal: "the master key is not the one",
+    refusal: "the master key did not seal",
   },
   {
     fault: "a revocation log that is shorter than its checkpoint",
@@ -88,7 +88,7 @@ describe.each(STORES)("on $store", ({ args }) => {
     await expect(start(clock)).rejects.toThrow(refusal);
     expect(clock.pending).toBe(0);
     logged.length = 0;
-    // Work that still runs would find its store closed, and say so.
+    // If a part of the service still ran, it would find its store closed and log an error.
     for (let seconds = 0; seconds < 30; seconds++) {
       clock.advance(1_000);
       await new Promise((resolve) => setTimeout(resolve, 5));

@@ -20,7 +20,7 @@ interface HolderProofsOptions {
   engine: CryptoEngine;
   state: RevocationState;
   seenProofs: UsedProofs;
-  /** The holder sessions that replicas share; undefined if the sessions stay in this process. */
+  /** The holder sessions that all replicas share; undefined if this process alone holds its sessions. */
   sharedSessions?: SharedSessions | undefined;
 }
 
@@ -41,15 +41,18 @@ export class HolderProofs {
   }
 
   /**
-   * Loads the holder session that a proof names. Call this method before the other methods. Undefined if no load is
-   * needed, so that a process without replicas never waits.
+   * Loads the holder session that a proof names. Call this method before the other methods. Returns undefined if no
+   * load is needed. A process without replicas therefore never waits.
    */
   load(jwt: string): Promise<void> | undefined {
     const { sharedSessions } = this.#options;
     return jwt === "" ? undefined : sharedSessions?.load(jwt);
   }
 
-  /** Returns the call to which a proof is bound, and the proof's holder session. An empty proof has no session. */
+  /**
+   * Returns the call for which a proof was made, and the holder session that the proof names. An empty proof names no
+   * session.
+   */
   presentationOf(proof: HolderProof | undefined): Presentation {
     const { jwt = "", method: htm = "", target = "", argumentsDigest } = proof ?? {};
     const session = this.sessionOf(jwt);
@@ -75,9 +78,10 @@ export class HolderProofs {
   }
 
   /**
-   * Marks a valid proof as used. Returns the denial if the proof was used before or its key is revoked. A holder
-   * session of one process counts the proofs of its calls. The used proofs in the store record all others, across
-   * restarts and replicas. A revoked key proves nothing, because another party may have it.
+   * Marks a valid proof as used. Returns the denial if the proof was used before or its key is revoked. The proofs of a
+   * holder session that one process holds are recorded in that session. All other proofs are recorded in the store, so
+   * that a restarted process and other replicas refuse them too. A proof by a revoked key is denied, because another
+   * party may have the key.
    *
    * @param jwt the text of the proof
    */
@@ -92,14 +96,17 @@ export class HolderProofs {
     const use = await seenProofs.use(proof, kind, session?.terms.id);
     switch (use) {
       case "fresh":
-        // Another call may have revoked the key during the write to the store.
+        // Another call may have revoked the key while the store was written.
         return this.#isRevoked(proof) ? keyRevoked : undefined;
       case "seen":
         return { type: "replayed_proof" };
       case "unsure":
-        return { type: "replayed_proof", detail: "made before a restart that may have forgotten it" };
+        return {
+          type: "replayed_proof",
+          detail: "made before a restart, so its use is unknown; make a new proof",
+        };
       case "full":
-        return { type: "internal_context", detail: "no room to remember the proof" };
+        return { type: "internal_context", detail: "the memory of used proofs is full; try again later" };
       case "closed":
         sharedSessions?.forget(session?.terms.id ?? "");
         return { type: "invalid_proof", detail: "session closed" };
@@ -111,7 +118,7 @@ export class HolderProofs {
     return this.#options.sharedSessions?.add(session, now) ?? this.#sessions.add(session, now);
   }
 
-  /** Finds the holder session that a proof's text names. */
+  /** Returns the holder session that a proof's text names; undefined for a proof outside a session. */
   sessionOf(jwt: string): HolderSession | undefined {
     const { sharedSessions } = this.#options;
     return sharedSessions === undefined ? this.#sessions.find(jwt) : sharedSessions.find(jwt);

@@ -26,12 +26,12 @@ interface HolderSessionsOptions {
   verifier: () => Keypair;
 }
 
-/** The opened session, or the reason why it was denied. */
+/** The opened holder session, or the reason why the service did not open it. */
 export type SessionResult = { ok: true; grant: SessionGrant } | { ok: false; denial: DenialReason };
 
 /**
- * Opens and closes holder sessions. The holder proves once that it has the key, and then authenticates each call by a
- * code.
+ * Opens and closes holder sessions. The holder proves its key once, when the session opens. It then authenticates each
+ * call by a code.
  */
 export class HolderSessions {
   readonly #options: HolderSessionsOptions;
@@ -42,7 +42,7 @@ export class HolderSessions {
 
   /**
    * Opens a holder session for the holder of a key. If the call presents a token, only the token's holder may open the
-   * session. Marks the proof as used, as VerifyToken does.
+   * session. Marks the proof as used.
    */
   async open(
     { jwt, method: htm, target: htu }: HolderProof,
@@ -66,7 +66,8 @@ export class HolderSessions {
     const kind = token === undefined ? "identity" : "token";
     let denial = checked?.ok === false ? checked.denial : undefined;
     if (!opened.ok) denial ??= opened.denial;
-    // The token's denial takes precedence. Only a valid proof with a valid chain is marked as used.
+    // If the token is denied, its denial is the result. A proof is marked as used only if the proof and the chain are
+    // valid.
     else if (denial === undefined) denial = await proofs.useUp(opened.proof, kind, jwt);
     if (denial === undefined && opened.ok && !(await proofs.keep(opened.session, now))) {
       denial = { type: "internal_context", detail: "the limit of sessions is reached" };

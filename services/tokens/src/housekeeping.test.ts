@@ -61,7 +61,7 @@ describe("a revocation (R7)", () => {
     await housekeeping.tidy();
     expect(await count(open)).toBe(0);
     expect(await count("revocations")).toBe(1);
-    // A replica that starts now can read the remaining entries.
+    // A replica that starts after the pruning can read the entries that remain.
     const late = createReplica({ store, bus: openBus(), clock });
     await late.reader.look();
     expect([late.state.sequence, late.state.size]).toEqual([1, 0]);

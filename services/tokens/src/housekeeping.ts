@@ -16,12 +16,12 @@ import { eraseRetired } from "./store/root-key-rows.ts";
 
 const EVERY_MS = 60_000;
 /**
- * Milliseconds for which the store keeps the use of a single-use block after its token's expiry. Another chain with the
- * same block may expire later.
+ * Milliseconds after a token's expiry for which the store records that a single-use block of the token was used.
+ * Another chain with the same block may expire later.
  */
 const USED_BLOCKS_MS = 30 * 24 * 60 * 60 * 1000;
 /**
- * Maximum rows of one kind that one transaction deletes (BATCH), and maximum transactions in one round (MAX_ROUNDS).
+ * Limits of one round: the rows of one kind that one transaction deletes (BATCH), and the transactions (MAX_ROUNDS).
  */
 const BATCH = 500;
 const MAX_ROUNDS = 20;
@@ -33,9 +33,9 @@ interface HousekeepingOptions {
   log: Logger;
   state: Pick<RevocationState, "dropPending" | "dropPendingKey">;
   keyRevoker: Pick<KeyRevoker, "promote">;
-  /** Drops pending revocations that other replicas have settled; undefined without replicas. */
+  /** Drops pending revocations that other replicas have logged or removed; undefined without replicas. */
   reader?: Pick<RevocationReader, "dropSettled"> | undefined;
-  /** The lease of the removal of rows; undefined without replicas. */
+  /** The lease of the replica that deletes rows; undefined without replicas. */
   lease?: WorkLease | undefined;
   /** Milliseconds for which the store keeps audit records; 0 means without limit. */
   auditRetentionMs: number;
@@ -43,7 +43,7 @@ interface HousekeepingOptions {
   delegationRetentionMs: number;
 }
 
-/** Deletes rows that are no longer needed, in small batches. */
+/** Deletes rows that the service does not need any more, in small batches. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
   readonly #loop: DeadlineLoop;
@@ -55,7 +55,7 @@ export class Housekeeping {
       clock,
       timers,
       log,
-      failureMessage: "what is old cannot be removed",
+      failureMessage: "old rows cannot be deleted",
       maxWaitMs: EVERY_MS,
       runDueWork: () => this.tidy(),
     });
@@ -74,7 +74,7 @@ export class Housekeeping {
     const { clock, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
     const now = clock.now();
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
-      // Deletes revocations of expired blocks, because an expired block is denied anyway.
+      // Deletes revocations of expired blocks. The service denies an expired block even without its revocation.
       (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),
@@ -106,7 +106,7 @@ export class Housekeeping {
     const over = await expirePending(tx, now, BATCH);
     for (const one of over) {
       if ("statement" in one) tx.afterCommit(() => state.dropPendingKey(one.statement.key));
-      // The block stays pending while another entry for it waits, with the other scope.
+      // If another entry for the block is still pending, with another scope, the block stays pending.
       else if ((await findPending(tx, one.entry, now)).length === 0) {
         tx.afterCommit(() => state.dropPending(one.entry));
       }

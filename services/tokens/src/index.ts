@@ -73,8 +73,8 @@ import { createIdentify, TokenVerifier } from "./token-verifier.ts";
 import { UsedAssertions } from "./used-assertions.ts";
 
 /**
- * Maximum number of log entries that one transaction adds to the hash chain at the start. Versions without a hash chain
- * may have written such entries.
+ * Maximum number of log entries that one transaction adds to the hash chain when the service starts. Older versions
+ * wrote log entries without a hash chain.
  */
 const SEALED_AT_ONCE = 500;
 
@@ -106,8 +106,8 @@ async function start(
   const isProofRequired = settings.holderProof === "required";
   if (!isProofRequired) {
     log.warn(
-      "tokens are accepted without a proof of their holder: whoever sees one can use it, and attenuations are " +
-        "advisory, since a holder can leave them away",
+      "tokens are accepted without a proof of their holder: any party that sees a token can use it, and a holder can " +
+        "remove attenuations; set DEPUTE_HOLDER_PROOF=required",
     );
   }
 

@@ -43,7 +43,8 @@ describe("the signing keys", () => {
     clock.advance(PUBLISHED_AHEAD_MS - 1);
     const last = await sign();
     clock.advance(1);
-    // Since now, the successor signs. The server has read this key an hour before, with the set `early`.
+    // From this time on, the successor signs. The server has read the successor's public key an hour earlier, with the
+    // set `early`.
     const successor = await verify(await sign(), early);
     expect(successor.protectedHeader.kid).toBe(early[1]?.kid);
     expect((await verify(last, await keys.published())).protectedHeader.kid).toBe(first);

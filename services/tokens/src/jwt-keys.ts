@@ -14,38 +14,38 @@ import {
 import { dueKeys, signingKey } from "./rules/jwt-keys.ts";
 import { forgetJwtKey, insertJwtKey, type JwtKeyRow, readJwtKeys } from "./store/jwt-key-rows.ts";
 
-/** The signature algorithm of projections, which resource servers commonly verify. (RFC 7518 section 3.4) */
+/** The signature algorithm of projections. Most resource servers can verify it. (RFC 7518 section 3.4) */
 export const PROJECTION_ALGORITHM = "ES256";
-/** The type of projections. (RFC 9068 section 2.1) */
+/** The media type of projections, for the header `typ`. (RFC 9068 section 2.1) */
 const TYPE = "at+jwt";
 
 interface JwtKeysOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly secrets: SealedSecrets;
-  /** The age at which the service replaces a key, in milliseconds. */
+  /** The age in milliseconds at which the service replaces a signing key. */
   readonly maxAgeMs: number;
 }
 
 /**
- * The keys that sign projections. The first use makes the first key. The service publishes a successor an hour before
+ * The keys that sign projections. The first use creates the first key. The service publishes a successor an hour before
  * the successor signs. A replaced key stays published until its last projection has expired.
  */
 export class JwtKeys {
   readonly #options: JwtKeysOptions;
-  /** The opened private keys, by id; at most one for each published key. */
+  /** The decrypted private keys, by id; at most one for each published key. */
   readonly #opened = new Map<string, CryptoKey>();
 
   constructor(options: JwtKeysOptions) {
     this.#options = options;
   }
 
-  /** Returns the published public keys. */
+  /** Returns the public keys that the service publishes, as JSON Web Keys. */
   async published(): Promise<JWK[]> {
     return (await this.#current()).map(({ jwk }) => JSON.parse(jwk) as JWK);
   }
 
-  /** Signs claims with the present key. */
+  /** Signs claims with the key that is active now. */
   async sign(claims: JWTPayload): Promise<string> {
     const row = signingKey(await this.#current(), this.#options.clock.now());
     if (row === undefined) throw new Error("no key is active");
@@ -55,7 +55,7 @@ export class JwtKeys {
       .sign(key);
   }
 
-  /** Creates a due successor key, deletes expired keys, and returns all remaining keys. */
+  /** Creates a successor key if one is due, deletes expired keys, and returns all remaining keys. */
   async #current(): Promise<JwtKeyRow[]> {
     const { store, clock, maxAgeMs } = this.#options;
     const keys = await store.read(readJwtKeys);
@@ -91,7 +91,7 @@ export class JwtKeys {
     if (known !== undefined) return known;
     const secret = this.#options.secrets.open(sealed, contextOfJwtKey(kid));
     if (secret === undefined)
-      throw new Error("the master key is not the one that the signing keys were sealed with");
+      throw new Error("the master key did not seal the signing keys; set the master key that sealed them");
     const jwk = JSON.parse(new TextDecoder().decode(secret)) as JWK;
     secret.fill(0);
     const key = await importJWK(jwk, PROJECTION_ALGORITHM);
@@ -101,7 +101,7 @@ export class JwtKeys {
   }
 }
 
-/** Returns the context to which a sealed key is bound. */
+/** Returns the context to which a sealed key is bound. Another context cannot open the key. */
 export function contextOfJwtKey(kid: string) {
   return { purpose: "jwt-key", kid };
 }

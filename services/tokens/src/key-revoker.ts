@@ -38,14 +38,14 @@ interface KeyRevokerOptions {
   pool: PendingPool;
   /** Resolves when the checkpoint file durably covers the log up to a sequence. */
   saved: (sequence: number) => Promise<void>;
-  /** The lease to continue the work of lost replicas; undefined without replicas. */
+  /** The lease of the replica that continues unfinished work; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
 /**
- * Revokes keys (DelegateOS 13.3). After the revocation, no signature of the key is valid, on recorded or unrecorded
- * blocks. The class also logs an entry for each recorded block that the platform's root may revoke. Other platforms
- * learn of the revocation from these entries.
+ * Revokes keys (DelegateOS 13.3). After the revocation, the key's signatures are invalid, except on blocks that the
+ * statement keeps valid. The class also logs an entry for each recorded block that the platform's root may revoke.
+ * Other platforms learn of the revocation from these entries.
  */
 export class KeyRevoker {
   readonly #options: KeyRevokerOptions;
@@ -58,7 +58,7 @@ export class KeyRevoker {
     );
   }
 
-  /** Continues work that a restart interrupted. */
+  /** Continues work that an earlier process did not finish. */
   start(): void {
     const { lease } = this.#options;
     if (lease !== undefined) this.#work.takeOver(lease);
@@ -70,10 +70,12 @@ export class KeyRevoker {
   }
 
   /**
-   * Durably records a key revocation with a valid signature. Does not log a revocation that the log already covers.
+   * Durably records a key revocation with a valid signature. If the log already has an equal or stricter revocation of
+   * the key by this revoker, returns that one.
    *
-   * @returns undefined if the key revokes itself, and no block, card or credential contains it. Any party can generate
-   * keys and the log is permanent, so such a revocation waits in the pool. It is in force while it waits.
+   * @returns undefined if the revocation waits in the pool: the key revokes itself, and no block, setting, card or
+   * credential contains the key. Any party can generate such keys, and the log is permanent. A waiting revocation is in
+   * force.
    * @throws DeputeError LIMIT_EXCEEDED when the pool is full
    */
   async record(statement: KeyStatement, caller: string): Promise<LogPlace | undefined> {
@@ -91,7 +93,7 @@ export class KeyRevoker {
     return place;
   }
 
-  /** Logs pending key revocations whose keys have recorded blocks now; returns their number. */
+  /** Logs pending revocations of keys that are now in recorded blocks. Returns the number of these revocations. */
   async promote(limit: number): Promise<number> {
     const { store, clock } = this.#options;
     const waiting = await store.read((tx) => settledStatements(tx, clock.now(), limit));

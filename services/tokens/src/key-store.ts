@@ -32,7 +32,7 @@ import {
 
 const ROTATE_EVERY_MS = 60_000;
 const ROTATED_AT_ONCE = 100;
-/** The prefix of the request ids that the service creates. The service refuses it in callers' ids. */
+/** The prefix of the request ids that the service itself creates. The service refuses callers' ids with this prefix. */
 const OWN = "\u0001";
 
 interface KeyStoreOptions {
@@ -43,15 +43,15 @@ interface KeyStoreOptions {
   log: Logger;
   audit: AuditLog;
   secrets: SealedSecrets;
-  /** The age at which the service replaces an active key, in milliseconds; 0 for never. */
+  /** The age, in milliseconds, at which the service replaces an active key; 0 means never. */
   maxAgeMs: number;
   /** Called after the commit that replaces an agent's key. */
   onAgentKey?: () => void;
-  /** The lease of the replacement of old keys; undefined without replicas. */
+  /** The lease of the replica that replaces old keys; undefined without replicas. */
   lease?: WorkLease | undefined;
 }
 
-/** The kept keys. The store decrypts a private key only for the duration of one signature. */
+/** The kept keys. A private key is decrypted only while it signs. */
 export class KeyStore {
   readonly #options: KeyStoreOptions;
   readonly #rotation: DeadlineLoop;
@@ -73,12 +73,14 @@ export class KeyStore {
   /**
    * Checks that the master key decrypts the kept keys, and starts the replacement of old keys.
    *
-   * @throws SettingsError for a master key that does not decrypt the kept keys
+   * @throws SettingsError if the master key does not decrypt the kept keys
    */
   async start(): Promise<void> {
     const [any] = await this.#options.store.read((tx) => keysOlderThan(tx, Number.MAX_SAFE_INTEGER, 1));
     if (any !== undefined && this.#open(any) === undefined) {
-      throw new SettingsError("the master key is not the one that the kept keys were sealed with");
+      throw new SettingsError(
+        "the master key did not seal the kept keys; set the master key that sealed them",
+      );
     }
     if (this.#options.maxAgeMs > 0) this.#rotation.start(ROTATE_EVERY_MS);
   }
@@ -98,7 +100,7 @@ export class KeyStore {
     details: Pick<StoredKey, "requestId" | "digest" | "agentId" | "organization">,
   ): Promise<StoredKey> {
     const { requestId, digest } = details;
-    if (requestId.startsWith(OWN)) throw invalid("request_id", "begins with a control character");
+    if (requestId.startsWith(OWN)) throw invalid("request_id", "must not begin with a control character");
     return this.#options.store.write(async (tx) => {
       const before = await findKeyByRequest(tx, owner, requestId);
       if (before !== undefined && before.digest !== digest) {
@@ -115,7 +117,7 @@ export class KeyStore {
   }
 
   /**
-   * Returns a key of its owner.
+   * Returns a key, if the caller's principal owns it.
    *
    * @throws DeputeError KEY_NOT_FOUND, also for another owner's key
    */
@@ -126,7 +128,7 @@ export class KeyStore {
   /**
    * Signs with a key, for its owner.
    *
-   * @param sign receives the keypair, and must not use it after it returns
+   * @param sign receives the keypair, which is erased when the returned promise settles
    * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE
    */
   async use<T>(
@@ -146,8 +148,8 @@ export class KeyStore {
   }
 
   /**
-   * Signs the statement that a key was replaced, as a JWS. The rotation completes even if the replaced key is revoked
-   * meanwhile. Otherwise the agent would stay on a revoked key.
+   * Signs the statement that a key was replaced, and returns it as a JWS. The replaced key signs even if it was revoked
+   * after the replacement. Otherwise the registry would keep a revoked key for the agent.
    */
   signReplacement(key: StoredKey, input: string): string {
     const keypair = this.#keypairOf(key);
@@ -160,7 +162,7 @@ export class KeyStore {
   }
 
   /**
-   * Replaces a key by a new one.
+   * Replaces a key by a new key. A key that is already replaced keeps its successor.
    *
    * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE
    */
@@ -172,7 +174,7 @@ export class KeyStore {
     });
   }
 
-  /** Revokes a key permanently. A revoked key signs nothing more. */
+  /** Revokes a key permanently. A revoked key signs nothing. */
   async revoke(id: string, owner: string): Promise<StoredKey> {
     return this.#options.store.write(async (tx) => {
       const key = requireOwnKey(await findKey(tx, id), id, owner);
@@ -227,7 +229,7 @@ export class KeyStore {
       if (successor !== undefined) return { replaced: key, key: successor };
     }
     const { owner, agentId, organization, principal } = key;
-    // `create` refuses this prefix in callers' ids, so this request id differs from every caller's.
+    // `create` refuses this prefix in callers' ids. So this request id differs from the request ids of all callers.
     const details = { owner, agentId, organization, requestId: `${OWN}${key.id}`, digest: "" };
     const successor = await this.#make(tx, details);
     const end = { state: "replaced", successorId: successor.id, endTime: clock.now() } as const;
@@ -243,7 +245,7 @@ export class KeyStore {
 
   #keypairOf(key: StoredKey): Keypair {
     const seed = this.#open(key);
-    if (seed === undefined) throw new DeputeError(ErrorReason.INTERNAL, "the kept key does not open");
+    if (seed === undefined) throw new DeputeError(ErrorReason.INTERNAL, "the kept key cannot be decrypted");
     const keypair = keypairFromSeed(this.#options.engine, seed);
     seed.fill(0);
     return keypair;
@@ -264,10 +266,14 @@ export class KeyStore {
 
 function requireOwnKey(key: StoredKey | undefined, id: string, owner: string): StoredKey {
   if (key !== undefined && key.owner === owner) return key;
-  throw new DeputeError(ErrorReason.KEY_NOT_FOUND, "the key does not exist", { metadata: { key: id } });
+  throw new DeputeError(
+    ErrorReason.KEY_NOT_FOUND,
+    "the key does not exist, or it belongs to another principal; check the id",
+    { metadata: { key: id } },
+  );
 }
 
-/** Returns the context to which a sealed key is bound. */
+/** Returns the context to which a kept key's sealed secret is bound. Another context cannot open the secret. */
 export function contextOfKeptKey({ id, owner, principal }: Pick<StoredKey, "id" | "owner" | "principal">) {
   return { id, owner, principal };
 }

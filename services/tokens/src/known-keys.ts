@@ -17,8 +17,8 @@ interface KnownKeysOptions {
 }
 
 /**
- * Tells the keys that a block, a setting, a credential or a card names from all others. Any party can generate other
- * keys.
+ * Decides whether a key is known: a recorded block, a setting, a credential or an agent's card contains it. Any party
+ * can generate unknown keys.
  */
 export class KnownKeys {
   readonly #options: KnownKeysOptions;
@@ -27,7 +27,7 @@ export class KnownKeys {
     this.#options = options;
   }
 
-  /** Whether a recorded block names the key. */
+  /** Whether a recorded block contains the key as its signer or delegatee. */
   isRecorded(tx: ReadTx, key: string): Promise<boolean> {
     return isKnownPrincipal(tx, key);
   }

@@ -3,31 +3,32 @@ import type { WriteTx } from "@depute/store";
 import { countKept, countPool, insertPending, type Waiting } from "./store/pending-rows.ts";
 
 /**
- * Maximum number of pending revocations by one known key: a recorded block, a setting, a card or a credential names it.
+ * Maximum number of pending revocations by one known key. A key is known if a recorded block, a setting, a card or a
+ * credential contains it.
  */
 const MAX_OF_ONE_KEY = 1000;
-/** The number of equal shares of the pool for unknown keys. One caller may use one share. */
+/** Number of equal shares into which the pool for unknown keys is divided. One caller may use one share. */
 const SHARES = 10;
 
 interface PendingPoolOptions {
   readonly clock: Clock;
   /** Maximum number of pending revocations by all unknown keys together. */
   readonly max: number;
-  /** The longest lifetime of an accepted token plus the clock skew, in milliseconds. */
+  /** The longest lifetime of an accepted token, plus the tolerated clock skew, in milliseconds. */
   readonly longestLifeMs: number;
 }
 
 /** The caller that submitted a pending revocation. */
 export interface PendingCaller {
   readonly caller: string;
-  /** Whether a recorded block, a setting, a card or a credential names the revoker's key. */
+  /** Whether the revoker's key is known: a recorded block, a setting, a card or a credential contains it. */
   readonly isKnown: boolean;
 }
 
 /**
- * The room for pending revocations. Each known key has a quota, and its entries do not expire. All unknown keys share
- * one pool, because any party can generate keys. Each caller may use one share of the pool. The pool deletes an entry
- * when every token older than the entry has expired.
+ * Limits the number of pending revocations. Each known key has a quota, and its entries do not expire. All unknown keys
+ * share one pool, because any party can generate keys. Each caller may use one share of the pool. The pool deletes an
+ * entry when every token that is older than the entry has expired.
  */
 export class PendingPool {
   readonly #options: PendingPoolOptions;
@@ -63,7 +64,7 @@ export class PendingPool {
 function full(max: number): DeputeError {
   return new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
-    "too many revocations wait; send a token that has the block, or have the block recorded first",
+    "too many revocations are pending; send a token that contains the block, or record the block first",
     { metadata: { limit: "pending_revocations", max: String(max) } },
   );
 }

@@ -18,7 +18,7 @@ import {
   type LoggedRevocation,
 } from "./store/revocation-rows.ts";
 
-/** The result if an entry must wait, and the service must first find out whether the revoker's key is known. */
+/** Returned if an entry must wait, but the caller must first find out whether the revoker's key is known. */
 const NEEDS_LOOKUP = Symbol("unplaced");
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -42,9 +42,10 @@ interface LogOptions {
 }
 
 /**
- * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has its own entry, so no entry prevents
- * another revoker's entry. The class does not log an entry that the log already covers. Depute's choice: it does log a
- * later entry with a wider scope. Readers of the log must then also stop the work below the block.
+ * Writes the ordered log of revocations (DelegateOS 4). Each revoker of a block has its own entry, so no revoker can
+ * prevent another revoker's entry. If the log has an entry of the same revoker with the same or a wider scope, the
+ * class logs nothing. Depute's choice: the class logs a later entry with a wider scope, because readers must then also
+ * stop the work below the block.
  */
 export class RevocationLog {
   readonly #options: LogOptions;
@@ -57,7 +58,7 @@ export class RevocationLog {
    * Durably records an entry with a valid signature.
    *
    * @param chain blocks of the verified token in the request; empty if the request has no token
-   * @returns undefined while the entry waits for a chain that proves the revoker rightful
+   * @returns undefined if the entry must wait for a chain that proves that its revoker is rightful
    * @throws DeputeError NOT_AUTHORIZED_TO_REVOKE, LIMIT_EXCEEDED when too many entries wait
    */
   async record(
@@ -75,7 +76,7 @@ export class RevocationLog {
   }
 
   /**
-   * Records an entry as `record` does.
+   * Records an entry for `record`, within a transaction.
    *
    * @returns NEEDS_LOOKUP if the entry must wait, and other services must first look up the revoker's key
    */
@@ -89,7 +90,7 @@ export class RevocationLog {
     if (covering !== undefined) return covering;
     if (mayRevoke(entry, chain) || (await mayRevokeRecorded(tx, entry.revocationId, entry.revokedBy))) {
       const logged = await this.#append(tx, entry, by.caller);
-      // `#settle` may also have logged a pending entry of the same revoker with a wider scope.
+      // `#append` may also have logged a pending entry of the same revoker with a wider scope.
       return (await findCovering(tx, entry)) ?? logged;
     }
     const isKnown =
@@ -98,7 +99,7 @@ export class RevocationLog {
     if (isKnown) {
       throw new DeputeError(
         ErrorReason.NOT_AUTHORIZED_TO_REVOKE,
-        "the revoker neither signed the block or one above it, nor holds it",
+        "the revoker must be the signer of the block or of a block above it, or the delegatee of the block",
         { violations: [{ field: "entry.revoked_by", description: "may not revoke this block" }] },
       );
     }
@@ -106,17 +107,22 @@ export class RevocationLog {
   }
 
   /**
-   * Records an entry of the platform's root as `record` does. The root may revoke every block that has a recorded
-   * ancestor with the root's signature.
+   * Durably records an entry of the platform's root, for a recorded block that the root signed.
+   *
+   * @throws DeputeError TOKEN_NOT_FOUND for every other block, LIMIT_EXCEEDED
    */
   async recordOwn(entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
     const logged = await this.#options.store.write(async (tx) => {
       const covering = await findCovering(tx, entry);
       if (covering !== undefined) return covering;
       if (!(await hasBlock(tx, entry.revocationId, entry.revokedBy))) {
-        throw new DeputeError(ErrorReason.TOKEN_NOT_FOUND, "the platform has not signed this block", {
-          metadata: { revocation_id: entry.revocationId },
-        });
+        throw new DeputeError(
+          ErrorReason.TOKEN_NOT_FOUND,
+          "the platform has not signed this block; send an entry that a rightful revoker has signed",
+          {
+            metadata: { revocation_id: entry.revocationId },
+          },
+        );
       }
       return this.#append(tx, entry, caller);
     });
@@ -124,20 +130,20 @@ export class RevocationLog {
   }
 
   /**
-   * Waits until the checkpoint file covers the entry. Otherwise, after a restore of an older copy of the store, the
-   * service would not notice the missing entry.
+   * Waits until the checkpoint file covers the entry. If an operator later restores an older copy of the store, the
+   * file then shows that the entry is missing.
    */
   async #acknowledged(logged: LoggedRevocation): Promise<LoggedRevocation> {
     await this.#options.saved(logged.sequence);
     return logged;
   }
 
-  /** Records an entry within a transaction. The caller must have proven that the revoker is rightful. */
+  /** Records an entry within a transaction. The calling code must have proven that the revoker is rightful. */
   async recordWithin(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
     return (await findCovering(tx, entry)) ?? this.#append(tx, entry, caller);
   }
 
-  /** Logs the pending entries whose revokers this verified chain proves rightful. */
+  /** Logs those pending entries whose revokers are rightful according to this verified chain. */
   async settle(chain: readonly Block[], caller: string): Promise<void> {
     await this.#options.store.write(async (tx) => {
       for (const { revocationId } of chain) {
@@ -175,14 +181,17 @@ export class RevocationLog {
     if ((await countSince(tx, revokedBy, clock.now() - DAY_MS, maxDaily)) < maxDaily) return;
     throw new DeputeError(
       ErrorReason.LIMIT_EXCEEDED,
-      "the revoker has revoked too many blocks within a day",
+      "the revoker has revoked too many blocks within a day; try again later",
       {
         metadata: { limit: "daily_revocations", max: String(maxDaily) },
       },
     );
   }
 
-  /** Logs the pending entries of a rightful revoker. */
+  /**
+   * Logs all pending entries of one revoker for one block. The calling code must have proven that the revoker is
+   * rightful.
+   */
   async #settle(
     tx: WriteTx,
     key: Pick<RevocationEntry, "revocationId" | "revokedBy">,
@@ -219,7 +228,10 @@ export class RevocationLog {
   }
 }
 
-/** Finds a logged entry of the same revoker and block with the same or a wider scope. */
+/**
+ * Returns a logged entry of the same revoker for the same block, with the same or a wider scope; undefined if there is
+ * none.
+ */
 async function findCovering(tx: WriteTx, entry: RevocationEntry): Promise<LoggedRevocation | undefined> {
   const logged = await findRevocations(tx, entry);
   return logged.find((one) => one.entry.scope === "chain") ?? logged.find((one) => covers(one.entry, entry));

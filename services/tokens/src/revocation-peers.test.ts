@@ -12,7 +12,7 @@ const PEER = "https://peer.example/delegateos";
 const SOURCE = "https://source.example/delegateos/revocations";
 const POLL_MS = 60_000;
 
-/** Starts a platform. The function `answer` replaces the other platforms that it calls. */
+/** Starts a platform. Its calls to other platforms go to the function `answer`. */
 async function start(
   answer: (address: string, body: string | undefined) => Response | Error,
   more: object = {},
@@ -145,7 +145,7 @@ describe("a source", () => {
     for (const { revocationId, revokedBy } of entries) {
       expect(parts.state.isPending(revocationId, [revokedBy])).toBe(true);
     }
-    // No entry of the source has a revoker that is proven to be rightful, so none is in force.
+    // None of the entries is in force, because no chain proves that their revokers are rightful.
     expect(await parts.log()).toBe(0);
     entries.push(foreign(5));
     parts.clock.advance(POLL_MS);
@@ -158,8 +158,8 @@ describe("a source", () => {
     const parts = await start((address) => listOf(entries)(address), { sources: [SOURCE] });
     const entries: RevocationEntry[] = [];
     const revocation = await revokeOne(parts);
-    // The first entry waits, because its block is not recorded and its revoker is not rightful. The reader must still read
-    // the next entry.
+    // The service cannot log the entry at the start of the list: its block is not recorded, and its revoker is not
+    // rightful. The reader must still read the next entry.
     entries.push({ ...createRevocation(engine, revocation.revocationId, "chain", alice, 0) }, foreign(1));
     parts.peers.start();
     await settle(() => parts.state.isPending(foreign(1).revocationId, [foreign(1).revokedBy]));

@@ -21,7 +21,7 @@ const MAX_PAGES = 100;
  */
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 10 * 60_000;
-/** Milliseconds between two checks of the lease for a peer or source. */
+/** Milliseconds between two checks whether this process has the lease for a peer or source. */
 const TAKEOVER_MS = 500;
 
 interface PeersOptions {
@@ -38,15 +38,16 @@ interface PeersOptions {
   sources: readonly string[];
   /** Milliseconds between two polls of a source. */
   pollMs: number;
-  /** The leases of the work: one replica at a time serves a peer or a source. */
+  /** The leases for peers and sources: one replica at a time serves each peer and each source. */
   work: Pick<SharedWork, "lease">;
 }
 
 /**
  * Exchanges revocations with other platforms (DelegateOS 4.3): pushes to configured peers, and polls configured
- * endpoints. Peers are not trusted: like a caller's entry, a peer's entry needs a valid signature and a rightful
- * revoker. An entry for an unknown block waits for a chain that proves its revoker rightful. Two platforms that push to
- * each other do not loop, because neither logs an entry twice. An unavailable peer receives the missed entries later.
+ * endpoints. Peers are not trusted: a peer's entry needs a valid signature and a rightful revoker, as a caller's entry
+ * does. An entry for an unknown block waits for a chain that proves its revoker rightful. Two platforms that push to
+ * each other do not loop, because neither logs an entry twice. A peer that was unavailable receives the missed entries
+ * later.
  */
 export class RevocationPeers {
   readonly #options: PeersOptions;
@@ -99,8 +100,8 @@ export class RevocationPeers {
   }
 
   /**
-   * Pushes a batch of entries. Returns true if more may remain. Throws if the peer cannot accept entries now; the
-   * cursor then stays at the last pushed entry.
+   * Pushes a batch of entries. Returns true if more may remain. Throws if the peer does not accept entries at this
+   * time. The cursor then points to the last pushed entry.
    */
   async #pushSome(peer: string, lease: WorkLease | undefined): Promise<boolean> {
     const { store, fetch, timers, log } = this.#options;
@@ -132,7 +133,7 @@ export class RevocationPeers {
     return places.length === BATCH && !signal.aborted;
   }
 
-  /** Polls a source repeatedly. The promise never rejects. */
+  /** Polls a source at intervals until the service stops. The promise never rejects. */
   async #poll(source: string, pollMs: number, lease: WorkLease | undefined): Promise<void> {
     while (!this.#stop.signal.aborted) {
       try {
@@ -157,13 +158,14 @@ export class RevocationPeers {
         request(fetch, pageAddress(source, since), { signal: within }),
       );
       const list = status === 200 ? readForeignList(engine, text) : undefined;
-      if (list === undefined) throw new Error(`${source} answered ${status} and no list of revocations`);
+      if (list === undefined)
+        throw new Error(`${source} answered with status ${status} and without a list of revocations`);
       if (list.refused > 0)
         log.warn({ source, entries: list.refused }, "a source lists malformed revocations");
       for (const entry of list.entries) await this.#take(entry, source);
       const { next } = list;
-      // A list without a cursor is complete. If the cursor does not advance, the next request would return the same
-      // page.
+      // A list without a cursor is complete. If the cursor does not advance, the next request would return this page
+      // again.
       if (next === undefined || next <= since) return;
       await store.write(async (tx) => {
         await lease?.requireHeld(tx, epoch);
@@ -173,15 +175,15 @@ export class RevocationPeers {
   }
 
   /**
-   * Records one entry of a source. Throws if the entry cannot be checked now; the next poll then reads the page again.
+   * Records one entry of a source. Throws if the check of the entry fails for a temporary reason; the next poll then
+   * reads the page again.
    */
   async #take(entry: RevocationEntry, source: string): Promise<void> {
     try {
       await this.#options.revocations.record(entry, source, []);
     } catch (error) {
       const reason = error instanceof DeputeError ? error.reason : undefined;
-      // The revoker is not rightful, or has too many pending entries. A refused entry must not block the rest of the
-      // page.
+      // The revoker is not rightful, or has too many pending entries. The poll continues with the next entry.
       if (reason === ErrorReason.NOT_AUTHORIZED_TO_REVOKE || reason === ErrorReason.LIMIT_EXCEEDED) {
         const { revokedBy } = entry;
         this.#options.log.warn({ source, revokedBy, reason }, "a revocation of a source was refused");
@@ -189,7 +191,10 @@ export class RevocationPeers {
     }
   }
 
-  /** Waits until this process has the lease for a peer or source. Returns false when the service stops. */
+  /**
+   * Waits until this process has the lease for a peer or source. Returns true when it has the lease, and false when the
+   * service stops.
+   */
   async #untilHeld(lease: WorkLease | undefined): Promise<boolean> {
     while (lease?.isHeld === false && !this.#stop.signal.aborted) await this.#wait(TAKEOVER_MS, false);
     return !this.#stop.signal.aborted;
@@ -198,7 +203,7 @@ export class RevocationPeers {
   /**
    * Waits for some milliseconds.
    *
-   * @param isWoken whether a new revocation also ends the wait
+   * @param isWoken if true, a new revocation ends the wait early
    */
   async #wait(ms: number, isWoken: boolean): Promise<void> {
     let waker = () => {};

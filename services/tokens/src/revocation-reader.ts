@@ -11,25 +11,33 @@ import { blocksSignedBefore } from "./store/block-rows.ts";
 import { lastPosition, readPending } from "./store/pending-rows.ts";
 import { headAt, type LogPlace, lastOfAll, readLog } from "./store/revocation-rows.ts";
 
-/** The bus topic that reports new entries of the log. Readers ignore the messages' content. */
+/** The bus topic for wake-ups about new entries of the log. Readers ignore the key of a wake-up. */
 export const REVOCATIONS_TOPIC = "revocations";
 
 const BATCH = 1000;
 
-/** Reads the revocations that a transaction sees and this process lacks, in three steps. */
+/**
+ * Reads the revocations that a transaction sees but this process has not read. The three methods are the three steps.
+ */
 export interface CurrentRevocations {
-  /** Begins, before the transaction. Returns the time in epoch milliseconds. */
+  /** The step before the transaction. Returns the current time in epoch milliseconds. */
   begin(): number;
-  /** Whether this process has read all revocations, and all changes of root keys, that the transaction sees. */
+  /**
+   * The step within the transaction. Returns whether this process has read all revocations, and all changes of root
+   * keys, that the transaction sees.
+   */
   isCurrent(tx: ReadTx): Promise<boolean>;
-  /** Ends, after the transaction: reads the missing revocations, unless `isCurrent` was true. */
+  /**
+   * The step after the transaction: reads the missing revocations, unless `isCurrent` was true.
+   * @param began the result of `begin`
+   */
   settle(began: number, isCurrent: boolean): Promise<void>;
 }
 
 /** Thrown in a transaction that sees revocations which this process has not read. */
 class BehindError extends Error {}
 
-/** Maximum number of runs of a function that decides by the revocations. */
+/** Maximum number of attempts to decide by, or to read, the current revocations. */
 const MAX_RUNS = 5;
 
 interface ReaderOptions {
@@ -45,8 +53,8 @@ interface ReaderOptions {
   /** Milliseconds between reads of the log if no wake-up arrives. */
   pollMs: number;
   /**
-   * Whether other processes append to the log. If so, decisions first compare this process's sequence with the store.
-   * Default false.
+   * Whether other processes append to the log. If so, each decision first compares this process's sequence with the
+   * store. The default is false.
    */
   isShared?: boolean;
   /** Called when this process has read entries that it did not append, or root keys that it did not change. */
@@ -61,10 +69,10 @@ export class RevocationReader implements CurrentRevocations {
   readonly #options: ReaderOptions;
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
-  /** The position of the last pending entry that this process has read. */
+  /** The position of the newest pending row that this process has read. */
   #position = 0;
   #failed = false;
-  /** The running read for `settle`, and the next read. All calls during a read wait for the same next read. */
+  /** The running read for `settle`, and the read after it. All calls during a read share the read after it. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
 
@@ -84,9 +92,8 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * Reads new entries. Throws when the log cannot be read or has a gap. Without complete reads, the state becomes too
-   * old, and the service refuses decisions. If the log became shorter or different, the service refuses every later
-   * decision.
+   * Reads new entries. Throws when the log cannot be read or has a gap. If no read completes for too long, the service
+   * refuses decisions. If the log has become shorter or different, the service refuses every later decision.
    */
   async look(): Promise<void> {
     const { store, clock, state } = this.#options;
@@ -98,11 +105,13 @@ export class RevocationReader implements CurrentRevocations {
       );
       if (this.#options.roots.apply(rootKeys)) this.#options.onAdvance?.();
       if (!isContinued(knownHead, headThen))
-        this.#markConflict(`place ${knownHead.sequence} is not what it was`);
+        this.#markConflict(`entry ${knownHead.sequence} of the revocation log has changed`);
       let last = knownHead;
       for (const place of places) {
         if (place.sequence > last.sequence + 1) {
-          throw new Error(`the revocation log goes from ${last.sequence} to ${place.sequence}`);
+          throw new Error(
+            `the revocation log has a gap between the entries ${last.sequence} and ${place.sequence}`,
+          );
         }
         this.#assertSealed(place, last.head);
         const key = keys.get(place.sequence);
@@ -116,7 +125,8 @@ export class RevocationReader implements CurrentRevocations {
         else state.addPendingKey(one.statement.key);
         this.#position = Math.max(this.#position, one.position);
       }
-      // All rows up to the last open one are now read, or need no read. A row that opens again has a new position.
+      // If fewer than BATCH rows were open, this process has now seen all rows up to `lastPending`. A row that opens
+      // again gets a new position.
       if (pending.length < BATCH) this.#position = Math.max(this.#position, lastPending);
       if (places.length > 0) this.#options.onAdvance?.();
       isMore = places.length === BATCH || pending.length === BATCH;
@@ -158,21 +168,21 @@ export class RevocationReader implements CurrentRevocations {
     try {
       await this.#lookShared();
     } catch (error) {
-      // A conflict already denies every token, so the caller needs no error.
+      // A conflicting state already denies every token, so the caller needs no error.
       if (!state.isConflicting) throw error;
     }
   }
 
   /**
-   * Requires that this process has read all revocations that a transaction sees. A process without replicas always has.
-   * Call this method within `decide`.
+   * Requires that this process has read all revocations that a transaction sees. In a process without replicas, this is
+   * always true. Call this method within `decide`.
    */
   async assertCurrent(tx: ReadTx): Promise<void> {
     if (this.#options.isShared === true && !(await this.isCurrent(tx))) throw new BehindError();
   }
 
   /**
-   * Runs a function whose transaction decides by the revocations. If `assertCurrent` throws because revocations are
+   * Runs a function that calls `assertCurrent` in its transaction. If `assertCurrent` throws because revocations are
    * missing, reads them and runs the function again.
    */
   async decide<T>(run: () => Promise<T>): Promise<T> {
@@ -186,7 +196,7 @@ export class RevocationReader implements CurrentRevocations {
     }
   }
 
-  /** Reads the revocations that other replicas have recorded. Undefined without replicas. */
+  /** Reads the revocations that other replicas have recorded. Returns undefined without replicas. */
   catchUp(): Promise<void> | undefined {
     return this.#options.isShared === true ? this.#catchUp() : undefined;
   }
@@ -197,8 +207,8 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * With replicas, reads again if the last read is older than the poll interval. A process that was suspended therefore
-   * decides by the present revocations.
+   * With replicas, reads again if the last read is older than the poll interval. So a process that was suspended does
+   * not decide by old revocations.
    *
    * @returns whether the revocations are now recent; undefined if no read was needed
    */
@@ -217,8 +227,8 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * Drops the pending revocations that another replica has logged or removed. Reads their log entries first, so that no
-   * revocation is out of force in between.
+   * Drops the pending revocations that another replica has logged or removed. Reads the new log entries first, so that
+   * each logged revocation stays in force.
    */
   async dropSettled(): Promise<void> {
     const { store, clock, state } = this.#options;
@@ -239,7 +249,7 @@ export class RevocationReader implements CurrentRevocations {
     for (const { key, added } of keys) if (!isOpen.has(key)) state.dropPendingKey(key, added);
   }
 
-  /** Reads new entries. All calls during a running read share the next one. */
+  /** Reads new entries. All calls during a running read share the read after it. */
   #lookShared(): Promise<void> {
     this.#nextLook ??= (this.#looking ?? Promise.resolve())
       .catch(() => {})
@@ -256,7 +266,7 @@ export class RevocationReader implements CurrentRevocations {
     const content = entry !== undefined ? { entry } : key !== undefined ? { key } : undefined;
     const entryDigest = content === undefined ? digest : contentDigest(engine, sequence, content);
     if (entryDigest !== digest || nextHead(engine, before, entryDigest) !== head)
-      this.#markConflict(`place ${sequence} is not sealed`);
+      this.#markConflict(`entry ${sequence} of the revocation log does not match the hash chain`);
   }
 
   #markConflict(why: string): never {
@@ -289,7 +299,7 @@ export class RevocationReader implements CurrentRevocations {
       timers,
       signal: this.#stop.signal,
     });
-    // The iterator yields no values. The loop only drives its reads.
+    // `looks` yields no values. The loop only makes it run.
     for await (const _ of looks);
   }
 }

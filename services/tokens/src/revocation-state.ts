@@ -1,7 +1,7 @@
 import { RevocationSet } from "@depute/dct";
 import { NO_HEAD } from "./rules/checkpoint.ts";
 
-/** The position of a log entry, and the digest over all entries up to it. */
+/** The position of an entry in the log, and the digest over all entries up to it. */
 interface Place {
   readonly sequence: number;
   readonly head: string;
@@ -10,13 +10,13 @@ interface Place {
 /** A revoked key. The key's signatures are invalid, except on blocks that were recorded before `keepBefore`. */
 export interface RevokedKey {
   readonly key: string;
-  /** Blocks that were recorded before this time stay valid, in epoch milliseconds. */
+  /** In epoch milliseconds: a block stays valid if it was recorded before this time. */
   readonly keepBefore: number;
   /** The revocation ids of the blocks that stay valid. */
   readonly keptBlocks: readonly string[];
 }
 
-/** A pending entry, with the number that it got when it was added. */
+/** A pending entry. `added` is the number that the entry got when it was added. */
 export interface PendingKey {
   readonly revocationId: string;
   readonly revokedBy: string;
@@ -25,17 +25,17 @@ export interface PendingKey {
 
 /**
  * The revocations that this process has read: the ids of all revoked blocks in the log, and the pending entries. A
- * pending entry waits for proof that its revoker is rightful. Ids from the log are never removed.
+ * pending entry waits for proof that its revoker is rightful. The class never removes an id from the log.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;
   readonly #revoked = new RevocationSet();
-  /** The numbers of the pending entries, by block and revoker. */
+  /** For each block, the principals with a pending entry, and the number of each entry. */
   readonly #pending = new Map<string, Map<string, number>>();
   readonly #keys = new Map<string, { keepBefore: number; kept: RevocationSet }>();
-  /** Keys whose revocation of themselves waits in the pool, with the number of the addition. */
+  /** The keys that revoke themselves in a pending revocation, each with the number of that revocation. */
   readonly #pendingKeys = new Map<string, number>();
-  /** The number of pending revocations that were ever added. */
+  /** The number of pending revocations that were added since the start. It numbers them. */
   #added = 0;
   #sequence = 0;
   #head = NO_HEAD;
@@ -45,7 +45,8 @@ export class RevocationState {
   /**
    * Creates an empty state.
    *
-   * @param maxStalenessMs milliseconds after the last complete read from which on the service refuses decisions
+   * @param maxStalenessMs the service refuses decisions if the last complete read began more than this many
+   * milliseconds ago
    */
   constructor(maxStalenessMs: number) {
     this.#maxStalenessMs = maxStalenessMs;
@@ -61,7 +62,7 @@ export class RevocationState {
     return this.#head;
   }
 
-  /** Whether the log was found shorter or different. If so, the service refuses every decision. */
+  /** Whether the log was found to be shorter or different. If so, the service refuses every decision. */
   get isConflicting(): boolean {
     return this.#isConflicting;
   }
@@ -91,7 +92,7 @@ export class RevocationState {
     return revokers !== undefined && rightful.some((principal) => revokers.has(principal));
   }
 
-  /** Whether a key is revoked. A proof by a revoked key proves nothing. */
+  /** Whether a key is revoked. The service denies each proof by a revoked key. */
   isRevokedKey(principal: string): boolean {
     return this.#keys.has(principal) || this.#pendingKeys.has(principal);
   }
@@ -100,21 +101,23 @@ export class RevocationState {
     return this.age(now) > this.#maxStalenessMs;
   }
 
-  /** Returns the milliseconds since the last complete read began. */
+  /** Returns the milliseconds since the start of the last complete read. */
   age(now: number): number {
     return now - this.#finalDenial;
   }
 
   /**
-   * Adds an entry of the log. The entry is in force at once, even if earlier entries are missing. The reader adds it
-   * again in order, after the missing entries.
+   * Adds an entry of the log. The entry is in force at once, even if this process lacks earlier entries. The reader
+   * later adds the entry again in order, after the earlier entries.
    */
   add(place: Place, revocationId: string): void {
     this.#revoked.add(revocationId);
     this.addPruned(place);
   }
 
-  /** Adds a key revocation of the log. Of two revocations of one key, the stricter applies. */
+  /**
+   * Adds a key revocation of the log. If the key has two revocations, the one with the earlier `keepBefore` applies.
+   */
   addKey(place: Place, { key, keepBefore, keptBlocks }: RevokedKey): void {
     const keyRevocation = this.#keys.get(key);
     if (keyRevocation === undefined || keepBefore < keyRevocation.keepBefore) {
@@ -125,7 +128,7 @@ export class RevocationState {
     this.addPruned(place);
   }
 
-  /** Adds the position of a log entry without content, because the log was pruned. */
+  /** Adds the position of a log entry whose content was pruned. */
   addPruned({ sequence, head }: Place): void {
     if (sequence !== this.#sequence + 1) return;
     this.#sequence = sequence;
@@ -146,7 +149,7 @@ export class RevocationState {
     );
   }
 
-  /** Returns the keys whose revocations of themselves are pending. */
+  /** Returns the keys that revoke themselves in a pending revocation. */
   pendingKeys(): { readonly key: string; readonly added: number }[] {
     return [...this.#pendingKeys].map(([key, added]) => ({ key, added }));
   }
@@ -160,7 +163,7 @@ export class RevocationState {
   /**
    * Removes a pending entry after the log contains it, or after it has expired.
    *
-   * @param added keeps the entry if it was added again after this number
+   * @param added if the entry has a higher number, it was added again and stays
    */
   dropPending(
     { revocationId, revokedBy }: { revocationId: string; revokedBy: string },
@@ -172,7 +175,7 @@ export class RevocationState {
     if (revokers?.size === 0) this.#pending.delete(revocationId);
   }
 
-  /** Adds a pending revocation in which a key revokes itself. The revocation is in force while it waits. */
+  /** Adds a pending revocation in which a key revokes itself. A pending revocation is in force. */
   addPendingKey(key: string): void {
     this.#pendingKeys.set(key, ++this.#added);
   }
@@ -180,13 +183,13 @@ export class RevocationState {
   /**
    * Removes the pending revocation in which a key revokes itself, after the log contains it or it has expired.
    *
-   * @param added keeps the revocation if it was added again after this number
+   * @param added if the revocation has a higher number, it was added again and stays
    */
   dropPendingKey(key: string, added: number = Number.POSITIVE_INFINITY): void {
     if ((this.#pendingKeys.get(key) ?? 0) <= added) this.#pendingKeys.delete(key);
   }
 
-  /** Records that this process has read every entry from before a time. */
+  /** Records that this process has read every entry that was recorded before a time, in epoch milliseconds. */
   markRead(time: number): void {
     this.#finalDenial = Math.max(this.#finalDenial, time);
   }

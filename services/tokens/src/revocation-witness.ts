@@ -16,7 +16,7 @@ interface RevocationWitnessOptions {
 }
 
 /**
- * Returns the witness of the revocation log; undefined if the settings name no place.
+ * Returns the witness of the revocation log; undefined if the settings name no place for the log's head.
  *
  * @throws SettingsError as `witnessFor`
  */

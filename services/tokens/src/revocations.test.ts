@@ -40,7 +40,7 @@ const blockIds = async ({ chains }: Replica, token: SerializedDCT) => {
 
 const deaf: Bus = { publish: () => {}, subscribe: () => () => {}, close: async () => {} };
 
-/** Lets all pending promise callbacks run. */
+/** Lets the callbacks of all pending promises run. */
 async function settle(until: () => boolean | Promise<boolean> = () => false): Promise<void> {
   for (let turn = 0; turn < 200 && !(await until()); turn++) await setImmediate();
 }
@@ -65,7 +65,7 @@ describe("two replicas over one store", () => {
     const [block = ""] = await blockIds(one, token);
     await one.revocations.record(createRevocation(engine, block, "block", alice, clock.now()), "", []);
     await settle(() => other.state.isPending(block, [id(alice)]));
-    // The other replica also applies waiting entries. The entry that it then logs reaches the first replica.
+    // The other replica also stores the pending entry. When it logs the entry, the first replica reads it from the log.
     expect(await outcome(other, clock, token, alice)).toBe(DenialType.REVOKED);
     await settle(() => one.state.sequence === 1);
     expect([one.state.sequence, other.state.sequence]).toEqual([1, 1]);
@@ -148,7 +148,7 @@ describe("a log that cannot be read (R4, R5)", () => {
     const insert =
       "INSERT INTO revocations VALUES (2, ?, 'someone', 'block', '2026-01-01T00:00:00Z', 'signature', 0, '', '', 0)";
     await store.write((tx) => tx.run(insert, ["A".repeat(43)]));
-    await expect(replica.reader.look()).rejects.toThrow("goes from 0 to 2");
+    await expect(replica.reader.look()).rejects.toThrow("gap between the entries 0 and 2");
     expect(replica.state.sequence).toBe(0);
     await replica.reader.close();
     await store.close();
@@ -192,8 +192,8 @@ describe("an acknowledged revocation (R4, R10)", () => {
     const property = fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const clock = new ManualClock();
       const store = await openMemory();
-      // This replica gets no wake-ups, and no time passes. The replica must still apply the revocations that it
-      // acknowledged itself.
+      // This replica gets no wake-ups, and no time passes. Its own acknowledged revocations must be in force
+      // nevertheless.
       const replica = createReplica({ store, bus: deaf, clock });
       await replica.reader.start();
       const root = rootToken(clock);
@@ -254,7 +254,7 @@ describe("a changed log (R3)", () => {
     const replica = createReplica({ store, bus: deaf, clock });
     await replica.reader.look();
     const token = rootToken(clock);
-    // The revoked block belongs to another token, so this token would be allowed.
+    // The revocation is for a block of another token. Without the conflict, this token would be allowed.
     const other = createRevocation(engine, "A".repeat(43), "block", otherRoot, clock.now());
     await store.write((tx) => replica.revocations.recordWithin(tx, other, ""));
     await replica.reader.look();
@@ -270,7 +270,7 @@ describe("a changed log (R3)", () => {
     await store.write((tx) => tx.run(sql));
     await expect(replica.reader.look()).rejects.toThrow("revocation_state_conflict");
     expect(await outcome(replica, clock, token, alice)).toBe(DenialType.REVOCATION_STATE_CONFLICT);
-    // Later entries do not repair the conflict.
+    // After a conflict, no later entry makes the state valid again.
     await expect(replica.reader.look()).rejects.toThrow("revocation_state_conflict");
   });
 
@@ -282,7 +282,9 @@ describe("a changed log (R3)", () => {
     const { clock, store } = await start();
     await store.write((tx) => tx.run(sql));
     const late = createReplica({ store, bus: deaf, clock });
-    await expect(late.reader.look()).rejects.toThrow("place 1 is not sealed");
+    await expect(late.reader.look()).rejects.toThrow(
+      "entry 1 of the revocation log does not match the hash chain",
+    );
   });
 
   const SEAL_ROW = row({ digest: text, head: text });
@@ -304,7 +306,7 @@ it("only the whole id of a revoked block matches (R11)", () => {
   const id = (change: number) => encodeBase64Url(bytes.map((byte, i) => (i === change ? byte + 1 : byte)));
   state.add({ sequence: 1, head: "h" }, id(-1));
   expect(state.isRevoked(id(-1), [])).toBe(true);
-  // Each id differs from a revoked id in only one of the first 16 bytes, and none counts as revoked. So all of the
-  // first 128 bits are compared.
+  // Each id differs from a revoked id in only one of the first 16 bytes, and does not count as revoked. So the state
+  // compares all of the first 128 bits.
   for (let at = 0; at < 16; at++) expect(state.isRevoked(id(at), [])).toBe(false);
 });

@@ -4,7 +4,7 @@ import type { OnRoleDenied } from "@depute/service";
 import type { AuditLog } from "./audit-log.ts";
 import type { DecisionKind } from "./rules/audit-record.ts";
 
-/** Maps the methods that use the platform's root key to the kinds of their decisions. */
+/** For each method that uses the platform's root key, the kind of its decision in the audit log. */
 const KINDS: ReadonlyMap<unknown, DecisionKind> = new Map<unknown, DecisionKind>([
   [TokenService.method.mintToken, "mint"],
   [RevocationService.method.revokeMintedToken, "revoke"],
@@ -12,8 +12,8 @@ const KINDS: ReadonlyMap<unknown, DecisionKind> = new Map<unknown, DecisionKind>
 ]);
 
 /**
- * Records a call that the service refused because of the caller's roles. A full audit log loses the record; the caller
- * gets the error in any case.
+ * Records a call that the service refused because of the caller's roles. If the audit log has no room, the record is
+ * lost, but the caller still gets the error.
  */
 export function recordRoleDenial(
   audit: Pick<AuditLog, "assertRoom" | "add">,

@@ -1,26 +1,26 @@
 import { type CryptoEngine, isAdmissible, type Keypair, keypairFromSeed } from "@depute/dct";
 import { type KeySource, type Logger, openSeed, SettingsError } from "@depute/service";
 
-/** Where to find the root key. */
+/** Where the root key is stored. */
 export interface KeyPlace {
   keys: KeySource;
-  /** The configured path of the key file; empty for the platform's key source. */
+  /** The path of the key file in the settings; empty if the platform's key source has the key. */
   configured: string;
   log: Logger;
 }
 
 /**
- * Opens the platform's root key: the configured file, or the platform's key `root`, which the function creates if
- * absent. The key's text is the 32-byte seed in base64url.
+ * Opens the platform's root key: the configured file or, without one, the platform's key `root`. Creates the key `root`
+ * if it does not exist. The key's text is the 32-byte seed in base64url.
  *
- * @throws SettingsError when a file is missing or malformed, or other users can read the created one
+ * @throws SettingsError if the file is missing or malformed, or if other users can read a created file
  */
 export async function openRootKey(
   engine: CryptoEngine,
   { keys, configured, log }: KeyPlace,
 ): Promise<Keypair> {
   const warn = (message: string) => log.warn(message);
-  const danger = "whoever reads it can mint tokens";
+  const danger = "its readers can mint tokens";
   const seed = await openSeed(keys, { name: "root.key", configured, danger, warn });
   const keypair = keypairFromSeed(engine, seed);
   seed.fill(0);
@@ -30,7 +30,7 @@ export async function openRootKey(
 /**
  * Checks the configured principals whose root tokens the service accepts.
  *
- * @throws SettingsError for a key that is not of prime order
+ * @throws SettingsError if a key is not a point of prime order
  */
 export function assertRoots(engine: CryptoEngine, configured: readonly string[]): void {
   const wrong = configured.findIndex((root) => !isAdmissible(engine, root));

@@ -16,26 +16,26 @@ import { openMemory, silent } from "./testing/parts.ts";
 
 const SECOND_MS = 1000;
 
-/** Creates a genuine proof with an iat `aheadMs` ahead of the clock. */
+/** Creates a valid proof whose `iat` is `aheadMs` ahead of the clock. */
 function proof(clock: ManualClock, jti: string, aheadMs = 0): AcceptedProof {
   const issuedAt = Math.floor((clock.now() + aheadMs) / SECOND_MS) * SECOND_MS;
   return { jti, principal: id(alice), thumbprint: "", issuedAt, expiresAt: issuedAt + PROOF_WINDOW_MS };
 }
 
 /**
- * Starts the proof memory as one process over a store. Proofs that the memory has not written are lost, unless
- * the test closes the memory.
+ * Starts the proof memory as one process over a store. If the test does not close the memory, proofs that it has not
+ * written are lost.
  */
 async function start({ store, clock, max = 1000 }: { store: Store; clock: ManualClock; max?: number }) {
   const seenProofs = new SeenProofs({ store, clock, timers: clock, log: silent, max });
-  // After a crash `start` waits for the clock, which the test advances later.
+  // After a crash, `start` would wait until the clock has passed the horizon, so this function only calls `load`.
   await seenProofs.load();
   return seenProofs;
 }
 
 /**
- * Returns a store whose process can be killed. After the kill, operations of the process neither run nor
- * answer.
+ * Returns a store whose process can be killed. After the kill, its operations have no effect, and their promises never
+ * settle.
  */
 function mortal(store: Store): Store & { kill(): void } {
   let isDead = false;
@@ -133,11 +133,11 @@ describe("used proofs (B5)", () => {
         const check = (at: number, more: Partial<ProofExpectation> = {}) =>
           checkProof(engine, jwt, { htm: "POST", htu: "a:b", now: at, ...more });
         const used = check(now);
-        // The iat is rounded down, so a proof at the end of its window may have expired.
+        // The `iat` is rounded down to a second, so a proof at the end of its window may already have expired.
         fc.pre(used.ok);
         const forgetTime = used.ok ? used.proof.expiresAt + CLOCK_SKEW_MS : 0;
         expect(check(forgetTime + 1).ok).toBe(false);
-        // The proof also fails for a clock that was set back by the tolerated skew.
+        // The proof would have expired even if the clock were set back by the tolerated skew.
         expect(check(forgetTime + 1 - CLOCK_SKEW_MS).ok).toBe(false);
       },
     );
@@ -215,7 +215,7 @@ describe("proofs across the stop of a process (B5)", () => {
     expect(await seenProofs.use(unused, "token")).toBe("unsure");
     expect(await seenProofs.use(ahead, "token")).toBe("seen");
     expect(await seenProofs.use(proof(clock, "new"), "token")).toBe("fresh");
-    // A clean stop does not resolve uncertain proofs.
+    // After a clean stop, a proof that was uncertain at the start is still uncertain.
     await seenProofs.close();
     const third = await start({ store: memory, clock });
     expect(await third.use(unused, "token")).toBe("unsure");
@@ -249,7 +249,7 @@ describe("proofs across the stop of a process (B5)", () => {
           if (use === "fresh") fresh.add(one.use);
         } else {
           if (one.end === "stop") await seenProofs.close();
-          // A write that is running at the kill may or may not complete.
+          // A write that is running at the kill may complete or fail.
           if (one.end === "kill") for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
           store.kill();
           store = mortal(memory);

@@ -15,22 +15,22 @@ import {
 /** Length of a principal, in characters. */
 const PRINCIPAL_CHARS = 43;
 
-/** The keys of the proofs that expire at the same time, by kind. */
+/** The keys (principal and `jti`) of the proofs that expire at the same time, by the kind of the proof. */
 type Bucket = Record<ProofKind, string[]>;
 
 /**
  * The used proofs, by principal and `jti`, until they expire. A proof takes about 150 bytes, or 250 with the longest
- * `jti`. A full memory accepts no further proof, because a deleted proof could be replayed. Any party can generate keys
- * and make identity proofs (proofs without a token). So identity proofs get only half of the room, and cannot displace
- * the proofs of token holders.
+ * `jti`. If the memory is full, it refuses new proofs, because a deleted proof could be replayed. Any party can
+ * generate keys and make identity proofs (proofs without a token). So identity proofs may fill only half of the memory,
+ * and the other half stays free for proofs with a token.
  */
 export class ProofMemory {
   readonly #max: number;
   readonly #keys = new Set<string>();
-  /** The proofs by their expiry. Expiries are whole seconds, so each second has at most one bucket. */
+  /** The proofs by their expiry. Expiries are whole seconds, so there is at most one bucket for each second. */
   readonly #buckets = new Map<number, Bucket>();
   #strangers = 0;
-  /** The earliest expiry of a bucket. */
+  /** The earliest expiry among the buckets; infinity without buckets. */
   #earliest = Number.POSITIVE_INFINITY;
 
   constructor(max: number) {
@@ -45,7 +45,7 @@ export class ProofMemory {
     return this.#keys.has(keyOf(proof));
   }
 
-  /** Whether a kind of proof has no room left. */
+  /** Whether the memory has no room left for a kind of proof. */
   isFull(kind: ProofKind): boolean {
     if (this.#keys.size >= this.#max) return true;
     return kind === "identity" && this.#strangers >= Math.ceil(this.#max / 2);
@@ -103,35 +103,35 @@ function keyOf({ principal, jti }: Pick<SeenProof, "principal" | "jti">): string
   return principal + jti;
 }
 
-/** Milliseconds by which the horizon (see SeenProofs) is ahead of the clock after it moves. */
+/** When the horizon (see SeenProofs) moves, it moves to this many milliseconds after the clock's time. */
 export const HORIZON_LEAD_MS = 2000;
-/** One second in milliseconds. Proofs have whole seconds, so `iat` may be up to one second too early. */
+/** One second in milliseconds. The `iat` of a proof is in whole seconds, so it may be up to one second too early. */
 const SECOND_MS = 1000;
 /** Maximum number of rows in one transaction. */
 const BATCH = 2048;
 
 /**
- * The result of an attempt to use a proof. `unsure`: an earlier process may have used the proof before a crash, so the
- * proof is refused. `closed`: another replica has closed the proof's holder session.
+ * The result of an attempt to use a proof. `unsure`: an earlier process may have accepted the proof before a crash, so
+ * the service refuses it. `closed`: another replica has closed the proof's holder session.
  */
 export type Use = "fresh" | "seen" | "unsure" | "full" | "closed";
-/** The result for a proof that the store records before it counts. */
+/** The result for a proof that the store records before the service accepts it. */
 export type RecordedUse = Exclude<Use, "unsure" | "closed">;
 
-/** The used proofs. No proof counts twice (RFC 9449 section 11.1). */
+/** The used proofs. The service accepts each proof only once (RFC 9449 section 11.1). */
 export interface UsedProofs {
-  /** Prepares the first use. Call this method before the other methods. */
+  /** Prepares the memory. Call this method before the other methods. */
   start(): Promise<void>;
   /**
    * Marks a proof as used. The result is `full` if the memory has no room for the proof.
    *
-   * @param session the id of the holder session, for the proof of a call in a session that replicas share
+   * @param session the id of the holder session of the proof's call, if replicas share that session
    * @throws DeputeError SHUTTING_DOWN
    */
   use(proof: AcceptedProof, kind: ProofKind, session?: string): Promise<Use>;
   /**
-   * Marks a proof as used, and writes it before the promise resolves. The proof needs no `iat`, because no crash can
-   * make the result `unsure`.
+   * Marks a proof as used, and writes the mark before the promise resolves. The proof needs no `iat`, because the mark
+   * survives a crash and the result is never `unsure`.
    *
    * @throws DeputeError SHUTTING_DOWN
    */
@@ -150,24 +150,25 @@ interface SeenProofsOptions {
 }
 
 /**
- * The used proofs, by principal and `jti`. No proof counts twice (RFC 9449 section 11.1), even across crashes.
- * Memory holds each proof for twice the time in which a client can present it. The second half covers a clock that is
- * set back. One process owns the store, so this memory has every proof since the start.
+ * The used proofs, by principal and `jti`. The service accepts each proof only once (RFC 9449 section 11.1), even
+ * across crashes. Memory holds each proof for twice the time in which a client can present it. The second half covers a
+ * clock that is set back. One process owns the store, so this memory has every proof since the start.
  * A write of each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the clock,
- * which moves about once a second while calls arrive. A proof whose `iat` (time of issue) is below the horizon counts
- * without a write. A proof beyond the horizon waits for a write.
- * After a crash the service refuses each proof whose `iat` is below the stored horizon. The earlier process may have
+ * which the service moves about once a second while calls arrive. If a proof's `iat` (time of issue) is before the
+ * horizon, the service accepts the proof without a write. A proof after the horizon waits for a write.
+ * After a crash the service refuses each proof whose `iat` is before the stored horizon. The earlier process may have
  * accepted such a proof. The horizon is at most two seconds ahead, and the service starts after it has passed. So
- * clients with a correct clock see no refusal. A clean stop writes all proofs in memory instead.
+ * clients with a correct clock see no refusal. A clean stop writes all proofs to the store, so the next start needs no
+ * horizon.
  */
 export class SeenProofs implements UsedProofs {
   readonly #options: SeenProofsOptions;
   readonly #memory: ProofMemory;
-  /** The horizon in the store. */
+  /** The horizon in the store, in epoch milliseconds. */
   #horizon = 0;
   /**
-   * The service refuses proofs up to this time, because an earlier process may have used them. Before `load`, the
-   * service refuses all proofs.
+   * The service refuses each proof whose `iat` is at most this time, because an earlier process may have accepted it.
+   * Before `load`, the service refuses all proofs.
    */
   #unsureUntil = Number.POSITIVE_INFINITY;
   #raising: Promise<void> | undefined;
@@ -186,7 +187,7 @@ export class SeenProofs implements UsedProofs {
     await untilPast(this.#unsureUntil, { clock, timers, log });
   }
 
-  /** Loads the previous process's used proofs and horizon. Until then, the service refuses every proof. */
+  /** Loads the used proofs and the horizon of the earlier process. Before that, the service refuses every proof. */
   async load(): Promise<void> {
     const { store, clock } = this.#options;
     let after = { principal: "", jti: "" };
@@ -212,8 +213,8 @@ export class SeenProofs implements UsedProofs {
     if (issuedAt > now + HORIZON_LEAD_MS) await this.#record(seenProof);
     else if (issuedAt > this.#horizon) await this.#raiseTo(issuedAt);
     else if (now > this.#horizon - HORIZON_LEAD_MS / 2) this.#raise(issuedAt).catch(ignore);
-    // No await follows, so only one of two equal proofs is fresh. The assertion refuses proofs after `close` has
-    // written the memory to the store, because the store would not contain them.
+    // No await follows, so only one of two equal proofs is `fresh`. If `close` has already written the memory to the
+    // store, the store would lack this proof, so the assertion throws.
     this.#assertOpen();
     if (this.#memory.isFull(kind)) return "full";
     return this.#memory.add(seenProof) ? "fresh" : "seen";
@@ -241,7 +242,10 @@ export class SeenProofs implements UsedProofs {
     try {
       await this.#writeAll();
     } catch (err) {
-      log.error({ err }, "used proofs cannot be written; those made up to now will be refused");
+      log.error(
+        { err },
+        "used proofs cannot be written; after the next start the service refuses proofs made until now",
+      );
     }
   }
 
@@ -268,7 +272,7 @@ export class SeenProofs implements UsedProofs {
   }
 
   async #raiseTo(issuedAt: number): Promise<void> {
-    // The running write may have started too early to cover this proof. The loop then waits for the next write.
+    // The write in progress may have started too early to cover this proof. The loop then waits for another write.
     while (this.#horizon < issuedAt) await this.#raise(issuedAt);
   }
 
@@ -295,18 +299,20 @@ export class SeenProofs implements UsedProofs {
   }
 }
 
-/** Waits until a horizon of an earlier process has passed, so that clients with a correct clock see no refusal. */
+/** Waits until the horizon of an earlier process has passed. Clients with a correct clock then see no refusal. */
 export async function untilPast(
   horizon: number,
   { clock, timers, log }: { readonly clock: Clock; readonly timers: Timers; readonly log: Logger },
 ): Promise<void> {
   const remainingMs = horizon + SECOND_MS - clock.now();
   if (remainingMs <= 0) return;
-  log.warn({ until: horizon }, "proofs made before the last stop are refused: it was not a clean one");
-  // The horizon can be further ahead only if the clock was set back. The minimum bounds the wait in that case.
+  log.warn({ until: horizon }, "the last stop was not clean; the service refuses proofs made before it");
+  // The horizon is further ahead only if the clock was set back. The minimum bounds the wait in that case.
   const waitMs = Math.min(remainingMs, HORIZON_LEAD_MS + SECOND_MS);
   await new Promise<void>((resolve) => void timers.after(waitMs, resolve));
 }
 
-/** Ignores the error of a write. The next proof that needs the write repeats it, and gets its error. */
+/**
+ * Ignores the error of a write. The next proof that needs the horizon repeats the write, and returns the write's error.
+ */
 function ignore(): void {}

@@ -169,23 +169,26 @@ export function assertSettings(settings: TokensSettings): void {
   for (const address of [...settings.revocationPeers, ...settings.revocationSources]) {
     if (/^https?:\/\//.test(address) && URL.canParse(address)) continue;
     throw new SettingsError(
-      `DEPUTE_REVOCATION_PEERS and _SOURCES are http addresses, which ${address} is not`,
+      `DEPUTE_REVOCATION_PEERS and DEPUTE_REVOCATION_SOURCES must be http or https addresses, and ${address} is not`,
     );
   }
   const { tokenMinLifetime, tokenMaxLifetime } = settings;
   if (tokenMinLifetime > tokenMaxLifetime || tokenMaxLifetime === 0) {
-    throw new SettingsError("DEPUTE_TOKEN_MIN_LIFETIME is at most DEPUTE_TOKEN_MAX_LIFETIME, which is not 0");
+    throw new SettingsError(
+      "DEPUTE_TOKEN_MIN_LIFETIME must be at most DEPUTE_TOKEN_MAX_LIFETIME, which must not be 0",
+    );
   }
   if (settings.rootKeyOverlap > MAX_OVERLAP_MS)
     throw new SettingsError("DEPUTE_ROOT_KEY_OVERLAP is at most 2160h");
   if (settings.jwtKeyMaxAge < 2 * PUBLISHED_AHEAD_MS)
     throw new SettingsError(
-      "DEPUTE_JWT_KEY_MAX_AGE is at least 2h, because a key is published 1h before it signs",
+      "DEPUTE_JWT_KEY_MAX_AGE must be at least 2h, because a key is published 1h before it signs",
     );
-  if (revocationSourcePoll < 1000) throw new SettingsError("DEPUTE_REVOCATION_SOURCE_POLL is at least 1s");
+  if (revocationSourcePoll < 1000)
+    throw new SettingsError("DEPUTE_REVOCATION_SOURCE_POLL must be at least 1s");
   if (revocationPoll > 0 && revocationMaxStaleness >= 2 * revocationPoll) return;
   throw new SettingsError(
     "DEPUTE_REVOCATION_MAX_STALENESS must be at least twice DEPUTE_REVOCATION_POLL, which must not be 0: " +
-      "one late look would deny every token",
+      "otherwise one late read would deny every token",
   );
 }

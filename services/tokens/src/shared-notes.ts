@@ -14,7 +14,7 @@ const BATCH = 500;
 interface SharedNotesOptions {
   readonly store: Store;
   readonly timers: Timers;
-  /** Reads the revocations that this replica lacks, with the same transaction. */
+  /** Reads the revocations that this replica lacks, in the transaction that reads the limits. */
   readonly revocations: CurrentRevocations;
 }
 
@@ -26,8 +26,8 @@ interface Waiting {
 
 /**
  * The recorded limits of blocks, for replicas that share a store. Every verification reads the rows, because any
- * replica may have changed them. The verifications of one turn of the event loop share a read. So do those that arrive
- * during a read. The same read shows whether this replica has all revocations.
+ * replica may have changed them. The verifications of one turn of the event loop share one read. The verifications that
+ * arrive during a read share the next read. The same transaction shows whether this replica has read all revocations.
  */
 export class SharedNotes implements BlockRecords {
   readonly #options: SharedNotesOptions;
@@ -59,8 +59,8 @@ export class SharedNotes implements BlockRecords {
   }
 
   /**
-   * Reads until no verification waits. Verifications that arrive during a read share the next one. The promise never
-   * rejects.
+   * Reads batches until no verification waits. The verifications that arrive during a read share the next read. The
+   * promise never rejects.
    */
   async #readAll(): Promise<void> {
     this.#isReading = true;
@@ -71,7 +71,10 @@ export class SharedNotes implements BlockRecords {
     this.#isReading = false;
   }
 
-  /** Reads the limits for some verifications, and settles their calls. The promise never rejects. */
+  /**
+   * Reads the limits for a batch of verifications, and settles their promises. The promise of this method never
+   * rejects.
+   */
   async #readSome(batch: readonly Waiting[]): Promise<void> {
     const { store, revocations } = this.#options;
     const ids = padded([...new Set(batch.flatMap((one) => one.ids))]);
@@ -90,7 +93,7 @@ export class SharedNotes implements BlockRecords {
 }
 
 interface Records {
-  /** Microcents charged plus reserved, by block; without blocks that have none. */
+  /** Microcents charged plus reserved, by block. A block without spend and reservations is absent. */
   readonly counted: ReadonlyMap<string, number>;
   readonly bindings: ReadonlyMap<string, Binding>;
 }
@@ -108,7 +111,7 @@ function notesOf(ids: readonly string[], { counted, bindings }: Records): Notes 
   };
 }
 
-/** Groups verifications so that the blocks of each group fit into one read. */
+/** Splits verifications into groups such that one read can hold the blocks of a group. */
 function batches(waiting: readonly Waiting[]): Waiting[][] {
   const groups: Waiting[][] = [];
   let size = BATCH;

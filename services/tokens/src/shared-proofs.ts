@@ -28,13 +28,13 @@ interface SharedProofsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** Reads the revocations that this replica lacks, with the transaction that marks a proof. */
+  /** Reads the revocations that this replica lacks, in the transaction that marks a proof as used. */
   readonly revocations: CurrentRevocations;
   /** Maximum number of proofs in this replica's memory. */
   readonly max: number;
 }
 
-/** A proof whose mark is not durable yet. */
+/** A proof whose mark as used is not durable yet. */
 interface Waiting {
   readonly proof: SeenProof;
   /** The id of the proof's holder session; undefined for a proof outside a session. */
@@ -44,17 +44,21 @@ interface Waiting {
 }
 
 /**
- * The used proofs of replicas that share a store. Each proof is a row, unique by principal and `jti`, and counts only
- * once the row is durable. So neither another replica nor a crash lets a proof count twice. The proofs of one turn of
- * the event loop share a transaction. So do those that arrive during a write. Memory bounds the proofs that one replica
- * accepts, and refuses a repeated proof without a transaction.
+ * The used proofs of replicas that share a store. Each proof is a row, unique by principal and `jti`. A replica accepts
+ * a proof only after its row is durable, so no replica accepts it a second time, even after a crash. The proofs of one
+ * turn of the event loop share one transaction. The proofs that arrive during a write share the next transaction. Each
+ * replica also keeps its proofs in memory. The memory bounds their number, and refuses a repeated proof without a
+ * transaction.
  */
 export class SharedProofs implements UsedProofs {
   readonly #options: SharedProofsOptions;
   readonly #memory: ProofMemory;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | undefined;
-  /** The service refuses proofs up to this time, because a process without replicas may have used them. */
+  /**
+   * The service refuses each proof whose `iat` is at most this time, because a process without replicas may have
+   * accepted it.
+   */
   #unsureUntil = Number.POSITIVE_INFINITY;
   #nextForget = 0;
   #closed = false;
@@ -92,7 +96,8 @@ export class SharedProofs implements UsedProofs {
     this.#memory.forget(this.#options.clock.now());
     if (this.#memory.has(proof)) return "seen";
     if (this.#memory.isFull(proof.kind)) return "full";
-    // If the write fails, the proof stays used: the write may have succeeded in spite of its error.
+    // If the write fails, the proof stays in memory as used, because the store may have committed the write in spite of
+    // the error.
     this.#memory.add(proof);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ proof, session, resolve, reject });
@@ -100,14 +105,17 @@ export class SharedProofs implements UsedProofs {
     });
   }
 
-  /** Writes until no proof waits. Proofs that arrive during a write share the next one. The promise never rejects. */
+  /**
+   * Writes batches until no proof waits. The proofs that arrive during a write share the next write. The promise never
+   * rejects.
+   */
   async #writeAll(): Promise<void> {
     await this.#options.timers.nextTurn();
     while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, BATCH));
     this.#writing = undefined;
   }
 
-  /** Writes some proofs, and settles their calls. The promise never rejects. */
+  /** Writes a batch of proofs, and settles their promises. The promise of this method never rejects. */
   async #write(batch: readonly Waiting[]): Promise<void> {
     const { store, revocations } = this.#options;
     const proofs = batch.map(({ proof }) => proof);

@@ -9,9 +9,9 @@ import type { SealedSecrets } from "@depute/service";
 import type { Store } from "@depute/store";
 import { deleteHolderSession, findHolderSession, insertHolderSession } from "./store/holder-session-rows.ts";
 
-/** Maximum number of sessions in the memory of a replica, at about 1 KB each. */
+/** Maximum number of sessions in a replica's memory. A session takes about 1 KB. */
 const MAX_KNOWN = 10_000;
-/** Matches the session's id at the start of a call's proof. */
+/** Matches the session id with which the proof of a call begins. */
 const ID = /^[A-Za-z0-9_-]{22}(?=\.)/;
 
 interface SharedSessionsOptions {
@@ -22,13 +22,13 @@ interface SharedSessionsOptions {
 }
 
 /**
- * The holder sessions of replicas that share a store. A session's row has its key, sealed by the master key. Memory has
- * the sessions that this replica has served. The transaction that marks a call's proof as used also checks that the
- * session is open. So a session that one replica closes ends at all replicas.
+ * The holder sessions of replicas that share a store. A session's row contains its key, sealed by the master key.
+ * Memory holds the sessions that this replica has served. The transaction that marks a call's proof as used also checks
+ * that the session is still open. So a session that one replica closes is closed at all replicas.
  */
 export class SharedSessions {
   readonly #options: SharedSessionsOptions;
-  /** The sessions that this replica has served, least recently used first. */
+  /** The sessions that this replica has served, by id, least recently used first. */
   readonly #known = new Map<string, HolderSession>();
 
   constructor(options: SharedSessionsOptions) {
@@ -50,7 +50,7 @@ export class SharedSessions {
     return true;
   }
 
-  /** Returns the session that a call's proof names, if memory has it. */
+  /** Returns the session that a call's proof names; undefined if it is not in memory. */
   find(proof: string): HolderSession | undefined {
     return this.#known.get(idIn(proof) ?? "");
   }
@@ -95,7 +95,10 @@ function idIn(proof: string): string | undefined {
   return ID.exec(proof)?.[0];
 }
 
-/** Returns the context to which a sealed key is bound. The key opens only with the terms of its session. */
+/**
+ * Returns the context to which a session's sealed key is bound: the key can be opened only with the terms of its
+ * session.
+ */
 export function contextOfSession(terms: string): Record<string, string> {
   return { purpose: "holder-session", terms };
 }

@@ -18,7 +18,10 @@ import { writeHorizon } from "./store/proof-rows.ts";
 import { alice, engine, id, mallory, otherRoot } from "./testing/holders.ts";
 import { createReplica, openMemory, POLL_MS, presented, rootToken, silent } from "./testing/parts.ts";
 
-/** Two replicas over one store. No wake-up and no poll reaches them, so each decision has to find out by itself. */
+/**
+ * Two replicas over one store. They get no wake-ups and do not poll, so each decision must itself read the new
+ * revocations.
+ */
 
 const deaf: Bus = { publish: () => {}, subscribe: () => () => {}, close: async () => {} };
 
@@ -61,7 +64,10 @@ async function firstBlock(token: SerializedDCT): Promise<string> {
   return chain.ok ? (chain.blocks[0]?.revocationId ?? "") : "";
 }
 
-/** Revokes a token at one replica, with or without a proof of the revoker's right. */
+/**
+ * Revokes a token at one replica. `isProven` says whether the request contains the chain that proves the revoker
+ * rightful.
+ */
 async function revoke(token: SerializedDCT, by: Keypair, isProven: boolean): Promise<string> {
   const chain = await one.chains.proven(token);
   const block = await firstBlock(token);
@@ -120,7 +126,7 @@ describe("waiting entries in the memory of a replica", () => {
     const token = rootToken(clock);
     const block = await firstBlock(token);
     const entry = createRevocation(engine, block, "block", mallory, clock.now());
-    // Without a service that knows the key, the entry waits in the pool and expires.
+    // No setting, credential or card contains the key, so the entry waits in the pool and expires.
     await one.revocations.record(entry, "", []);
     await other.reader.look();
     expect(other.state.isPending(block, [id(mallory)])).toBe(true);

@@ -11,7 +11,7 @@ const block = (name: string, maxBudgetMicrocents: number): BudgetBlock => {
   return { revocationId: name.padEnd(43, "A"), maxBudgetMicrocents, expiresAt: END };
 };
 
-/** A tree of blocks: one root, two blocks below it, and one block below each of them. */
+/** A tree of blocks: one root, two blocks below it, and one block below each of these two. */
 const root = block("root", 100);
 const [leftBlock, right] = [block("left", 60), block("right", 60)];
 const [leftmost, rightmost] = [block("leftmost", 50), block("rightmost", 1000)];
@@ -88,7 +88,7 @@ describe("spend", () => {
       }
       await Promise.all(running);
       for (const one of all) {
-        // Reservations without an outcome count in full.
+        // Reservations that are not settled count in full.
         const counted = reservations
           .filter(({ chain }) => chain.includes(one))
           .reduce((sum, { amount, charged }) => sum + (charged ?? amount), 0);

@@ -26,13 +26,13 @@ import {
 } from "./store/spend-rows.ts";
 import type { TokenMeter } from "./token-metrics.ts";
 
-/** Number of expired rows that each insert deletes: more than 1, so that a backlog shrinks. */
+/** Number of expired rows that each insert deletes. It is more than 1, so that the number of expired rows decreases. */
 const FORGOTTEN_AT_ONCE = 4;
 
-/** The members of a verified block that budgets need. */
+/** The members of a verified block that the budget check reads. */
 export type BudgetBlock = Pick<VerifiedBlock, "revocationId" | "maxBudgetMicrocents" | "expiresAt">;
 
-/** A requested reservation and its caller. */
+/** The reservation that a caller requests, and the caller. */
 export interface SpendRequest {
   readonly caller: string;
   /** The organization that owns the reservation; empty for none. */
@@ -44,7 +44,7 @@ export interface SpendRequest {
   readonly lifetimeMs: number;
 }
 
-/** The budget of one block, in microcents. */
+/** The budget of one block, its charged and its reserved amount, in microcents. */
 export interface BudgetLevel {
   readonly revocationId: string;
   readonly limit: number;
@@ -65,14 +65,14 @@ interface SpendLedgerOptions {
   audit: AuditLog;
   notes: BlockRecords;
   meter?: Pick<TokenMeter, "reserved" | "charged">;
-  /** Reads the revocations that a transaction sees and this process lacks; undefined without replicas. */
+  /** Reads the revocations that a transaction sees and this process has not read; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
 }
 
 /**
- * The spend under each block, including all blocks below it (DelegateOS 13.4). A reservation counts on all blocks of a
- * chain in one transaction, or on none. Only a call that settles a reservation releases it. Without such a call it
- * stays charged, even after a crash or its expiry.
+ * The spend under each block, including all blocks below it (DelegateOS 13.4). One transaction reserves an amount on
+ * all blocks of a chain, or on none. Only a call that settles the reservation can release the amount. Without such a
+ * call the amount counts in full, even after a crash or the reservation's expiry.
  */
 export class SpendLedger {
   readonly #store: Store;
@@ -94,7 +94,7 @@ export class SpendLedger {
   }
 
   /**
-   * Finds the reservation of an earlier identical request. Returns undefined for a new request.
+   * Returns the reservation of an earlier request with the same id and content; undefined for a new request.
    *
    * @throws DeputeError REQUEST_ID_REUSED
    */
@@ -107,7 +107,7 @@ export class SpendLedger {
   /**
    * Reserves an amount on every block of a verified chain, or on none.
    *
-   * @param assertCounts throws if the chain is no longer valid; called in the transaction
+   * @param assertCounts throws if the chain has become invalid; called in the transaction
    * @throws DeputeError BUDGET_EXCEEDED, LIMIT_EXCEEDED, REQUEST_ID_REUSED
    */
   reserve(
@@ -155,9 +155,9 @@ export class SpendLedger {
   }
 
   /**
-   * Records the outcome of a reservation.
+   * Settles a reservation with its outcome.
    *
-   * @param maySettle whether the caller may settle reservations of this maker
+   * @param maySettle whether the caller may settle the reservations that this principal made
    * @throws DeputeError RESERVATION_NOT_FOUND, RESERVATION_SETTLED, BUDGET_EXCEEDED
    */
   async settle(
@@ -223,7 +223,7 @@ async function levelsOf(tx: ReadTx, blocks: readonly BudgetBlock[], now: number)
   return levels;
 }
 
-/** Returns the remaining microcents of a budget. */
+/** Returns the remaining microcents of a chain's budget: the smallest over all blocks. */
 export function remainingOf(levels: readonly BudgetLevel[]): number {
   return remaining(levels.map(toLevel));
 }
@@ -232,7 +232,7 @@ function toLevel({ limit, reserved, spent }: BudgetLevel): Level {
   return { maxBudgetMicrocents: limit, counted: reserved + spent };
 }
 
-/** Reserves an amount on one block; returns the block's new total. */
+/** Reserves an amount on one block. Returns the block's new total: charged plus reserved. */
 async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<number> {
   const { revocationId, maxBudgetMicrocents: limit, expiresAt } = block;
   const forgetTime = expiresAt + SPEND_RETENTION_MS;
@@ -240,7 +240,7 @@ async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: nu
   if (counted !== undefined) return counted;
   const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
   const unspent = Math.max(0, limit - spent - held);
-  throw budgetExceeded(amount, unspent, `the budget of block ${level} does not allow it`, level);
+  throw budgetExceeded(amount, unspent, `the amount exceeds the remaining budget of block ${level}`, level);
 }
 
 async function assertFewOpen(tx: WriteTx, blocks: readonly BudgetBlock[]): Promise<void> {
@@ -265,7 +265,11 @@ function same(
 }
 
 function notFound(id: string): DeputeError {
-  return new DeputeError(ErrorReason.RESERVATION_NOT_FOUND, "the reservation does not exist", {
-    metadata: { reservation: id },
-  });
+  return new DeputeError(
+    ErrorReason.RESERVATION_NOT_FOUND,
+    "the reservation does not exist, or the caller may not see it; check the id",
+    {
+      metadata: { reservation: id },
+    },
+  );
 }

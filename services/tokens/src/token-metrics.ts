@@ -6,13 +6,13 @@ import type { Decision } from "./rules/audit-record.ts";
 /** Maximum number of distinct reasons in the counter of denials. Further reasons count as `other`. */
 const MAX_REASONS = 64;
 
-/** Counts denials, and the microcents that reservations and settlements change. */
+/** Counts denials, and the microcents that are reserved or charged. */
 export interface TokenMeter {
   /** Counts a decision if it is a denial. */
   decided(decision: Pick<Decision, "decision" | "reason">): void;
-  /** Counts microcents that a durable reservation took from budgets. */
+  /** Counts the microcents that a reservation has durably taken from budgets. */
   reserved(microcents: number): void;
-  /** Counts microcents that a durable settlement charged. */
+  /** Counts the microcents that a settlement has durably charged. */
   charged(microcents: number): void;
 }
 
@@ -33,7 +33,7 @@ export function tokenMetrics(
   return {
     decided({ decision, reason }) {
       if (decision !== "denied") return;
-      // The text after the colon states the place of the fault, which has no bounded number of values.
+      // The text after the colon states where the fault is. It has too many values for a label of a metric.
       const [kind = ""] = reason.split(":", 1);
       if (reasons.size < MAX_REASONS) reasons.add(kind);
       denials({ reason: reasons.has(kind) ? kind : "other" });

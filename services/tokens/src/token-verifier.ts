@@ -39,7 +39,7 @@ import {
 import { isAfterBudget, isAfterProof } from "./rules/order.ts";
 import { budgetDenial, remaining } from "./rules/spend.ts";
 
-/** A decision, with the ids of the token's single-use blocks. */
+/** The result of a verification after all recorded limits, with the ids of the token's single-use blocks. */
 export interface LimitedDecision {
   readonly result: VerifyResult;
   readonly singleUse: readonly string[];
@@ -47,8 +47,8 @@ export interface LimitedDecision {
 
 /**
  * Applies the recorded spend and reservations of each block (DelegateOS 10.1 step 6), and the bindings of an allowed
- * token. Reads the store only for a token that passes the steps before step 6. If a later step denied the token,
- * repeats step 6 with the recorded spend. A denial in step 6 takes precedence.
+ * token. Reads the recorded limits only for a token that passed the steps before step 6. If a step after step 6 denied
+ * the token, repeats the verification with the recorded spend. A denial in step 6 takes precedence.
  */
 export async function applyBlockRecords(
   { engine, notes, chains }: { engine: CryptoEngine; notes: BlockRecords; chains: Chains },
@@ -78,7 +78,7 @@ function applyLimits(
     return allowed.ok && placeDenial !== undefined ? { ok: false, denial: placeDenial } : allowed;
   };
   if (counted.every((amount) => amount === 0)) return inPlace(result);
-  // The spend that the caller states counts on the last block.
+  // The spend that the request states is added to the spend of the last block.
   const { spentMicrocents } = verification.context;
   const ownSpend = typeof spentMicrocents === "number" ? spentMicrocents : 0;
   const last = ids.length - 1;
@@ -99,8 +99,8 @@ function applyLimits(
 }
 
 /**
- * Identifies callers of this service by the implementation of VerifyProof. A call of the RPC would need an identified
- * caller again.
+ * Returns the function that identifies callers of this service. It runs the implementation of VerifyProof directly,
+ * because a call of that RPC would itself need an identified caller.
  */
 export function createIdentify(tokenVerifier: TokenVerifier): (context: HandlerContext) => Promise<Identity> {
   return (context) =>
@@ -114,7 +114,10 @@ function holderOf({ authority, attenuations }: SignedJSONToken): string {
   return (attenuations.at(-1) ?? authority).delegatee;
 }
 
-/** Returns the values that a proof must match for a presented token. For an unreadable token, returns no holder. */
+/**
+ * Returns the values that a proof must match if the caller presents this token. If the token is unreadable, returns no
+ * principal.
+ */
 function boundTo(text: string): { token: string; principal?: string } {
   const token = readTokenDocument({ token: text, format: SJT_FORMAT });
   return { token: text, ...(token !== undefined && { principal: holderOf(token) }) };
@@ -133,7 +136,7 @@ interface TokenVerifierOptions {
   notes: BlockRecords;
   /** Reads the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
-  /** Reads the revocations again after this replica was suspended; see RevocationReader. */
+  /** If this replica was suspended, reads the revocations again; see RevocationReader. */
   refresh(): Promise<boolean> | undefined;
 }
 
@@ -148,10 +151,11 @@ export class TokenVerifier {
 
   /**
    * Decides whether the bearer of a token may perform one action now (DelegateOS 10.1). Marks a genuine proof as used
-   * after every decision. Otherwise an observer of a denied call could present the proof later, when the token is
-   * allowed. A denial before the check of the proof marks nothing, so forged tokens cannot fill the memory of proofs.
-   * The mark may wait for the store. So the method checks revocations again afterwards, in the same turn of the event
-   * loop as the response. Once a revocation is acknowledged, no token with the revoked block is allowed.
+   * even if the call is denied. Otherwise an observer of the denied call could present the proof later, when the token
+   * is allowed. If a check before that of the proof denies the token, the proof is not marked. So forged tokens cannot
+   * fill the memory of proofs. The mark may wait for the store. So the method then checks revocations again, in the
+   * same turn of the event loop as the response. Once a revocation is acknowledged, no token with the revoked block is
+   * allowed.
    *
    * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
    */
@@ -212,8 +216,9 @@ export class TokenVerifier {
   }
 
   /**
-   * Requires that the payer of the verification has processor time left. Checks the holder's proof first, because only
-   * the holder may learn that its quota is used.
+   * Requires that the payer of the verification has processor time left: the proven caller or, without one, the token's
+   * holder. Before it refuses a call for the holder's quota, checks the holder's proof, because only the holder may
+   * learn that its quota is used up.
    */
   #assertCpu({ token: presented, proof }: VerifyTokenRequest, isBearer: boolean, now: number): void {
     cpuQuotaOf()?.assertRoom();
@@ -229,8 +234,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Marks the call's proof, and the single-use blocks of an allowed token, as used. Then reads the revocations again if
-   * this replica was suspended.
+   * Marks the call's proof, and the single-use blocks of an allowed token, as used. If this replica was suspended
+   * meanwhile, then reads the revocations again. Returns the denial if one of these steps fails.
    */
   async #use(
     result: VerifyResult,
@@ -260,8 +265,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Returns the principal of a holder proof, and marks the proof as used (RFC 9449). With a token, the proof must name
-   * that token and its holder. Does not verify the token.
+   * Returns the principal of a holder proof, and marks the proof as used (RFC 9449). If the call presents a token, the
+   * proof must name the token, and its holder must have signed the proof. The method does not verify the token itself.
    *
    * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
    */
@@ -279,7 +284,7 @@ export class TokenVerifier {
     return denial === undefined ? { ok: true, principal } : { ok: false, denial };
   }
 
-  /** Returns the first denial of the further requested capabilities; otherwise the given result. */
+  /** Returns the first denial among the further requested capabilities; without a denial, the given result. */
   #withMore(
     result: VerifyResult,
     verification: Verification,
@@ -295,8 +300,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Waits for the end of the event loop's turn, so that concurrent tokens are verified together. The signature check
-   * then has its code and tables in the CPU caches, which saves nine tenths of the time.
+   * Waits for the next turn of the event loop, so that concurrent tokens are verified one directly after the other. The
+   * code and tables of the signature check are then in the CPU caches, which saves nine tenths of the time.
    */
   #gather(): Promise<void> {
     this.#turn ??= this.#options.timers.nextTurn().then(() => {
@@ -305,18 +310,18 @@ export class TokenVerifier {
     return this.#turn;
   }
 
-  /** Reads new revocations. After a failed read, decisions rest on the known revocations until these are too old. */
+  /** Reads new revocations. If the read fails, decisions use the known revocations until these are too old. */
   async #look(): Promise<void> {
     try {
       await this.#options.look();
     } catch {
-      // The reader logs the failure and retries.
+      // The reader logs the failure, and tries again later.
     }
   }
 
   /**
-   * Returns the valid proof of a denied call, which must still be marked as used. Undefined if the denial precedes the
-   * check of the proof.
+   * Returns the proof of a denied call if it is valid, so that the caller marks it as used. Returns undefined if a
+   * check before that of the proof denied the call.
    */
   #proofBehind(
     denial: DenialReason,
@@ -331,7 +336,7 @@ export class TokenVerifier {
     return checked.ok ? checked.proof : undefined;
   }
 
-  /** Logs the pending revocations whose revokers this chain proves rightful. */
+  /** Logs those pending revocations whose revokers are rightful according to this chain. */
   async #settle(
     token: SignedJSONToken,
     blocks: readonly Pick<Block, "revocationId">[],

@@ -11,8 +11,8 @@ interface UsedAssertionsOptions {
 }
 
 /**
- * The identity assertions that callers have exchanged. Their digests are in the table of used proofs, and share its
- * room.
+ * The identity assertions that callers have exchanged. Their digests are stored in the table of used proofs, and count
+ * towards its limit.
  */
 export class UsedAssertions {
   readonly #options: UsedAssertionsOptions;
@@ -35,13 +35,16 @@ export class UsedAssertions {
     if (use === "full") {
       throw new DeputeError(
         ErrorReason.LIMIT_EXCEEDED,
-        "no space is left to remember the identity assertion: try again later",
+        "the memory of used proofs is full; try again later",
         { metadata: { limit: "seen_proofs", max: String(max) } },
       );
     }
   }
 
-  /** Hashes a text of the issuer. A digest has the fixed length of a principal, however long the text is. */
+  /**
+   * Returns the digest of a text that an issuer chose. A digest has the fixed length of a principal, whatever the
+   * text's length.
+   */
   #digest(text: string): string {
     return encodeBase64Url(this.#options.engine.sha256(new TextEncoder().encode(text)));
   }

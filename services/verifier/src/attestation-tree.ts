@@ -13,7 +13,7 @@ const BATCH = 50;
 export interface CollectedNode {
   attestation: Attestation;
   storeTime: number;
-  /** Length of the shortest path from the root to this attestation. */
+  /** Number of links on the shortest path from the root to this attestation. */
   depth: number;
 }
 

@@ -26,8 +26,8 @@ export async function readAttestation(
 }
 
 /**
- * Stores an attestation and appends it to the transparency log, or returns the stored one. An attestation can only name
- * stored children, so no attestation is its own descendant.
+ * Stores an attestation and appends it to the transparency log. If an equal attestation is stored, returns that one. An
+ * attestation can name only stored attestations as children, so no attestation is its own descendant.
  *
  * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND
  */
@@ -48,7 +48,7 @@ export async function storeAttestation(
 }
 
 /**
- * Requires that an attestation can be stored: its id is free, and its children are stored.
+ * Requires that an attestation can be stored: no other attestation has its id, and its children are stored.
  *
  * @returns the stored attestation if it equals this one; undefined if this attestation is new
  * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child)
@@ -82,12 +82,12 @@ export function attestationNotFound(id: string): DeputeError {
   });
 }
 
-/** An output as canonical JSON, the form that the service hashes and compares. */
+/** An output as canonical JSON. The service hashes and compares outputs in this form. */
 export interface CanonicalOutput {
   canonical: string;
   /**
-   * The output's hash in an attestation: base64url of BLAKE2b-256 of the canonical JSON. DelegateOS 7.1 leaves the
-   * hashed form open. Depute's choice: the canonical form, so that equal outputs have equal hashes.
+   * The output's hash in an attestation: base64url of BLAKE2b-256 of the canonical JSON. DelegateOS 7.1 does not say
+   * which form of the output is hashed. Depute hashes the canonical form, so that equal outputs have equal hashes.
    */
   hash: string;
 }

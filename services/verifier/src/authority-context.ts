@@ -21,14 +21,14 @@ import type { YieldToEventLoop } from "./yield-to-event-loop.ts";
 const AT_ONCE = 32;
 
 /**
- * Maximum number of revocations by which RevocationFollower may lag behind the tokens service. With a greater lag, the
- * verifier service refuses to check signers.
+ * Maximum number of revocations that RevocationFollower may not have copied yet. If it lacks more, the verifier service
+ * refuses to check signers.
  */
 const MAX_BEHIND = 1000;
 
 /**
- * Reads the data that decides whether the signers of a tree had authority: trusted roots, current revocations, and the
- * request's tokens.
+ * Reads the data that decides whether the signers of a tree had authority: trusted roots, current revocations, recorded
+ * delegations, and the request's tokens.
  *
  * @throws DeputeError DEPENDENCY_UNAVAILABLE
  */
@@ -79,7 +79,10 @@ export async function loadAuthority(
   };
 }
 
-/** Reads the delegations that the tokens service has recorded, by id. Omits unknown and ambiguous ids. */
+/**
+ * Reads the delegations that the tokens service has recorded, by id. Omits an id that is unknown, or that several
+ * delegations have.
+ */
 async function readRecordedDelegations(
   { delegations, clock }: Verifier,
   ids: readonly string[],
@@ -116,7 +119,7 @@ interface RevocationData {
   roots: ReadonlySet<string>;
   /** The platform's retired roots, with the times from which they are not trusted, in epoch milliseconds. */
   retired: readonly { principal: string; retireTime: number }[];
-  /** Records of revocations, grouped by the revocation id of the block. */
+  /** The recorded revocations, by the revocation id of the block. */
   revocations: ReadonlyMap<string, readonly RevocationRow[]>;
 }
 

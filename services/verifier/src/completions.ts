@@ -31,7 +31,7 @@ import type { TransparencyLog } from "./transparency-log.ts";
 const MAX_PENDING = 10_000;
 /** Timeout in milliseconds of the calls that the outbox makes to other services. */
 const TIMEOUT_MS = 10_000;
-/** Maximum length of a failure message in characters. */
+/** Maximum length, in characters, of the message that explains a failure. */
 const MAX_MESSAGE = 2000;
 
 /** Errors after which the outbox retries. Every other error is final. */
@@ -50,23 +50,22 @@ export interface CompletionsOptions {
   readonly delegations: Client<typeof DelegationService>;
   readonly timers: Timers;
   readonly logger: Logger;
-  /** The lease to finish interrupted completions; undefined without replicas. */
+  /** The lease of the replica that finishes interrupted completions; undefined without replicas. */
   readonly lease: WorkLease | undefined;
 }
 
-/** The delegation's state after a completion. */
+/** The state of a delegation after its completion. */
 export interface Completed {
   readonly status: DelegationStatus;
-  /** The id of the delegation's task; empty for none. */
+  /** The id of the delegation's task; empty if the delegation has no task. */
   readonly taskId: string;
 }
 
 /**
- * Ends delegations when their delegatees attest completion. The steps span the tasks service, the tokens service and
- * this store. An accepted completion is a row until it is finished. If the delegation has a task, the tasks service
- * decides first, because it checks more. Otherwise the tokens service decides. A refusal deletes the row. After an
- * acceptance, one transaction stores the attestation and deletes the row. Every step can be repeated, so the next start
- * finishes the completions that a crash interrupted.
+ * Ends delegations when their delegatees attest completion. The class first stores the completion as a row. Then it
+ * asks the tasks service to end the delegation's task, if there is one, and the tokens service to end the delegation.
+ * If a service refuses, the class deletes the row. Otherwise one transaction stores the attestation and deletes the
+ * row. Every step can be repeated, so the next start finishes the completions that a crash interrupted.
  */
 export class Completions {
   readonly #options: CompletionsOptions;
@@ -82,7 +81,7 @@ export class Completions {
       lease,
       first: (limit) => store.read((tx) => firstPending(tx, limit)),
       tell: (row, signal) => this.#finishAlone(row, signal),
-      // Nothing to delete: the transaction that stored the attestation or the refusal has deleted the row.
+      // There is no row to delete: the transaction that stored the attestation, or the refusal, has deleted the row.
       drop: async () => {},
     });
   }
@@ -96,10 +95,10 @@ export class Completions {
   }
 
   /**
-   * Accepts a completion and finishes it.
+   * Stores a completion as a row, and finishes it.
    *
    * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), LIMIT_EXCEEDED, and the refusals of the
-   *   tasks and tokens services
+   * tasks and tokens services
    * @throws DeputeError DEPENDENCY_UNAVAILABLE: the outbox finishes the completion later
    */
   async complete(row: PendingCompletion, attestation: Attestation, options: CallOptions): Promise<Completed> {
@@ -182,21 +181,21 @@ export class Completions {
     } catch (thrown) {
       const refusal = fromConnectError(thrown);
       if (!hasEnded || RETRYABLE.has(refusal.reason)) throw refusal;
-      // While the attestation ended the task, another call revoked the delegation. Returns the stored status, because
-      // the delegation has already ended.
+      // Between the end of the task and this call, another call has ended the delegation, for example by a revocation.
+      // Returns the recorded status.
       const { delegation } = await delegations.getDelegation(key, options);
       return delegation?.status ?? DelegationStatus.UNSPECIFIED;
     }
   }
 }
 
-/** Returns the explanation of a failure that the delegatee states in the attestation. */
+/** Returns the explanation of a failure, as the delegatee states it in the attestation. */
 export function failureOf({ result }: Attestation): string {
   const details = result.verificationOutcome?.details ?? "";
   return shorten(details === "" ? "the delegatee attests that the work failed" : details, MAX_MESSAGE);
 }
 
-/** Converts the result of the contract's check to the text in the row. */
+/** Returns the result of the contract's check as the text that the row stores. */
 export function serializeCheck(method: string, result: CheckResult): string {
   return JSON.stringify({ ...result, method });
 }

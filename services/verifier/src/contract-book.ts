@@ -5,19 +5,19 @@ import type { TaskContract } from "./rules/documents.ts";
 import { getContract } from "./store/contracts.ts";
 import { WeightedLru } from "./weighted-lru.ts";
 
-/** A contract with its output rule. */
+/** A contract, its prepared output rule, and its owner. */
 export interface KnownContract {
   contract: TaskContract;
   outputRule: PreparedRule;
   storeTime: number;
-  /** The organization that owns the contract; empty for none. */
+  /** The organization that owns the contract; empty without an organization. */
   organization: string;
 }
 
 /** Capacity of the cache in characters of contracts. A parsed contract takes about ten bytes for each character. */
 const CACHE_CHARS = 4 * 1024 * 1024;
 
-/** Milliseconds for which the cache serves a contract. Another replica may have purged it meanwhile. */
+/** Milliseconds for which the cache may serve a contract. Another replica may have purged the contract in this time. */
 const FRESH_MS = 60_000;
 
 /** Reads contracts and caches them. Contracts never change; only a purge deletes them. */

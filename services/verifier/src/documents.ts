@@ -14,13 +14,18 @@ import { MAX_HELD_OUTPUT_BYTES } from "./rules/attestation-validation.ts";
 import type { SignedDocument } from "./store/documents.ts";
 import type { YieldToEventLoop } from "./yield-to-event-loop.ts";
 
-/** Kinds of signed documents in this service. RPCs carry them as messages; signatures and the store use JSON. */
+/**
+ * Kinds of signed documents in this service. RPCs carry a document as a protobuf message; signatures and the store use
+ * its JSON.
+ */
 export type DocumentKind = Exclude<ObjectKind, "revocation">;
 
 const SCHEMAS = { contract: TaskContractSchema, attestation: AttestationSchema } as const;
 type MessageOf<K extends DocumentKind> = MessageShape<(typeof SCHEMAS)[K]>;
 
-/** Maximum size of a document in bytes of canonical JSON. The limit of an attestation includes an output. */
+/**
+ * Maximum size of a document in bytes of canonical JSON. An attestation may contain an output, so its limit is larger.
+ */
 const MAX_BYTES: Record<DocumentKind, number> = {
   contract: 256 * 1024,
   attestation: MAX_HELD_OUTPUT_BYTES + 256 * 1024,
@@ -51,8 +56,8 @@ export function toMessage<K extends DocumentKind>(kind: K, document: unknown): M
 }
 
 /**
- * Verifies a document's signature and prepares the document for the store. Yields to the event loop between steps,
- * because documents may be large.
+ * Verifies a document's signature and prepares the document for the store. Lets other work run on the event loop
+ * between steps, because documents may be large.
  *
  * @param now epoch milliseconds
  * @throws DeputeError SIGNATURE_INVALID, INVALID_REQUEST, LIMIT_EXCEEDED

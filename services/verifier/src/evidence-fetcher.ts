@@ -4,14 +4,16 @@ import { AllowedHosts, type Logger, Outbound, type OutboundOptions } from "@depu
 
 /** Maximum size of fetched evidence, in bytes. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Timeouts in milliseconds: IDLE_MS between two parts of a response, LIMIT_MS for the whole response. */
+/** Timeouts in milliseconds: IDLE_MS for each part of a response, LIMIT_MS for the whole response. */
 const IDLE_MS = 5_000;
 const LIMIT_MS = 15_000;
 /** Maximum number of concurrent fetches. */
 const AT_ONCE = 8;
 
 export interface EvidenceFetcherOptions {
-  /** Hosts from which the settings allow fetches. With an empty list, the class fetches nothing. */
+  /**
+   * Hosts from which the service may fetch evidence, by the settings. If the list is empty, the class fetches nothing.
+   */
   readonly hosts: readonly string[];
   readonly timers: Timers;
   readonly logger: Logger;
@@ -19,15 +21,15 @@ export interface EvidenceFetcherOptions {
 }
 
 /**
- * Fetches evidence from allowed hosts and computes its hash, for the comparison with the evidence's digest. Hashes the
- * response as a stream, without storing it.
+ * Fetches evidence from allowed hosts and computes its hash, which must equal the digest of the evidence. Hashes each
+ * response as a stream, and does not store the response.
  */
 export class EvidenceFetcher {
   readonly #options: EvidenceFetcherOptions;
   readonly #hosts: AllowedHosts;
   readonly #outbound: Outbound;
 
-  /** @throws Error for a malformed host name */
+  /** @throws Error if the name of a host is malformed */
   constructor(options: EvidenceFetcherOptions) {
     this.#options = options;
     this.#hosts = new AllowedHosts(options.hosts);
@@ -38,7 +40,7 @@ export class EvidenceFetcher {
   /**
    * Fetches URIs and hashes their content. Omits URIs outside the allowed hosts.
    *
-   * @returns for each fetched URI `sha256:` and hexadecimal digits, or an empty text if the fetch failed
+   * @returns for each URI on an allowed host: `sha256:` and hexadecimal digits, or an empty text if the fetch failed
    */
   async digests(uris: readonly string[], signal: AbortSignal): Promise<Map<string, string>> {
     const fetchedTexts = new Map<string, string>();

@@ -54,12 +54,12 @@ export {
   createDefaultRegistry,
 } from "./rules/check-registry.ts";
 
-/** Maximum number of questions to models in the queue. */
+/** Maximum number of questions to models that wait in the queue. */
 const MAX_WAITING_QUESTIONS = 1000;
 
 const DESCRIPTORS = servicesOf("verifier");
 
-/** The verifier service: contracts, checks of outputs, attestations (DelegateOS 5 to 7, 10.3). */
+/** The verifier service: contracts, verification of outputs, and attestations (DelegateOS 5 to 7, 10.3). */
 export const verifier = defineService({
   name: "verifier",
   audit: {},
@@ -178,7 +178,7 @@ export const verifier = defineService({
   },
 });
 
-/** A registry that only names checks and validates their parameters. Worker threads run the checks. */
+/** A registry of checks that only has their names and validates their parameters. Worker threads run the checks. */
 const namesOnlyRegistry = {
   matcher(): never {
     throw new Error("patterns run in the checker");

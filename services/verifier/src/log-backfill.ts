@@ -5,7 +5,9 @@ import type { TransparencyLog } from "./transparency-log.ts";
 /** Maximum number of attestations in one transaction. */
 const BATCH = 50;
 
-/** Appends stored attestations without a leaf to the transparency log, in the order of their storage. */
+/**
+ * Appends those stored attestations that have no leaf to the transparency log, in the order in which they were stored.
+ */
 export async function appendUnlogged(store: Store, log: TransparencyLog): Promise<void> {
   for (let more = true; more; ) {
     more = await store.write(async (tx) => {

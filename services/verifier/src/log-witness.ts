@@ -13,8 +13,8 @@ interface LogWitnessOptions {
 }
 
 /**
- * Opens the witness of the transparency log. Compares the log with the last published head, then publishes each later
- * head.
+ * Opens the witness of the transparency log. Compares the log with the last published head, and from then on publishes
+ * each new head.
  *
  * @returns undefined if the settings name no place
  * @throws SettingsError as `witnessFor` and `Witness.check`; the store is then closed

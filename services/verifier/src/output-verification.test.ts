@@ -163,7 +163,7 @@ test("reserves the largest cost under the token and charges the actual cost", as
   expect(judgeCostMicrocents).toBe(200n);
   const [reserved] = tokens.reservations;
   expect(reserved?.charged).toBe(200);
-  // The maximum cost: one token for each byte of the prompt, plus the longest answer.
+  // The maximum cost: an input token for each byte of the prompt, and the maximum number of output tokens.
   const promptBytes = Buffer.byteLength(model.asked[0]?.body.messages[0]?.content ?? "");
   expect(reserved?.amount).toBe(promptBytes + 64 + 10 * 1024);
   await checkUnder(contractId, walletOf(delegator));
@@ -193,7 +193,7 @@ test("asks and charges nothing if the token does not cover the cost", async () =
   platform.clock.advance(60_000);
   expect(await refusal(checkUnder(contractId, ending))).toMatchObject({ reason: "TOKEN_DENIED" });
   expect([model.asked, tokens.reservations]).toEqual([[], []]);
-  // The refused runs added no cost to the contract either.
+  // The refused runs also added no cost to the contract.
   expect((await check(contractId)).judgeCostMicrocents).toBe(200n);
 });
 
@@ -212,7 +212,7 @@ test("concurrent outputs cannot exceed the contract's budget together", async ()
   const outcomes = await Promise.allSettled(
     ["one", "two", "three", "four"].map((output) =>
       check(contractId, output).catch((error: unknown) => {
-        // The model answers the first question only after three others were refused.
+        // The model answers the question of one run only after the three other runs were refused.
         if (++refused === 3) answer(1);
         throw error;
       }),

@@ -18,25 +18,25 @@ import { findJudgeResult, insertJudgeResult } from "./store/judge-results.ts";
 import { getRequestedReview } from "./store/reviews.ts";
 import type { Verifier } from "./verifier.ts";
 
-/** The result of verifying an output. */
+/** The verdict on an output. */
 export interface OutputVerdict {
-  /** The result; undefined while a review is pending. */
+  /** The result of the verification; undefined while a review is pending. */
   result: CheckResult | undefined;
-  /** The id of the pending review; empty for none. */
+  /** The id of the pending review; empty if no review is pending. */
   reviewId: string;
-  /** Total cost of models for this output in microcents, including earlier runs. */
+  /** Total cost of the models for this output in microcents, including the cost of earlier runs. */
   cost: number;
 }
 
-/** An output to verify, with its contract and caller. */
+/** An output to verify, the contract that it must satisfy, and the caller. */
 export interface OutputToVerify {
   knownContract: KnownContract;
-  /** JSON of the output, as the checks read it. */
+  /** JSON of the output, which the checks read. */
   output: string;
   outputHash: string;
   identity: Identity;
   signal: AbortSignal;
-  /** The issuer's token that pays for models. */
+  /** The token of the contract's issuer that pays for models; undefined if the caller sent none. */
   payingToken: SerializedDCT | undefined;
 }
 
@@ -50,7 +50,7 @@ export function payingTokenOf(
   return token === undefined ? undefined : create(SerializedDCTSchema, { token, format: SJT_FORMAT });
 }
 
-/** Returns the caller in the form that the checker takes. */
+/** Returns the caller as the checker needs it. A local caller has no principal. */
 export function checkCallerOf({
   identity,
   signal,
@@ -59,8 +59,8 @@ export function checkCallerOf({
 }
 
 /**
- * Verifies an output by its contract's method. The checker runs deterministic methods. For equal outputs, models and
- * reviewers decide only once.
+ * Verifies an output by its contract's method. The checker runs deterministic methods. For equal outputs of one
+ * contract, each model and each reviewer decides only once.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, BUDGET_EXCEEDED, LIMIT_EXCEEDED, and the errors of WorkerPool.run
  */
@@ -120,7 +120,7 @@ async function verifyByComposite(
     cost += verdict.cost;
     if (verdict.result !== undefined) results.set(part, verdict.result);
     else reviewId ||= verdict.reviewId;
-    // The mode all_pass stops at the first step that has not passed, so that later steps cost nothing.
+    // In the mode all_pass, the loop stops at the first step that has not passed, so that later steps cost nothing.
     if (spec.mode === "all_pass" && verdict.result?.passed !== true) break;
   }
   if (reviewId !== "") return { result: undefined, reviewId, cost };
@@ -172,7 +172,7 @@ async function verifyByReview(
   const { contract } = subject.knownContract;
   const creator = verifier.keypair.principal.id;
   const requestId = `${contract.id} ${subject.outputHash} ${step}`;
-  // Searches for an existing review first, because a changed setting must not create a second review.
+  // Searches for an existing review first. Otherwise a change of the settings would create a second review.
   const existing = await store.read((tx) => getRequestedReview(tx, creator, requestId));
   const newReview: NewReview = {
     requestId,
@@ -210,7 +210,7 @@ async function verdictOfReview(
         cost: 0,
       };
     case "timed_out":
-      // Without a prompt for a judge, no model can decide in the reviewer's place.
+      // If the contract has no prompt for a judge, no model can decide instead of the reviewer.
       if (spec.judgePrompt === undefined) return failedVerdict("the review timed out", 0);
       return verifyByModel(verifier, subject, { ...spec, method: "llm_judge" }, step);
     default:
@@ -222,7 +222,7 @@ async function verdictOfReview(
   }
 }
 
-/** Returns the verdict for a verification that could not run, which counts as not passed. */
+/** Returns the verdict for a verification that could not run: the output has not passed. */
 function failedVerdict(problem: string, cost: number): OutputVerdict {
   const details = shorten(`the check could not run: ${problem}`);
   return { result: { passed: false, score: 0, details }, reviewId: "", cost };

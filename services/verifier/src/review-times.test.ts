@@ -42,7 +42,7 @@ const WORDS = new Map<ReviewState, string>([
   [ReviewState.TIMED_OUT, "TIMED_OUT"],
 ]);
 
-/** Watches one review; the returned function gives the next states. */
+/** Watches one review. The returned function waits for the review's next change, and returns its state. */
 function watch(id: string) {
   const ending = new AbortController();
   watching.push(ending);
@@ -111,7 +111,7 @@ test("a creator may choose the id of its review once", async () => {
     reason: "REQUEST_ID_REUSED",
   });
   expect(await refusal(create({ reviewId: "no uuid" }))).toMatchObject({ reason: "INVALID_REQUEST" });
-  // A caller that knows only the review's id may not read the review.
+  // A caller may not read a review only because it knows the review's id.
   expect(await refusal(platform.reviews.getReview({ reviewId: id }, asCaller(worker)))).toMatchObject({
     reason: "REVIEW_NOT_FOUND",
   });

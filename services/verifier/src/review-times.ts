@@ -4,7 +4,7 @@ import type { Reviews } from "./reviews.ts";
 
 /** Maximum number of reviews in one transaction. */
 const BATCH = 100;
-/** Maximum wait of the loop in milliseconds, so that it notices a jump of the clock. */
+/** Maximum wait of the loop in milliseconds, so that the loop notices soon that the clock was set. */
 const MAX_WAIT_MS = 1000;
 
 export interface ReviewTimesOptions {
@@ -12,20 +12,20 @@ export interface ReviewTimesOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The lease of the loop; undefined without replicas. */
+  /** The lease of the replica that runs the loop; undefined without replicas. */
   readonly lease?: WorkLease | undefined;
 }
 
 /**
- * Records escalations and time-outs, so that watchers get them. Decisions do not depend on this loop, because the rules
- * compute a review's state from the clock (rules/review.ts).
+ * Records when a review escalates or times out, so that watchers get the change. Decisions do not depend on these
+ * records, because rules/review.ts computes a review's state from the clock.
  */
 export function reviewTimes({ reviews, clock, timers, log, lease }: ReviewTimesOptions): DeadlineLoop {
   const loop = new DeadlineLoop({
     clock,
     timers,
     log,
-    failureMessage: "record of review times failed",
+    failureMessage: "escalations and time-outs of reviews cannot be recorded",
     maxWaitMs: MAX_WAIT_MS,
     lease,
     async runDueWork(signal) {

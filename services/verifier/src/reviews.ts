@@ -40,12 +40,12 @@ export const REVIEW_TOPIC = "reviews";
 
 /** The fields of a new review. Times are epoch milliseconds. */
 export interface NewReview extends Omit<Review, "id" | "createTime" | "deadline" | "escalationTime"> {
-  /** A UUID that the creator chooses; if absent, the service chooses one. */
+  /** The review's id, a UUID that the creator chooses; if absent, the service chooses one. */
   id?: string | undefined;
   requestId: string;
-  /** Milliseconds within which a reviewer must decide. */
+  /** Time within which a reviewer must decide, in milliseconds. */
   timeoutMs: number;
-  /** Milliseconds until the escalation reviewers may decide; if absent, half of the timeout. */
+  /** Time after which the escalation reviewers may decide, in milliseconds; if absent, half of the timeout. */
   escalateAfterMs?: number | undefined;
   /** JSON of the content under review. */
   content: string | undefined;
@@ -67,20 +67,23 @@ export class Reviews {
   }
 
   /**
-   * Sets the listener for deadlines. It receives the time, in epoch milliseconds, at which a review will escalate or
-   * time out.
+   * Sets the listener for escalations and time-outs. It receives the time, in epoch milliseconds, at which a review
+   * will escalate or time out.
    */
   onDue(listener: (atMs: number) => void): void {
     this.#onDue = listener;
   }
 
-  /** Returns the earliest future escalation or deadline of any review, in epoch milliseconds. */
+  /**
+   * Returns the time of the next escalation or time-out of any review, in epoch milliseconds; undefined if there is
+   * none.
+   */
   earliestDue(): Promise<number | undefined> {
     return this.#store.read(earliestDue);
   }
 
   /**
-   * Records escalations and time-outs that are due, so that watchers get each of them.
+   * Records the escalations and time-outs whose time has come, so that watchers get each change.
    *
    * @returns true if more may be due
    */
@@ -97,7 +100,7 @@ export class Reviews {
   }
 
   /**
-   * Creates a review; a replay returns the existing one.
+   * Creates a review. A replay returns the review that the first call created.
    *
    * @throws DeputeError REQUEST_ID_REUSED, CONFLICT_OF_INTEREST, INVALID_REQUEST
    */
@@ -135,7 +138,7 @@ export class Reviews {
   }
 
   /**
-   * Decides a review that the reviewer may read.
+   * Decides a review for a reviewer that may read it.
    *
    * @throws DeputeError REVIEW_NOT_FOUND and the errors of `decide`
    */
@@ -145,19 +148,20 @@ export class Reviews {
   }
 
   /**
-   * Withdraws a review for its creator.
+   * Withdraws a review, if the caller is its creator.
    *
    * @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, REVIEW_CLOSED
    */
   withdraw(id: string, by: string, reason: string): Promise<Review> {
     return this.#change(id, { principal: by }, (review, now) => {
       if (review.creator === by) return withdraw(review, by, reason, now);
-      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the creator of a review withdraws it");
+      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the creator of a review may withdraw it");
     });
   }
 
   /**
-   * Asks a question about a review that the reviewer may read. A replay returns the existing inquiry.
+   * Asks a question about a review that the reviewer may read. A replay returns the inquiry that the first call
+   * created.
    *
    * @throws DeputeError REVIEW_NOT_FOUND, REQUEST_ID_REUSED and the errors of `inquire`
    */
@@ -179,7 +183,7 @@ export class Reviews {
   }
 
   /**
-   * Answers a question of a review.
+   * Answers a reviewer's inquiry, if the caller is the review's creator.
    *
    * @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, INQUIRY_NOT_FOUND and the errors of `answerInquiry`
    */
@@ -195,7 +199,7 @@ export class Reviews {
       if (review.creator !== by) {
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
-          "only the creator of a review answers its inquiries",
+          "only the creator of a review may answer its inquiries",
         );
       }
       const inquiry = (await listInquiries(tx, id)).find((each) => each.number === number);
@@ -226,7 +230,8 @@ export class Reviews {
 
   async #requireReview(tx: WriteTx, id: string, by: Reader, now: number): Promise<Review> {
     const review = await getReview(tx, id);
-    // The work's author already knows that the review exists, so this code does not hide the review from the author.
+    // The author of the work already knows that the review exists, so the error need not hide the review from the
+    // author.
     if (review !== undefined && (mayRead(review, by, now) || review.author === by.principal)) return review;
     throw reviewNotFound(id);
   }

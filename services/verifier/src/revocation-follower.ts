@@ -9,7 +9,7 @@ import { readCursor, writeCursor } from "./store/cursors.ts";
 import { insertRevocation } from "./store/revocations.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
-/** Name of the cursor that stores the follower's position. */
+/** Name of the cursor: the position in the tokens service's log up to which the follower has copied revocations. */
 export const CURSOR = "revocations";
 
 export interface RevocationFollowerOptions {
@@ -18,14 +18,14 @@ export interface RevocationFollowerOptions {
   readonly revocations: Client<typeof RevocationService>;
   readonly timers: Timers;
   readonly logger: Logger;
-  /** The lease to follow the stream; undefined without replicas. */
+  /** The lease of the replica that follows the stream; undefined without replicas. */
   readonly lease: WorkLease | undefined;
 }
 
 /**
- * Appends the tokens service's revocations to the transparency log, and reconnects after a failure. The transaction
- * that appends also moves the cursor, so a restart resumes without gaps or duplicates. Only the replica with the lease
- * follows the stream.
+ * Follows the tokens service's stream of revocations, and appends each revocation to the transparency log. Opens the
+ * stream again after a failure. The transaction that appends a revocation also moves the cursor, so a restart causes no
+ * gap and no duplicate. Only the replica with the lease follows the stream.
  */
 export class RevocationFollower {
   readonly #options: RevocationFollowerOptions;
@@ -64,7 +64,8 @@ export class RevocationFollower {
   async #append({ entry, sequence, recordTime }: Revocation): Promise<void> {
     const { store, log } = this.#options;
     await store.write(async (tx) => {
-      // A replica that has lost the lease may still follow the stream for a short time.
+      // For a short time after this replica has lost the lease, two replicas may follow the stream. A revocation that
+      // the other one has appended is skipped.
       if ((await readCursor(tx, CURSOR)) >= Number(sequence)) return;
       if (entry !== undefined) {
         await log.append(tx, "revocation", canonicalJson(encode(RevocationEntrySchema, entry)));

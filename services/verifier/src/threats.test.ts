@@ -9,7 +9,8 @@ import { message, type Platform, refusal, startPlatform, value } from "./testing
 
 let platform: Platform;
 beforeAll(async () => {
-  // The time limit of checks is long, so that even a busy machine answers the other calls before a check is stopped.
+  // The time limit of checks is long. Even a busy machine then answers the other calls before the service stops a
+  // check.
   platform = await startPlatform(["--verifier-check-timeout", "6s"]);
 });
 afterAll(() => platform.stop());
@@ -81,7 +82,7 @@ test("V2: hundreds of properties within the limits do not block the event loop",
     last = performance.now();
   }, 1);
   await platform.agree({ outputSchema: manyProperties(400) }).finally(() => clearInterval(timer));
-  // A worker thread compiles the schema, so the event loop runs other callbacks meanwhile.
+  // A worker thread compiles the schema, so the event loop runs other callbacks in that time.
   expect(turns.length).toBeGreaterThan(3);
 });
 

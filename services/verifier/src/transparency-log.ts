@@ -36,8 +36,8 @@ export interface SignedHead {
 
 /**
  * The transparency log (RFC 6962 2.1). The transaction that stores a document also appends its leaf, so log and store
- * always match. The store has the nodes of complete subtrees. An append writes two nodes on average, and a proof reads
- * at most two nodes per level.
+ * always match. The store keeps the hashes of complete subtrees. An append writes two nodes on average, and a proof
+ * reads at most two nodes per level.
  */
 export class TransparencyLog {
   readonly #engine: CryptoEngine;
@@ -62,7 +62,7 @@ export class TransparencyLog {
   }
 
   /**
-   * Appends a signed document. A document with a leaf gets no second one.
+   * Appends a signed document. If the document already has a leaf, appends nothing.
    *
    * @param canonical canonical JSON of the document; the leaf contains its digest
    * @returns the leaf's index in the log, starting at 0
@@ -81,7 +81,7 @@ export class TransparencyLog {
     const frontier = split(state.frontier);
     let hash = leafHash(sha256, logEntryBytes({ kind, digest, time }));
     await insertNode(tx, { level: 0, index }, hash);
-    // As in a binary addition with carry, the new subtree merges with each complete subtree of its size.
+    // Merges the new subtree with each complete subtree of the same size, like the carry in a binary addition.
     for (let level = 0, at = index; at % 2 === 1; level += 1) {
       const leftHash = frontier.pop();
       if (leftHash === undefined) throw new Error("the log's frontier does not match its size");

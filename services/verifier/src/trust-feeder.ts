@@ -17,10 +17,10 @@ import {
   type ResultOutboxRow,
 } from "./store/trust-outbox.ts";
 
-/** Maximum duration that TrustService's contract allows: 9,223,372,036 seconds. */
+/** Maximum duration that TrustService's contract allows, in milliseconds: 9,223,372,036 seconds. */
 const MAX_DURATION_MS = 9_223_372_036_000;
 
-/** Errors that a repeated report would get again. */
+/** Errors after which the service does not repeat a report, because the registry would return the same error. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.EVIDENCE_EXISTS,
   ErrorReason.AGENT_NOT_FOUND,
@@ -37,15 +37,15 @@ export interface TrustFeederOptions {
   readonly trust: Client<typeof TrustService>;
   readonly timers: Timers;
   readonly logger: Logger;
-  /** The leases of background work. */
+  /** The leases of background work, one for each outbox. */
   readonly work: Pick<SharedWork, "lease">;
 }
 
 /**
- * Reports verified outcomes to the registry as evidence of trust, in the order of signing. Repeats a report until the
- * registry has decided. Skips outcomes of unregistered agents. Only the first outcome of a delegation counts, so
- * repeated verification cannot raise a score. Also reports final verification results, unless the seller attested its
- * own work.
+ * Reports verified outcomes to the registry as evidence of trust, in the order in which they were signed. Repeats a
+ * report until the registry has accepted or refused it. Does not report outcomes of unregistered agents. For each
+ * delegation, only the first outcome changes the score, so repeated verification cannot raise the score. Also reports
+ * final verification results, unless the seller attested its own work.
  */
 export class TrustFeeder {
   readonly #options: TrustFeederOptions;
@@ -80,7 +80,10 @@ export class TrustFeeder {
     this.#results.start();
   }
 
-  /** Wakes both outboxes, for attestations and for verification results. Call this method after you add a row. */
+  /**
+   * Wakes the outboxes of attestations and of verification results. Call this method after you add a row to one of
+   * them.
+   */
   wake(): void {
     this.#outbox.wake();
     this.#results.wake();
@@ -142,7 +145,7 @@ export class TrustFeeder {
     }
   }
 
-  /** Finds the agent of a principal; undefined unless the principal has exactly one agent. */
+  /** Returns the id of the principal's agent; undefined unless the principal has exactly one agent. */
   async #agentOf(principal: string, signal: AbortSignal): Promise<string | undefined> {
     const options = { headers: ownHeaders(""), signal };
     const { agents } = await this.#options.agents.listAgents({ principal, pageSize: 2 }, options);

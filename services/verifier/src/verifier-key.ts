@@ -2,8 +2,8 @@ import { type CryptoEngine, type Keypair, keypairFromSeed } from "@depute/dct";
 import { type KeySource, openSeed } from "@depute/service";
 
 /**
- * Opens the verifier's keypair: the configured file or, without one, the platform's key `verifier`. Creates the
- * platform's key if it does not exist. A missing configured file is an error.
+ * Opens the verifier's keypair: the configured file or, without one, the platform's key `verifier`. Creates the key
+ * `verifier` if it does not exist. A configured file must exist.
  *
  * @throws SettingsError if the file is missing, unreadable, damaged, or readable by other users
  */

@@ -26,7 +26,7 @@ export interface Verifier {
   readonly store: Store;
   readonly contracts: ContractBook;
   readonly checker: Checker;
-  /** The names that contracts may use. */
+  /** The names of checks and models that contracts may use. */
   readonly names: ContractNames;
   readonly engine: CryptoEngine;
   /** The verifier's keypair, which signs the service's statements. */
@@ -35,34 +35,34 @@ export interface Verifier {
   readonly log: TransparencyLog;
   /** Counts the verdict on an output. */
   readonly countCheck: CountCheck;
-  /** Runs model judges. */
+  /** Runs the models that score outputs. */
   readonly judge: Judge;
-  /** The claims on judge runs among replicas; undefined without replicas. */
+  /** The claims by which only one replica at a time runs a judge for an output; undefined without replicas. */
   readonly judgeClaims: JudgeClaims | undefined;
   /** The queue of reviews. */
   readonly reviews: Reviews;
   /** Principals, besides the contract's issuer, that may decide every human_review. */
   readonly reviewers: readonly string[];
-  /** Default timeout of a human_review in milliseconds. */
+  /** Default time for the decision of a human_review, in milliseconds. */
   readonly reviewTimeoutMs: number;
-  /** Fetches evidence from allowed hosts. */
+  /** Fetches evidence from the hosts that the settings allow. */
   readonly evidence: Pick<EvidenceFetcher, "digests">;
   /** Finds the organizations to which principals belong. */
   readonly organizations: Pick<Client<typeof OrganizationService>, "batchGetAffiliations">;
-  /** Reports outcomes to the registry. */
+  /** Reports outcomes to the registry as evidence of trust. */
   readonly trust: Pick<TrustFeeder, "wake">;
   readonly bus: Bus;
   readonly timers: Timers;
   /** Aborts when the process begins to drain. */
   readonly stopping: AbortSignal;
   readonly tokens: Client<typeof TokenService>;
-  /** Reserves and charges the cost of judges. */
+  /** The client that reserves and charges the cost of judges. */
   readonly spend: Client<typeof SpendService>;
   readonly delegations: Client<typeof DelegationService>;
-  /** Ends delegations by their delegatees' attestations. */
+  /** Ends delegations when their delegatees attest completion. */
   readonly completions: Pick<Completions, "complete">;
   readonly revocations: Client<typeof RevocationService>;
-  /** Maximum number of platforms whose logs' heads the store keeps. */
+  /** Maximum number of platforms for which the store keeps the heads of their logs. */
   readonly maxWitnessedPlatforms: number;
   readonly authority: Authority;
   readonly clock: Clock;

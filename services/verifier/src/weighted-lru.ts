@@ -15,7 +15,7 @@ export class WeightedLru<Value> {
   get(key: string): Value | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    // A Map keeps the order of insertion, so this insertion makes the entry the most recently used.
+    // A Map keeps the order of insertion. The deletion and the new insertion make this entry the most recently used.
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     return entry.value;
@@ -25,7 +25,7 @@ export class WeightedLru<Value> {
     this.#remove(key);
   }
 
-  /** Stores a value, unless its weight alone exceeds the bound. */
+  /** Stores a value. Does nothing if the value's weight alone exceeds `maxWeight`. */
   set(key: string, value: Value, weight: number): void {
     this.#remove(key);
     if (weight > this.#maxWeight) return;

@@ -1,15 +1,17 @@
 import type { Clock, Timers } from "@depute/core";
 
 /**
- * Time slice in milliseconds. The request reads the clock only between pieces of work, so a slice may last somewhat
+ * Time slice in milliseconds. A request checks the clock only between pieces of work, so a slice may last somewhat
  * longer.
  */
 const TURN_MS = 2;
 
-/** Yields to the event loop if the time slice has passed. */
+/** Lets other work run on the event loop, if the time slice of the request has passed. */
 export type YieldToEventLoop = () => Promise<void>;
 
-/** Creates the yield function of one request. All steps of the request share the function, and so one time slice. */
+/**
+ * Creates the yield function of one request. All steps of a request share this function, so they share its time slices.
+ */
 export function createYieldToEventLoop({
   clock,
   timers,

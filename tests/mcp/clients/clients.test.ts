@@ -33,7 +33,7 @@ if (!hasPython) {
 
 const folder = mkdtempSync(join(tmpdir(), "depute-mcp-clients-"));
 const interpreter = join(folder, "python/bin/python");
-const REFUSED = /DCT verification failed|no such tool/;
+const REFUSED = /DCT verification failed|the tool does not exist/;
 const CLIENTS: [name: string, observe: ForeignClient, refused: RegExp][] = [
   ["the TypeScript SDK 1.x", sdk1, REFUSED],
   ["the TypeScript SDK 2.x, as an earlier client", sdk2("legacy"), REFUSED],

@@ -144,7 +144,7 @@ test("an approved manifest fails if the agent's record changed after the proposa
   });
   await decide("operator", id);
   await stateOf(id).toBe("PROPOSAL_STATE_FAILED");
-  expect(String((await get(ALICE, id)).reason)).toMatch(/another record.*propose again/);
+  expect(String((await get(ALICE, id)).reason)).toMatch(/has changed since.*propose the manifest again/);
   const { agent } = (await call(ALICE, "registry.v1.AgentService/GetAgent", { agentId: "clerk" })) as {
     agent: Json;
   };

@@ -18,17 +18,17 @@ export interface ExchangeOptions {
   readonly signal: AbortSignal;
 }
 
-/** The answer to one request over HTTP. */
+/** The HTTP response to one request. */
 export interface Answer {
   readonly status: number;
   header(name: string): string | undefined;
-  /** Whether the answer is a stream of events, or JSON. */
+  /** Whether the response contains messages: its body is JSON or a stream of events. */
   readonly hasMessages: boolean;
-  /** The messages of the answer, as they arrive. */
+  /** The messages of the response, as they arrive. */
   messages(): AsyncIterable<Message>;
 }
 
-/** Sends a request of MCP's Streamable HTTP. Rejects with CommandError if the platform cannot be reached. */
+/** Sends one HTTP request of MCP's Streamable HTTP. Throws CommandError if the platform cannot be reached. */
 export async function exchange(options: ExchangeOptions): Promise<Answer> {
   const response = await responseTo(options);
   const type = String(response.headers["content-type"] ?? "");
@@ -69,7 +69,7 @@ async function* documentOf(response: IncomingMessage): AsyncGenerator<Message> {
   if (bytes > 0) yield JSON.parse(Buffer.concat(chunks).toString("utf8")) as Message;
 }
 
-/** Reads server-sent events. Events without data, and comments, are skipped. */
+/** Yields the messages of a stream of server-sent events. Skips events without data, and comments. */
 async function* eventsOf(response: IncomingMessage): AsyncGenerator<Message> {
   let text = "";
   for await (const chunk of response.setEncoding("utf8") as AsyncIterable<string>) {

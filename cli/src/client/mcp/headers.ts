@@ -3,7 +3,7 @@ import type { Message } from "./exchange.ts";
 
 const VERSION = "io.modelcontextprotocol/protocolVersion";
 
-/** The parameter that the header `Mcp-Name` repeats, by method. (MCP 2026-07-28, Streamable HTTP) */
+/** For each method, the parameter whose value the header `Mcp-Name` repeats. (MCP 2026-07-28, Streamable HTTP) */
 const NAMED: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -13,7 +13,7 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 
-/** Maximum number of tools whose declared headers are stored. */
+/** Maximum number of tools for which the class stores the declared headers. */
 const MAX_TOOLS = 10_000;
 
 function members(value: unknown): Readonly<Record<string, unknown>> {
@@ -21,19 +21,22 @@ function members(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Returns the revision that a message of revision 2026-07-28 or later names; undefined for messages of earlier
- * revisions.
+ * Returns the protocol revision that a message states; undefined for messages of revisions before 2026-07-28, which do
+ * not state it.
  */
 export function revisionIn({ params }: Message): string | undefined {
   const version = members(members(params)._meta)[VERSION];
   return typeof version === "string" ? version : undefined;
 }
 
-/** The headers that repeat parts of a message over HTTP, because clients over stdio send none. */
+/**
+ * Creates the HTTP headers that repeat parts of a message. Clients over stdio send no headers, so the relay creates
+ * them.
+ */
 export class RepeatedHeaders {
   readonly #tools = new Map<string, readonly ParamHeader[]>();
 
-  /** Stores the headers that the tools of a list declare. */
+  /** Stores the headers that the tools in a list declare. */
   note({ result }: Message): void {
     const { tools } = members(result);
     for (const tool of Array.isArray(tools) ? tools : []) {
@@ -45,7 +48,7 @@ export class RepeatedHeaders {
     }
   }
 
-  /** Returns the headers of a message of revision 2026-07-28 or later. */
+  /** Returns the HTTP headers for a message of revision 2026-07-28 or later. */
   of({ method, params }: Message, revision: string): Record<string, string> {
     const given = members(params);
     const name = given[NAMED[String(method)] ?? ""];

@@ -3,7 +3,7 @@ import { RepeatedHeaders, revisionIn } from "./headers.ts";
 
 /** Maximum number of concurrent requests. */
 const MAX_RUNNING = 256;
-/** The JSON-RPC error code of headers that disagree with the body. (MCP 2026-07-28) */
+/** The JSON-RPC error code for headers that contradict the body of their request. (MCP 2026-07-28) */
 const HEADER_MISMATCH = -32020;
 const INTERNAL_ERROR = -32603;
 const PARSE_ERROR = -32700;
@@ -16,24 +16,27 @@ export interface RelayOptions extends Pick<ExchangeOptions, "url" | "tls"> {
   ): Promise<Record<string, string>>;
   /** Sends a message to the client. */
   write(message: Message): void;
-  /** Receives faults that concern no request of the client. */
+  /** Called for a fault that belongs to no request of the client. */
   onFault(thrown: unknown): void;
 }
 
 /**
- * Relays the messages of one client over stdio to an MCP server over HTTP, in all revisions. If the server has lost a
- * session of an earlier revision, the relay begins a new session, because the client cannot.
+ * Relays the messages of one client over stdio to an MCP server over HTTP, in all revisions. In revisions with
+ * sessions, if the server has lost the session, the relay begins a new one. A client over stdio cannot do that.
  */
 export class StdioRelay {
   readonly #options: RelayOptions;
   readonly #headers = new RepeatedHeaders();
   readonly #running = new Map<unknown, AbortController>();
-  /** The requests that end without an action of the client, unlike streams of `subscriptions/listen`. */
+  /**
+   * The running requests that end without an action of the client. Streams of `subscriptions/listen` are not among
+   * them.
+   */
   readonly #answers = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   /**
-   * Settles when the server has received the messages that must precede the next one: notifications, answers, and the
-   * handshake.
+   * Settles when the server has received all messages that must precede the next message: notifications, answers, and
+   * the handshake.
    */
   #before: Promise<unknown> = Promise.resolve();
   #session: string | undefined;
@@ -45,14 +48,14 @@ export class StdioRelay {
     this.#options = options;
   }
 
-  /** Relays a line of the client. Never throws. */
+  /** Relays one line from the client. Never throws. */
   receive(line: string): void {
     let message: Message;
     try {
       message = JSON.parse(line) as Message;
       if (typeof message !== "object" || message === null || Array.isArray(message)) throw new TypeError();
     } catch {
-      const error = { code: PARSE_ERROR, message: "each line has to be one JSON-RPC message" };
+      const error = { code: PARSE_ERROR, message: "each line must be one JSON-RPC message" };
       this.#options.write({ jsonrpc: "2.0", id: null, error });
       return;
     }
@@ -61,7 +64,7 @@ export class StdioRelay {
   }
 
   /**
-   * Ends the session. Requests that still run after `drainMs` are aborted.
+   * Ends the session. Aborts the requests that still run after `drainMs`.
    *
    * @param drainMs maximum wait for running requests, in milliseconds
    */
@@ -76,11 +79,11 @@ export class StdioRelay {
     await this.#send("DELETE", undefined, signal).catch(() => {});
   }
 
-  /** Relays a notification, or the client's answer to a request of the server. */
+  /** Relays a notification of the client, or the client's answer to a request of the server. */
   #tell(message: Message): void {
     const { requestId } = (message.params ?? {}) as { requestId?: unknown };
     const isCancel = message.method === "notifications/cancelled";
-    // From revision 2026-07-28 on, a client over HTTP cancels by closing the stream of its request.
+    // From revision 2026-07-28 on, a client over HTTP closes a request's stream to cancel the request.
     if (isCancel && this.#session === undefined && this.#revision === undefined) {
       this.#running.get(requestId)?.abort();
       return;
@@ -116,7 +119,7 @@ export class StdioRelay {
     if (message.method === "initialize") this.#before = done;
   }
 
-  /** Sends a request, and writes all messages of its answer. */
+  /** Sends a request to the server, and writes all messages of the response to the client. */
   async #answer(message: Message, signal: AbortSignal): Promise<void> {
     const answer = await this.#send("POST", message, signal);
     if (answer.status === 404 && this.#session !== undefined) {
@@ -157,8 +160,8 @@ export class StdioRelay {
   }
 
   /**
-   * Begins a new session with the client's handshake. A server loses its sessions, for example, when its configuration
-   * changes.
+   * Repeats the client's handshake to begin a new session. A server loses its sessions, for example, when its
+   * configuration changes.
    */
   async #reopen(signal: AbortSignal): Promise<void> {
     const message = this.#handshake;
@@ -171,7 +174,10 @@ export class StdioRelay {
     this.#listen();
   }
 
-  /** Reads the server's tools again, because a call's headers disagreed with its tool's declaration. */
+  /**
+   * Reads the declarations of the server's tools again, because the headers of a call contradicted its tool's
+   * declaration.
+   */
   async #readTools({ params }: Message, signal: AbortSignal): Promise<void> {
     const { _meta } = (params ?? {}) as { _meta?: unknown };
     const list = { jsonrpc: "2.0", id: "depute-headers", method: "tools/list", params: { _meta } };
@@ -179,10 +185,7 @@ export class StdioRelay {
     for await (const received of answer.hasMessages ? answer.messages() : []) this.#headers.note(received);
   }
 
-  /**
-   * Opens the session's stream of messages that belong to no request. A connection without a session has no such
-   * stream.
-   */
+  /** Opens the session's stream for messages that belong to no request. Without a session there is no such stream. */
   #listen(): void {
     if (this.#session === undefined) return;
     this.#stream?.abort();
@@ -191,7 +194,7 @@ export class StdioRelay {
     const signal = AbortSignal.any([stream.signal, this.#closing.signal]);
     const read = async () => {
       const answer = await this.#send("GET", undefined, signal);
-      // A server without such a stream answers with 405.
+      // If the server has no such stream, it answers with 405.
       if (answer.status !== 200) return;
       for await (const received of answer.messages()) this.#options.write(received);
     };

@@ -9,9 +9,9 @@ import { tlsOf } from "../tls.ts";
 import type { Message } from "./exchange.ts";
 import { type RelayOptions, StdioRelay } from "./relay.ts";
 
-/** Names of servers behind the proxy, as in the configuration of the servers. */
+/** Matches the name of a server behind the proxy, as the configuration of the servers allows it. */
 const SERVER = /^[a-z0-9][a-z0-9_-]{0,63}$/;
-/** Milliseconds for the answers to open requests after the end of the input. */
+/** After the end of the input, the command waits this many milliseconds for the answers to open requests. */
 const DRAIN_MS = 5_000;
 
 /**
@@ -24,7 +24,7 @@ export async function serveMcp(invocation: Invocation): Promise<void> {
   const name = String(invocation.values.SERVER ?? "");
   if (name !== "" && !SERVER.test(name))
     throw new CommandError(
-      `${JSON.stringify(name)} is no name of an MCP server; see the platform's --mcp-config`,
+      `${JSON.stringify(name)} is not the name of an MCP server; see the platform's --mcp-config`,
     );
   const path = name === "" ? "/mcp" : `/mcp/${name}`;
   const credentials = await credentialsFor(target, `${publicUrl}${path}`, name !== "");
@@ -48,11 +48,11 @@ export async function serveMcp(invocation: Invocation): Promise<void> {
 }
 
 /**
- * Returns the function that creates the credentials of each request. The function reads the files again for each
- * request, because another program may have renewed the token.
+ * Returns a function that creates the headers with the credentials for one request. The function reads the files again
+ * for each request, because another program may have renewed the token.
  *
- * @param htu the address that a proof names
- * @param coversArguments whether a proof covers the arguments: for servers behind the proxy
+ * @param htu the address for which proofs are made
+ * @param coversArguments whether a proof also covers the arguments, as servers behind the proxy require
  */
 async function credentialsFor(
   target: Context,
@@ -62,12 +62,14 @@ async function credentialsFor(
   const { secretFile, tokenFile } = target;
   const keypair = await keyOf(target);
   if (secretFile !== undefined && keypair !== undefined)
-    throw new CommandError("a call has one kind of credentials; give a secret or a key");
+    throw new CommandError("a call may have only one kind of credentials; set either a secret or a key");
   if (secretFile !== undefined)
     return async () => ({ authorization: `Bearer ${readCredential(secretFile)}` });
   if (keypair === undefined) {
     if (tokenFile === undefined) return async () => ({});
-    throw new CommandError("a token needs a proof of its holder; give --key-file with the holder's key");
+    throw new CommandError(
+      "a token needs a proof of its holder; set --key-file to the file of the holder's key",
+    );
   }
   const { createProof, portableEngine } = await import("@depute/dct");
   return async (htm, message) => {
@@ -79,7 +81,7 @@ async function credentialsFor(
   };
 }
 
-/** Returns the values that a proof covers: the arguments of a tool, or the parameters of any other request. */
+/** Returns the values that a proof covers: the arguments of a tool call, or the parameters of any other request. */
 function provedOf({ method, params }: Message): unknown {
   const { _meta, _delegateos, arguments: args = {}, ...rest } = (params ?? {}) as Record<string, unknown>;
   if (method === "tools/call") return args;

@@ -11,7 +11,10 @@ import { Id, Text } from "../../parts/text.tsx";
 
 const LEVELS = ["L0: names", "L1: descriptions", "L2: schemas"];
 
-/** Lists the capabilities of an agent at a chosen level of detail, as DiscoverCapabilities returns them. */
+/**
+ * Lists the capabilities of an agent, as DiscoverCapabilities returns them for the level of detail that the user
+ * chooses.
+ */
 export function Capabilities({ agentId }: { readonly agentId: string }) {
   const [level, setLevel] = useState(1);
   const query = useQuery(DiscoveryService.method.discoverCapabilities, { agentId, level, pageSize: 200 });

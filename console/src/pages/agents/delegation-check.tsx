@@ -6,7 +6,7 @@ import { Loading, Refused } from "../../parts/states.tsx";
 import { Text } from "../../parts/text.tsx";
 import { enumWord } from "../../rules/enum-word.ts";
 
-/** Shows whether this agent may delegate to another agent, and the reason. */
+/** Shows whether this agent may delegate to another agent, and the reason for the answer. */
 export function DelegationCheck({ agentId }: { readonly agentId: string }) {
   const [askedCheck, setAsked] = useState<{ to: string; justification: string; capabilityId: string }>();
   return (

@@ -13,7 +13,7 @@ import { Id, Text } from "../../parts/text.tsx";
 import { unlessRefused } from "../../rpc/refusal.ts";
 import { enumWord } from "../../rules/enum-word.ts";
 
-/** Milliseconds between two reads, because no RPC streams evidence. */
+/** Milliseconds between two reads of the trust. No RPC streams evidence, so the page reads at intervals. */
 const READ_MS = 5_000;
 
 /** Shows the trust in an agent, its history, and the evidence behind each change. */

@@ -24,7 +24,7 @@ import { minorUnits } from "../../rules/money.ts";
 import { hashOf } from "../../rules/route.ts";
 import { ExecutionTag } from "./status.tsx";
 
-/** Minimum milliseconds between two reads that follow new receipts. */
+/** New receipts cause a new read of the execution, at most once in this many milliseconds. */
 const READ_MS = 200;
 
 /** Shows one execution: its receipts as they are issued, and its settlement. */
@@ -38,8 +38,8 @@ export function ExecutionPage({ requestId }: { readonly requestId: string }) {
     { name },
     { refetchInterval: unlessRefused(readPause(connection, 3_000)), retry: false },
   );
-  // The settlement can change after the last receipt, and no stream reports such a change. So the settlement is read at
-  // intervals.
+  // The settlement can still change after the last receipt, and no stream reports that. So the page reads the
+  // settlement at intervals.
   const money = useQuery(
     ExecutionService.method.getSettlement,
     { requestId },
@@ -98,7 +98,7 @@ export function ExecutionPage({ requestId }: { readonly requestId: string }) {
   );
 }
 
-/** Returns the receipts of an execution, and adds each new receipt when it is issued. */
+/** Returns the receipts of an execution. Adds each new receipt when it is issued. */
 function useReceipts(requestId: string, onReceipt: () => void) {
   const transport = useTransport();
   const client = useMemo(() => createClient(ExecutionService, transport), [transport]);

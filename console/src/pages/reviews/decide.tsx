@@ -73,7 +73,7 @@ export function Decide({ review, onDone }: DecideProps) {
   );
 }
 
-/** Lets a caller without credentials choose the reviewer in whose name it decides. */
+/** If the caller has no credentials, lets the user choose the reviewer in whose name the caller decides. */
 function Reviewer({ review }: { readonly review: Review }) {
   const names = [...new Set([...review.reviewers, ...(review.escalated ? review.escalationReviewers : [])])];
   return (

@@ -6,7 +6,10 @@ import { Differences } from "../../parts/differences.tsx";
 import { Card } from "../../parts/facts.tsx";
 import { Text } from "../../parts/text.tsx";
 
-/** Shows the changes since the previous review of the same subject, and the reason of that review's decision. */
+/**
+ * Compares the content with that of the previous review of the same subject. Also shows the reason of the previous
+ * decision.
+ */
 export function LastVersion({ review }: { readonly review: Review }) {
   const { kind, subject } = review;
   const query = useQuery(ReviewService.method.listReviews, { kind, pageSize: 1_000 });

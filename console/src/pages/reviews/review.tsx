@@ -26,10 +26,12 @@ import { hashOf } from "../../rules/route.ts";
 import { Decide } from "./decide.tsx";
 import { LastVersion } from "./last-version.tsx";
 
-/** Milliseconds between two reads of a pending review for callers that may not open the stream of changes. */
+/**
+ * If the caller may not open the stream of changes, the page reads a pending review at this interval, in milliseconds.
+ */
 const READ_MS = 2_000;
 
-/** Shows one review: the result beside its contract, and the decision. */
+/** Shows one review: the result next to its contract, and the decision. */
 export function ReviewPage({ id }: { readonly id: string }) {
   const transport = useTransport();
   const client = useMemo(() => createClient(ReviewService, transport), [transport]);

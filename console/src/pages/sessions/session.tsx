@@ -18,10 +18,10 @@ import { StateDiagram } from "./state-diagram.tsx";
 import { SessionTasks } from "./tasks.tsx";
 import { VerifyInBrowser } from "./verify.tsx";
 
-/** Maximum number of messages that the page holds. Above it, the page drops the oldest messages. */
+/** Maximum number of messages that the page keeps. If there are more, the page drops the oldest messages. */
 const MAX_MESSAGES = 2_000;
 
-/** Minimum milliseconds between two reads of the session that follow new messages. */
+/** New messages cause a new read of the session, at most once in this many milliseconds. */
 const READ_MS = 200;
 
 /** Shows one session, and updates with each message: its parties, its state, and its messages with their hashes. */
@@ -65,7 +65,9 @@ export function SessionPage({ id }: { readonly id: string }) {
   );
 }
 
-/** Follows the messages of a session, and the session's state after each message. */
+/**
+ * Returns the messages of a session, and the session's state after each message. Adds each new message when it arrives.
+ */
 function useMessages(sessionId: string, onChange: () => void) {
   const transport = useTransport();
   const client = useMemo(() => createClient(SessionService, transport), [transport]);
@@ -79,12 +81,12 @@ function useMessages(sessionId: string, onChange: () => void) {
     take: ({ entry, sequence, state, session }) => {
       onChange();
       hasEnded.current = hasSessionEnded(state);
-      // A response that contains the session is the first of its stream. It reports no message, so it adds no step to
-      // the diagram.
+      // Only the first response of a stream contains the session. It reports no message, so it adds no step to the
+      // diagram.
       if (session !== undefined || (entry !== undefined && sequence <= cursor.current)) return false;
       const step = { state, ordinal: entry?.ordinal ?? 0, sender: entry?.envelope?.sender?.agentId ?? "" };
       setSteps((before) => [...before.slice(-MAX_MESSAGES + 1), step]);
-      // A response without a message means that the session has ended at a deadline.
+      // If a response has no message, the session has ended at a deadline.
       if (entry === undefined) return true;
       cursor.current = sequence;
       setEntries((before) => [...before.slice(-MAX_MESSAGES + 1), entry]);

@@ -25,7 +25,7 @@ interface StateDiagramProps {
   readonly steps: readonly SessionStep[];
 }
 
-/** Shows the states of the protocol, and the transitions that this session made. */
+/** Shows the states that ASP defines, and the transitions that this session made. */
 export function StateDiagram({ state, steps }: StateDiagramProps) {
   const moves = sessionMoves(steps);
   const madeMoves = new Set(moves.map((move) => `${move.from} ${move.state}`));
@@ -130,7 +130,8 @@ function centerOf(state: SessionState): readonly [x: number, y: number] {
 }
 
 /**
- * Returns the SVG path of a line: straight between neighbouring states, otherwise an arc above the states between them.
+ * Returns the SVG path of a line. Between neighbouring states the line is straight; otherwise it is an arc above the
+ * states between them.
  */
 function pathOf({ from, to }: StateLine): string {
   const [x1, y1] = centerOf(from);

@@ -7,7 +7,9 @@ import { unlessRefused } from "../../rpc/refusal.ts";
 import { hashOf } from "../../rules/route.ts";
 import { statusFacts } from "../../rules/task-status.ts";
 
-/** Milliseconds between two reads, because no RPC streams lists of tasks by session. */
+/**
+ * Milliseconds between two reads of the tasks. No RPC streams the tasks of a session, so the card reads at intervals.
+ */
 const READ_MS = 3_000;
 
 /** Maximum number of tasks that the card lists. The card lists the newest tasks. */

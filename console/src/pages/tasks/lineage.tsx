@@ -13,13 +13,16 @@ import { enumWord } from "../../rules/enum-word.ts";
 import { causesOf } from "../../rules/lineage.ts";
 import { hashOf } from "../../rules/route.ts";
 
-/** Milliseconds between two reads of the messages. If CAP has no messages for the task, the page reads only once. */
+/**
+ * Milliseconds between two reads of the messages. If the first read finds no CAP messages for the task, there is no
+ * further read.
+ */
 const READ_MS = 3_000;
 
 /** Maximum number of messages that the card lists. The card lists the newest messages. */
 const MAX_MESSAGES = 50;
 
-/** Shows the causes of a task: links to its ancestors, and to its session, execution or messages on other wires. */
+/** Shows where a task comes from: its ancestors, and its session, its execution or the messages on other wires. */
 export function Lineage({ task }: { readonly task: Task }) {
   const { executionRequestId, sessionId, capTaskId, isConversation } = causesOf(task);
   const once = { retry: false, staleTime: Number.POSITIVE_INFINITY };
@@ -37,7 +40,7 @@ export function Lineage({ task }: { readonly task: Task }) {
       refetchInterval: ({ state }) => (state.data === undefined ? false : READ_MS),
     },
   );
-  // Selects by Depute's task id, because another principal's CAP task may have the same CAP id.
+  // Selects the messages by Depute's task id, because a task of another principal may have the same CAP id.
   const messages = messagesOf(trace.data?.root, task.id);
   const { parentTaskId, rootTaskId } = task;
   const isRoot = parentTaskId === "";

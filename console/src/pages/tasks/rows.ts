@@ -12,8 +12,8 @@ import { mergedRows } from "../../rules/merged-rows.ts";
 const PAGE = 200;
 
 /**
- * Minimum milliseconds between two reads of older pages. Such a read follows when the stream reports that
- * tasks have left the list.
+ * When the stream reports that tasks have left the list, the older pages are read again, at most once in this many
+ * milliseconds.
  */
 const READ_MS = 1_000;
 
@@ -25,15 +25,15 @@ export interface TaskFilter {
 }
 
 /**
- * Returns the tasks that match a filter, newest first. A stream contains the newest tasks; pages with older
- * tasks are read at intervals.
+ * Returns the tasks that match a filter, newest first. A stream contains the newest tasks. The pages with older tasks
+ * are read at intervals.
  */
 export function useTaskRows(filter: TaskFilter) {
   const request = { ...filter, pageSize: PAGE };
   const queries = useQueryClient();
   const readPages = useSoon(() => void queries.invalidateQueries(), READ_MS);
   const watched = useWatchedTasks(request, ({ removedTaskIds }) => {
-    // The pages are read again, because an earlier read may still contain the removed tasks.
+    // An earlier read of the pages may still contain the removed tasks, so the pages are read again.
     if (removedTaskIds.length > 0) readPages();
   });
   const pages = useInfiniteQuery(

@@ -18,10 +18,10 @@ import { TaskFacts } from "./task-facts.tsx";
 import { Timeline } from "./timeline.tsx";
 import { useTaskEvents } from "./watch.ts";
 
-/** The graph needs a large library, so it is loaded when it is first shown. */
+/** The graph needs a large library, so its code is loaded when the graph is first shown. */
 const Tree = lazy(() => import("./tree.tsx"));
 
-/** Minimum milliseconds between two reads of a task. Such a read follows each event of the task. */
+/** Each event of a task causes a new read of the task, at most once in this many milliseconds. */
 const READ_MS = 200;
 
 /** Shows one task, and updates with each of its events. */

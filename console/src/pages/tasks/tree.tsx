@@ -30,7 +30,7 @@ const MAX_PARTS = 300;
 
 type TaskNode = Node<{ task: Task; isShown: boolean }, "task">;
 
-/** Shows all tasks below the same root as a graph, and reads them again at intervals. */
+/** Shows all tasks with the same root task as a graph. Reads the tasks again at intervals. */
 export default function Tree({ task }: { readonly task: Task }) {
   const rootTaskId = task.rootTaskId || task.id;
   const root = useQuery(TaskService.method.getTask, { taskId: rootTaskId }, { refetchInterval: READ_MS });

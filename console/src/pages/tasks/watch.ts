@@ -6,7 +6,7 @@ import { useMemo, useRef, useState } from "react";
 import { type Connection, useFollow } from "../../rpc/follow.ts";
 import { statusFacts } from "../../rules/task-status.ts";
 
-/** Maximum number of events that a page holds. Above it, the page drops the oldest events. */
+/** Maximum number of events that a page keeps. If there are more, the page drops the oldest events. */
 const MAX_EVENTS = 2_000;
 
 /**

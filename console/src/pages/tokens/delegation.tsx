@@ -18,10 +18,7 @@ import { Revoke } from "./revoke.tsx";
 
 interface DelegationPageProps {
   readonly delegationId: string;
-  /**
-   * The revocation id of the block. Required if several delegations have the same delegation id; otherwise it may be
-   * empty.
-   */
+  /** The revocation id of the block. Must not be empty if several delegations have the same delegation id. */
   readonly revocationId: string;
 }
 
@@ -123,7 +120,7 @@ interface AffectedProps {
   readonly isPartial: boolean;
 }
 
-/** Lists the delegations that a revocation ends. */
+/** Lists the delegations that end with a revocation. */
 function Affected({ affected, isPartial }: AffectedProps) {
   return (
     <>

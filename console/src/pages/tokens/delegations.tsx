@@ -44,7 +44,9 @@ const COLUMNS: readonly Column<DelegationRecord>[] = [
   { title: "Expires", grow: 1, align: "end", cell: ({ expireTime }) => <Time value={expireTime} /> },
 ];
 
-/** Milliseconds between two reads. A stream reports revocations, but no RPC streams new delegations. */
+/**
+ * Milliseconds between two reads of the delegations. A stream reports revocations, but no RPC streams new delegations.
+ */
 const READ_MS = 5_000;
 
 /** Lists the delegations of the caller, newest first. */

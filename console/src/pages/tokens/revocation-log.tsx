@@ -8,7 +8,7 @@ import { type Column, Table } from "../../parts/table.tsx";
 import { Id } from "../../parts/text.tsx";
 import { useFollow } from "../../rpc/follow.ts";
 
-/** Maximum number of revocations that the page holds. */
+/** Maximum number of revocations that the page keeps. */
 const MAX_ROWS = 20_000;
 
 const COLUMNS: readonly Column<Revocation>[] = [

@@ -10,7 +10,7 @@ import { readCredentials } from "../../rpc/credentials.ts";
 
 interface RevokeProps {
   readonly block: DelegationRecord;
-  /** The content of the dialog: the consequences of the revocation. */
+  /** The body of the dialog, which states the consequences of the revocation. */
   readonly children: ReactNode;
   readonly onDone: () => void;
   readonly onClose: () => void;

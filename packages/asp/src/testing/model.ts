@@ -51,7 +51,7 @@ export interface Meaning {
 
 const { IDLE, CONVERSING, ESCALATED } = SessionState;
 
-/** A minimal model of a session without hashes, time and limits: it follows the table alone. */
+/** A minimal model of a session without hashes, time and limits: it follows only ASP's table of transitions. */
 export class Model {
   state: SessionState = IDLE;
   #returnsTo: SessionState = CONVERSING;

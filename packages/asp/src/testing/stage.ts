@@ -95,7 +95,7 @@ export function message(
 export interface Sent {
   readonly recipient?: string;
   readonly constraints?: JsonObject;
-  /** Members that replace those of the correct message, so that a test can send a faulty one. */
+  /** Members that replace members of the correct message, so that a test can send a faulty message. */
   readonly wrong?: Partial<Draft>;
 }
 

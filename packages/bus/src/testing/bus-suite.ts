@@ -11,7 +11,7 @@ export interface ReceivedKeys {
   unsubscribe(): void;
 }
 
-/** Subscribes, and resolves once a wake-up from `publisher` has arrived. */
+/** Subscribes `listener` to the topic. Resolves once a wake-up of `publisher` has arrived. */
 export async function subscribeAndProbe(publisher: Bus, listener: Bus, topic: string): Promise<ReceivedKeys> {
   const all: string[] = [];
   const unsubscribe = listener.subscribe(topic, (key) => all.push(key));
@@ -30,8 +30,8 @@ export async function subscribeAndProbe(publisher: Bus, listener: Bus, topic: st
 /**
  * Tests the behaviour of every bus.
  *
- * @param open returns two ends of one bus, which may be the same object
- * @param longestKey the number of characters of the longest key that the bus carries
+ * @param open returns two ends of one bus, which may be the same bus object
+ * @param longestKey the number of characters in the longest key that the bus carries
  */
 export function busSuite(
   open: (onError: OnError) => { local: Bus; remote: Bus },

@@ -14,7 +14,8 @@ export interface TestRedis {
 const START_ATTEMPTS = 5;
 
 /**
- * A Redis for tests: at DEPUTE_REDIS_URL or, if the variable is not set, a `redis-server` of the PATH on a free port.
+ * A Redis for tests: at DEPUTE_REDIS_URL or, if the variable is not set, a `redis-server` from the PATH, on a free
+ * port.
  *
  * If neither exists, the function warns that tests are skipped, and returns undefined.
  *
@@ -66,7 +67,7 @@ export async function startRedis(fixedPort?: number): Promise<TestRedis> {
     };
     if (await isReady(server)) return { url: `redis://127.0.0.1:${port}`, stop };
     await stop();
-    // Another process may have taken the port after the search found the port free.
+    // Another process may have taken the port since the search found it free.
     if (attempt === START_ATTEMPTS) throw new Error("redis-server does not start");
   }
 }

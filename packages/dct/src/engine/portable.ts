@@ -4,7 +4,8 @@ import { blake2b } from "blakejs";
 import type { CryptoEngine } from "../engine.ts";
 import { assertSeed, isAcceptableKey, isAcceptableSignature } from "./encodings.ts";
 
-// @noble/ed25519 has no synchronous SHA-512 of its own. An implementation that is already set is not replaced.
+// @noble/ed25519 has no synchronous SHA-512 of its own. If an implementation is already set, this statement does not
+// replace it.
 ed.hashes.sha512 ??= (message) => Uint8Array.from(sha512(message));
 
 const { n: GROUP_ORDER, p: FIELD } = ed.Point.CURVE();
@@ -53,7 +54,7 @@ export const portableEngine: CryptoEngine = {
     const key = isAcceptableKey(publicKey) ? decodePoint(publicKey) : undefined;
     if (key?.isTorsionFree() !== true) return undefined;
     const scalar = sha512(seed).subarray(0, 32);
-    // Clears and sets the bits of the scalar, as in RFC 8032 5.1.5 and RFC 7748 5.
+    // Clears and sets bits of the scalar, as RFC 8032 5.1.5 and RFC 7748 5 require.
     scalar[0] = (scalar[0] as number) & 248;
     scalar[31] = ((scalar[31] as number) & 127) | 64;
     const { y } = key.multiply(littleEndian(scalar) % GROUP_ORDER).toAffine();

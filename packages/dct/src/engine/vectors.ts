@@ -8,8 +8,8 @@ export interface SignatureVector {
 }
 
 /**
- * Signatures on which libraries disagree. Each hostile signature satisfies the verification equation, with or without
- * the cofactor. An engine can refuse it only by the check that the vector's name states.
+ * Signatures on which libraries disagree. Each hostile signature satisfies the verification equation, with or
+ * without the cofactor. Only one check can refuse it: the check that the vector's name states.
  */
 export const SIGNATURE_VECTORS: readonly SignatureVector[] = [
   {

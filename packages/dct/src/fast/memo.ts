@@ -1,8 +1,8 @@
 /**
  * A cache of a pure function's recent results for short texts. It has at most `2 * size` entries in two halves. When
- * the newer half is full, the cache drops the older half. So a hit needs no bookkeeping. Caching keys, patterns and
- * proof headers saves 7 % of the server's CPU time of VerifyToken with a proof (`npm run bench -- parts`). Without a
- * server, the cache saves more (`npm run bench -- dct`).
+ * the newer half is full, the cache drops the older half, so the cache need not record its hits. Caching keys,
+ * patterns and proof headers saves 7 % of the server's CPU time of VerifyToken with a proof (`npm run bench --
+ * parts`). Without a server, the cache saves more (`npm run bench -- dct`).
  */
 export class Memo<V> {
   readonly #size: number;
@@ -30,10 +30,13 @@ export class Memo<V> {
   }
 }
 
-/** Returns a copy of a text. A slice of a long text would hold the whole text in memory. */
+/**
+ * Returns a copy of a text that shares no memory with it. A slice of a long text would hold the whole text in
+ * memory.
+ */
 export function detached(text: string): string {
   const copy = ` ${text}`;
-  // Reading a character makes V8 join the two parts into one text. The result is then cut from that text.
+  // When a character is read, V8 joins the two parts into one text. The result is a slice of that text.
   copy.charCodeAt(1);
   return copy.slice(1);
 }

@@ -24,7 +24,7 @@ import { type VerifyResult, verifyToken } from "../verify.ts";
 import { readQuickly } from "./read.ts";
 
 const STRICT = { ids: "strict" } as const;
-/** One cache for all verifications in this file, so that a wrong entry would show in a later result. */
+/** One cache for all verifications in this file, so that a wrong entry changes the result of a later verification. */
 const verified = new VerifiedPrefixes(64);
 
 /**

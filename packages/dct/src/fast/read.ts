@@ -271,9 +271,9 @@ const UNUSED_BITS = [0, 0, 15, 3];
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /**
- * Returns the general reader's result for most tokens, and undefined for all others. For a text in canonical form, this
- * function throws TokenError if the general reader would. The function saves 12 % of the server's CPU time of
- * VerifyToken with a proof (`npm run bench -- parts`).
+ * Reads a token quickly if its text is in the usual canonical form. Returns undefined for any other text, which the
+ * general reader must read. The result, or the TokenError, equals the general reader's. The function saves 12 % of
+ * the server's CPU time of VerifyToken with a proof (`npm run bench -- parts`).
  */
 export function readQuickly(text: string, rules: ShapeRules): ReadToken | undefined {
   const json = latin1Of(text);
@@ -294,7 +294,7 @@ function latin1Of(text: string): string | undefined {
   if (tail === 1 || text.includes("+") || text.includes("/")) return undefined;
   const last = ALPHABET.indexOf(text.at(-1) ?? "A");
   if ((last & (UNUSED_BITS[tail] ?? 0)) !== 0) return undefined;
-  // The base64url of ASCII text rarely contains `-` or `_`. They come only from `>`, `?` or `~` as the third
+  // The base64url of ASCII text rarely contains `-` or `_`. These two come only from `>`, `?` or `~` as the third
   // character of a group of three.
   const hasOwn = text.includes("-") || text.includes("_");
   const standard = hasOwn ? text.replaceAll("-", "+").replaceAll("_", "/") : text;

@@ -30,7 +30,8 @@ export function rememberedKey(id: string): Uint8Array | undefined {
  * text that is not ASCII.
  */
 export function rememberedPattern(text: string, namespace: string): Pattern | undefined {
-  // A namespace affects parsing only by whether a text may begin with an origin, so two caches are enough.
+  // A namespace affects parsing in one way: it decides whether a text may begin with an origin. So two caches are
+  // enough.
   const memo = hasAddresses(namespace) ? addressPatterns : otherPatterns;
   const cachedText = memo.get(text);
   if (cachedText !== undefined) return cachedText;

@@ -9,9 +9,9 @@ import type { SessionTerms } from "./terms.ts";
 
 /**
  * The verifier's side of a holder session. The holder proved possession of its key once, and a keyed code
- * authenticates each further call. A session is bound to one principal, one token, one audience and an end. The
- * session grants no right, because each call verifies the token again. A holder whose session is lost proves possession
- * again.
+ * authenticates each further call. A session is bound to one principal, one token, one audience and one expiry. The
+ * session grants no capability, because each call verifies the token again. A holder whose session is lost proves
+ * possession again.
  */
 export class HolderSession {
   readonly terms: SessionTerms;
@@ -31,10 +31,10 @@ export class HolderSession {
   }
 
   /**
-   * Checks the proof of one call, as checkProof does for a standalone proof. The method never throws and changes no
+   * Checks the proof of one call. Like checkProof for a standalone proof, the method never throws and changes no
    * state. If the proof is accepted, the caller must pass the call's number to `use`. A missing proof is denied as
-   * proof_required. A number that was used or is too old is denied as replayed_proof. Any other fault of the proof is
-   * denied as invalid_proof with the fault, and a faulty expectation as internal_context.
+   * proof_required. A number that was used or is too old is denied as replayed_proof. Any other fault of the proof
+   * is denied as invalid_proof with the fault, and a faulty expectation as internal_context.
    */
   check(
     engine: CryptoEngine,

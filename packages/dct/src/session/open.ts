@@ -11,7 +11,7 @@ import { type SessionTerms, sessionKey, termsBytes } from "./terms.ts";
 /** The verifier's response to a session request: JSON, without secrets. */
 export interface SessionGrant {
   id: string;
-  /** When the session expires, in milliseconds since 1970. */
+  /** The time at which the session expires, in milliseconds since 1970. */
   expiresAt: number;
   /** The verifier's key for this session, in the form of a principal id. */
   verifierKey: string;
@@ -23,9 +23,9 @@ export interface SessionGrant {
 export interface OpenSessionOptions {
   /** Maximum lifetime of the session, in milliseconds. */
   readonly lifetimeMs?: number;
-  /** When the token expires, in milliseconds since 1970. No session outlives its token. */
+  /** The time at which the token expires, in milliseconds since 1970. No session outlives its token. */
   readonly notAfter?: number;
-  /** The verifier's own key, by which a holder detects a man in the middle. */
+  /** The verifier's own key. Its signature lets a holder detect a man in the middle. */
   readonly verifier?: Keypair;
 }
 

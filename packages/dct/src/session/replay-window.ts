@@ -33,8 +33,8 @@ export class ReplayWindow {
   }
 
   /**
-   * Moves the window up to a new highest number. The method clears the bits of the numbers that enter the window.
-   * Numbers that left the window used the same bits.
+   * Moves the window up to a new highest number. Clears the bits of the numbers that enter the window, because
+   * numbers that left the window used the same bits.
    */
   #advance(number: number): void {
     if (number - this.#highest >= SESSION_WINDOW) this.#used.fill(0);

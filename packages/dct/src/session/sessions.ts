@@ -6,8 +6,8 @@ const ID_CHARS = 22;
 const SWEEP_MS = 1000;
 
 /**
- * The open sessions of one verifier. At the limit, a new session is refused, and the open sessions continue.
- * Each principal has a limit of its own, so that one principal cannot exclude the others.
+ * The open sessions of one verifier. At the limit, a new session is refused, and the open sessions continue. Each
+ * principal also has its own limit, so that one principal cannot exclude all others.
  */
 export class HolderSessions {
   readonly #max: number;
@@ -41,7 +41,7 @@ export class HolderSessions {
     return true;
   }
 
-  /** Returns the session that a call's proof names. */
+  /** Returns the session that a call's proof names; undefined if it is not open. */
   find(proof: unknown): HolderSession | undefined {
     if (typeof proof !== "string") return undefined;
     const dot = proof.indexOf(".");

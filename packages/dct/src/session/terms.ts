@@ -12,7 +12,7 @@ export interface SessionTerms {
   readonly ath?: string;
   /** The address for which the session is valid. The htu of every call is this address or an address below it. */
   readonly audience: string;
-  /** When the session ends, in milliseconds since 1970. No call is accepted afterwards. */
+  /** The time at which the session ends, in milliseconds since 1970. No call is accepted afterwards. */
   readonly expiresAt: number;
   /** The keys of both sides for this session alone, in the form of principal ids. */
   readonly holderKey: string;
@@ -33,8 +33,8 @@ export function termsBytes(terms: SessionTerms): Uint8Array {
 }
 
 /**
- * Returns the 32-byte key of a session: the shared secret of both sides' ephemeral keys, mixed with the terms.
- * Therefore other terms give another key. Returns undefined if `otherKey` is not of prime order.
+ * Returns the 32-byte key of a session: the shared secret of both sides' ephemeral keys, mixed with the terms. So
+ * sessions with different terms have different keys. Returns undefined if `otherKey` is not of prime order.
  */
 export function sessionKey(
   engine: CryptoEngine,

@@ -48,9 +48,7 @@ export function context(more: Partial<VerificationContext> = {}): VerificationCo
   };
 }
 
-/**
- * A token of unchecked blocks, each signed by the key at its index, as an attacker's tool could create it.
- */
+/** Builds a token of unchecked blocks, each signed by the key at its index, as an attacker's tool could build it. */
 export function sign(
   authority: object,
   attenuations: object[] = [],

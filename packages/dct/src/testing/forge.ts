@@ -23,7 +23,7 @@ import {
   sign,
 } from "./fixtures.ts";
 
-/** An honest token. The functions below make forged tokens from it. */
+/** A valid token. The functions below change it into forged tokens. */
 export const honest = rootToken();
 export const { authority } = honest;
 export const { signature } = honest.signatures[0] as TokenSignature;

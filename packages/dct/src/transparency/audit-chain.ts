@@ -14,14 +14,17 @@ export type AuditDayVerdict =
 
 type Sha256 = (data: Uint8Array) => Uint8Array;
 
-/** Checks the lines of an exported audit log by its seals. Lines come in the order of their sequences. */
+/**
+ * Checks the lines of an exported audit log by its seals. The caller adds the lines in the order of their sequence
+ * numbers.
+ */
 export class AuditChain {
   readonly #sha256: Sha256;
   readonly #seals: readonly AuditSeal[];
   readonly #verdicts: AuditDayVerdict[] = [];
   /** The index of the seal whose day is read next. */
   #at = 0;
-  /** The head and the sequence after the last line of the current day; undefined before its first line. */
+  /** The head and the sequence after the last line of the current day; undefined before the day's first line. */
   #reached: { readonly head: Uint8Array; readonly sequence: number } | undefined;
   #unsealed = 0;
 
@@ -45,7 +48,8 @@ export class AuditChain {
       }
       const expected = this.#reached === undefined ? seal.firstSequence : this.#reached.sequence + 1;
       if (sequence !== expected) {
-        // If no line of this day was read yet, a higher sequence means that the export begins within the day.
+        // If no line of this day was read yet, a sequence above `expected` means that the export begins within the
+        // day.
         if (this.#reached !== undefined) this.#end(this.#altered(seal, `record ${expected} is missing`));
         return;
       }

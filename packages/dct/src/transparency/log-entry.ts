@@ -9,8 +9,8 @@ export type LogEntryKind =
   | "audit_seal";
 
 /**
- * One leaf of the transparency log. A leaf contains the digest of a document and not the document's id. The log is
- * public, and an attestation's id is sufficient to read the attestation.
+ * One leaf of the transparency log. A leaf contains the digest of a document, and not the document's id. The log is
+ * public, and any reader could fetch an attestation by its id.
  */
 export interface LogEntry {
   kind: LogEntryKind;

@@ -37,8 +37,8 @@ test("K9: a head is no other signature of its key, and no other signature is a h
     keypair,
   );
   expect(verifyLogHead(engine, head, Buffer.from(entry.signature, "base64url"))).toBe(false);
-  // Other objects are signed as digests of 32 bytes. The signed bytes of a head are longer, and its tag cannot begin a
-  // JSON text. So no signature is valid for both.
+  // Other objects are signed as digests of 32 bytes. The signed bytes of a head are longer, and its tag cannot begin
+  // a JSON text. So no signature is valid for a head and for another object.
   expect(logHeadSigningInput(head).length).toBeGreaterThan(32);
   expect(Buffer.from(logHeadSigningInput(head)).subarray(0, 23).toString()).toBe("delegateos-log-head-v1\0");
 });

@@ -38,7 +38,7 @@ export function verifyLogHead(engine: CryptoEngine, head: LogHead, signature: Ui
     const key = parsePrincipal(head.log);
     return key !== undefined && engine.verify(signature, logHeadSigningInput(head), key);
   } catch {
-    // A head with a member without a canonical form has no valid signature.
+    // A head has no valid signature if one of its members has no canonical form.
     return false;
   }
 }

@@ -84,8 +84,8 @@ export function consistencyRanges(first: number, second: number): LeafRange[] {
   if (first === 0 || first === second) return [];
   const path: LeafRange[] = [];
   let [begin, end] = [0, second];
-  // Whether the range still begins at the first leaf. If so, the proof omits the range's hash, because that
-  // hash is the first tree's root.
+  // Whether the range still begins at the first leaf. If so, the proof omits the hash of the range, because this hash
+  // is the root of the tree with `first` leaves.
   let whole = true;
   while (first !== end) {
     const startsAtFirstLeaf = begin + split(end - begin);

@@ -13,7 +13,7 @@ export interface SessionHead {
   readonly length: number;
   /** The hash of the newest message, `sha256:` and hexadecimal. */
   readonly lastHash: string;
-  /** The hash of the whole record, in the same form. */
+  /** The hash of the record (the participants, and each message with its time), in the form of `lastHash`. */
   readonly recordHash: string;
 }
 

@@ -1,6 +1,6 @@
 /** Limits of one principal's calls, of one tool or of a whole server. An absent member means no limit. */
 export interface CallLimits {
-  /** Maximum average number of calls per minute. A principal may make the calls of one minute at once. */
+  /** Maximum average number of calls per minute. A principal may make all calls of a minute at once. */
   readonly callsPerMinute?: number;
   /** Maximum number of calls at the same time. */
   readonly concurrentCalls?: number;
@@ -8,7 +8,7 @@ export interface CallLimits {
   readonly argumentBytes?: number;
   /** Maximum average number of requests per minute on tasks that calls of the tool began. Only for a tool. */
   readonly taskRequestsPerMinute?: number;
-  /** Maximum average cost per hour, in microcents. A principal may spend the cost of one hour at once. */
+  /** Maximum average cost per hour, in microcents. A principal may spend the amount of an hour at once. */
   readonly microcentsPerHour?: number;
 }
 
@@ -23,11 +23,11 @@ export function taskLimits({ taskRequestsPerMinute, argumentBytes }: CallLimits)
 /** An allowance that refills at a constant rate, up to its capacity. */
 export interface Allowance {
   readonly remaining: number;
-  /** The time for which `remaining` was computed, in milliseconds since the Unix epoch. */
+  /** The time at which `remaining` was computed, in milliseconds since the Unix epoch. */
   readonly atMs: number;
 }
 
-/** The rate of an allowance: an empty allowance is full again after the period. */
+/** The rate at which an allowance refills: an empty allowance is full after `periodMs`. */
 export interface AllowanceRate {
   readonly capacity: number;
   readonly periodMs: number;
@@ -36,7 +36,9 @@ export interface AllowanceRate {
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 
-/** The outcome of a withdrawal. `retryAfterMs` is absent if the amount exceeds the capacity, so that no wait helps. */
+/**
+ * The result of a withdrawal. `retryAfterMs` is absent if the amount exceeds the capacity, because then no wait helps.
+ */
 export type Withdrawal =
   | { readonly ok: true; readonly allowance: Allowance }
   | { readonly ok: false; readonly retryAfterMs?: number };
@@ -44,7 +46,7 @@ export type Withdrawal =
 /**
  * Takes an amount from an allowance.
  *
- * @param allowance undefined for a full allowance
+ * @param allowance undefined means a full allowance
  */
 export function withdraw(
   rate: AllowanceRate,
@@ -75,7 +77,7 @@ function remainingAt(
   nowMs: number,
 ): number {
   if (allowance === undefined) return capacity;
-  // If the clock was set back, the allowance does not shrink.
+  // If the clock was set back, nothing is added, so that the allowance does not shrink.
   const earned = (Math.max(0, nowMs - allowance.atMs) * capacity) / periodMs;
   return Math.min(capacity, allowance.remaining + earned);
 }

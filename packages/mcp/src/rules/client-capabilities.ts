@@ -3,13 +3,13 @@ import { isObject } from "@depute/core";
 /** The capabilities of a client, as the client declares them to a server (MCP, `ClientCapabilities`). */
 export type Declared = Readonly<Record<string, unknown>>;
 
-/** Returns the capabilities that a request of revision 2026-07-28 declares; undefined for none. */
+/** Returns the capabilities that a request of revision 2026-07-28 declares; undefined if the request declares none. */
 export function declaredIn({ _meta: meta }: Readonly<Record<string, unknown>>): Declared | undefined {
   const declared = isObject(meta) ? meta["io.modelcontextprotocol/clientCapabilities"] : undefined;
   return isObject(declared) ? declared : undefined;
 }
 
-/** The capability that each request of a server needs. */
+/** For each method of a server's requests to the client, the client capability that the request needs. */
 const NEEDED: Readonly<Record<string, string>> = {
   "sampling/createMessage": "sampling",
   "elicitation/create": "elicitation",
@@ -31,7 +31,7 @@ export function shownCapabilities(
   );
 }
 
-/** The members of each capability that change the requests of a server. */
+/** The members of each client capability that influence which requests the server sends. */
 const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   sampling: ["context", "tools"],
   elicitation: ["form", "url"],
@@ -39,8 +39,8 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Returns the same as {@link shownCapabilities} in a reduced form, which has only a few dozen different values. So
- * callers cannot cause an unlimited number of connections.
+ * Returns the capabilities of {@link shownCapabilities}, reduced to the members in MEMBERS. Only a few dozen different
+ * values are possible, so callers cannot cause an unlimited number of connections.
  */
 export function bridgedCapabilities(
   declared: Declared | undefined,
@@ -56,7 +56,10 @@ export function bridgedCapabilities(
   );
 }
 
-/** Returns the capability that a server's request needs and that the client did not declare; undefined if none. */
+/**
+ * Returns the capability that a server's request needs and that the client did not declare; undefined if the client
+ * declared all that the request needs.
+ */
 export function missingCapability(
   method: string,
   params: unknown,

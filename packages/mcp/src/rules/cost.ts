@@ -5,7 +5,7 @@ import type { CostRule } from "./tool-map.ts";
 export type CallOutcome =
   /** The server answered. */
   | { readonly kind: "answered"; readonly result: unknown }
-  /** The outcome is unknown, and the call may have been carried out. */
+  /** The call may have been carried out, or not. */
   | { readonly kind: "unknown" }
   /** The call never reached the server. */
   | { readonly kind: "unsent" };
@@ -18,8 +18,8 @@ export type Settlement =
   | { readonly kind: "release" };
 
 /**
- * Decides how a call's reservation is settled. The whole reservation is charged unless a lower cost is known. A call is
- * free only if it certainly did not reach the server.
+ * Decides how much of a call's reservation is charged. The whole reservation is charged unless a lower cost is known. A
+ * call is free only if it certainly did not reach the server.
  */
 export function settlementOf({ most, reported }: CostRule, outcome: CallOutcome): Settlement {
   if (outcome.kind === "unsent") return { kind: "release" };

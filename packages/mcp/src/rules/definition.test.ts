@@ -32,18 +32,26 @@ describe("a definition", () => {
   });
 
   test.each<[string, Partial<DefinitionFacts>, string]>([
-    ["that the server does not list", { currentDigest: undefined, listedDigest: "A" }, "no such tool"],
+    [
+      "that the server does not list",
+      { currentDigest: undefined, listedDigest: "A" },
+      "does not exist on the server",
+    ],
     [
       "that is another than the caller was shown",
       { listedDigest: "B", hasChanged: true },
-      "since it was listed",
+      "since the caller listed it",
     ],
     [
       "that the map pins, but the caller was shown another",
       { pinned: "A", listedDigest: "B" },
-      "since it was listed",
+      "since the caller listed it",
     ],
-    ["that is another than the map pins", { pinned: "B", listedDigest: "A" }, "since it was configured"],
+    [
+      "that is another than the map pins",
+      { pinned: "B", listedDigest: "A" },
+      "the one that the tool map pins",
+    ],
     ["that has changed, for a caller that has not listed", { hasChanged: true }, "list first"],
   ])("%s is refused", (_, more, fault) => {
     expect(definitionFault("tools", { ...facts, ...more })).toContain(fault);

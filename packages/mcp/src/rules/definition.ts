@@ -1,17 +1,17 @@
 /**
- * Lists whose entries run code or instruct a model. A caller may use an entry only with the definition that the proxy
- * has shown to the caller.
+ * Lists whose entries run code or instruct a model. A caller may use an entry only if its definition is the one that
+ * the proxy has shown to the caller: see definitionFault.
  */
 export const PINNED = ["tools", "prompts"] as const;
 export type Pinned = (typeof PINNED)[number];
 
-/** The definition that a request uses: the server's list that contains it, and its name in that list. */
+/** An entry that a request uses: the list that contains the entry, and its name in that list. */
 export interface Used {
   readonly list: Pinned;
   readonly name: string;
 }
 
-/** The facts about a definition at the time of a request. Digests are those of `definitionDigest`. */
+/** The facts about an entry's definition at the time of a request. `definitionDigest` computes the digests. */
 export interface DefinitionFacts {
   /** Digest of the server's current definition; undefined if the server does not list the name. */
   readonly currentDigest: string | undefined;
@@ -22,7 +22,7 @@ export interface DefinitionFacts {
    * entry.
    */
   readonly listedDigest: string | undefined;
-  /** Whether the server has listed another definition under the name since this proxy began. */
+  /** Whether the server has listed different definitions under the name since the proxy started. */
   readonly hasChanged: boolean;
 }
 
@@ -38,24 +38,24 @@ export function usedBy(method: string, params: Readonly<Record<string, unknown>>
 }
 
 /**
- * Returns the reason why a definition does not allow a request; undefined if the request is allowed (threats.md
- * M6). A caller may use an entry that the caller has not listed if the entry's definition never changed. In
- * that case the caller cannot have seen another definition. An unlisted entry is also allowed if the tool map
- * pins the definition.
+ * Returns the reason why a definition does not allow a request; undefined if the request is allowed (threats.md M6). A
+ * caller may use an unlisted entry if its definition never changed, because the caller cannot have seen another one. An
+ * unlisted entry is also allowed if the tool map pins its definition.
  */
 export function definitionFault(
   list: Pinned,
   { currentDigest, pinned, listedDigest, hasChanged }: DefinitionFacts,
 ): string | undefined {
   const noun = WORDS[list];
-  if (currentDigest === undefined) return `the server has no such ${noun}`;
+  if (currentDigest === undefined) return `the ${noun} does not exist on the server`;
   if (pinned !== undefined && pinned !== currentDigest) {
-    return `the ${noun}'s definition changed since it was configured`;
+    return `the ${noun}'s definition differs from the one that the tool map pins: review it, then pin it again`;
   }
   if (listedDigest === currentDigest) return undefined;
-  if (listedDigest !== undefined) return `the ${noun}'s definition changed since it was listed; list again`;
+  if (listedDigest !== undefined)
+    return `the ${noun}'s definition has changed since the caller listed it: list again`;
   if (!hasChanged || pinned !== undefined) return undefined;
-  return `the ${noun}'s definition has changed, and the caller has not listed it since; list first`;
+  return `the ${noun}'s definition has changed, and the caller has not listed the new one: list first`;
 }
 
 function usedEntry(list: Pinned, name: unknown): Used {

@@ -1,11 +1,11 @@
-/** The parts of a listed tool that determine its drafted rule. */
+/** The parts of a listed tool from which the drafted rule is made. */
 export interface DraftedTool {
   readonly name: string;
   readonly inputSchema?: unknown;
   readonly annotations?: { readonly readOnlyHint?: unknown; readonly destructiveHint?: unknown };
 }
 
-/** A rule in the form that configuration uses. */
+/** A rule in the form of the configuration. */
 export interface DraftedRule {
   readonly namespace: string;
   readonly action: string;
@@ -15,8 +15,8 @@ export interface DraftedRule {
 }
 
 /**
- * Names of arguments that usually contain a tool's resource, the most specific first. Each has the namespace and the
- * form of the resource.
+ * Names of arguments that usually contain a tool's resource, the most specific first. Each entry also has the namespace
+ * and the form of the resource.
  */
 const RESOURCES: readonly (readonly [name: RegExp, namespace: string, form: string])[] = [
   [/^(path|file|file_?path|filename|dir|directory|folder|repo_?path)$/i, "docs", "path"],
@@ -26,7 +26,7 @@ const RESOURCES: readonly (readonly [name: RegExp, namespace: string, form: stri
   [/^(language|lang)$/i, "code", "text"],
 ];
 
-/** Words in tools' names, and the action that each word means in a namespace. The first matching word decides. */
+/** Words in tools' names, and the action that each word means in a namespace. The first word that matches decides. */
 const ACTIONS: readonly (readonly [word: RegExp, actions: Readonly<Record<string, string>>])[] = [
   [/delete|remove|drop|purge|unlink/, { docs: "delete", data: "delete" }],
   [/write|edit|create|move|rename|append|save|put|upload|commit/, { docs: "write", data: "insert" }],
@@ -50,11 +50,11 @@ const USUAL: Readonly<Record<string, string>> = {
 };
 
 /**
- * Drafts a tool map from a server's lists, for a person to review. A tool with an unclear name requires a capability of
- * its own: `compute:execute` on `{server}/{tool}`. An unreviewed draft therefore grants little. A drafted rule is
- * read-only only if the tool declares that it only reads.
+ * Drafts a tool map from a server's lists, for a person to review. If no argument of a tool has a name in RESOURCES,
+ * the rule requires `compute:execute` on `{server}/{tool}`. This capability allows only this tool, so an unreviewed
+ * draft grants little.
  *
- * @param digestOf returns the digest of a definition, to which the drafted rule then pins the tool
+ * @param digestOf returns the digest of a definition. The drafted rule pins the tool to this digest
  */
 export function draftMap(
   server: string,

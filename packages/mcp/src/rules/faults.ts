@@ -10,21 +10,24 @@ export class Faults {
   /** Returns a value if it is an object with only known members. Otherwise records a fault and returns undefined. */
   object(value: unknown, path: string, known?: readonly string[]): Record<string, unknown> | undefined {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      return this.add(path, "an object is wanted");
+      return this.add(path, "must be an object");
     }
     for (const name of Object.keys(value)) {
-      if (known !== undefined && !known.includes(name)) this.add(`${path}/${name}`, "no such member");
+      if (known !== undefined && !known.includes(name))
+        this.add(`${path}/${name}`, "is not a known member: remove it");
     }
     return value as Record<string, unknown>;
   }
 
   text(value: unknown, path: string): string | undefined {
-    return typeof value === "string" && value !== "" ? value : this.add(path, "a text is wanted");
+    return typeof value === "string" && value !== ""
+      ? value
+      : this.add(path, "must be a text that is not empty");
   }
 
   texts(value: unknown, path: string): string[] {
     if (value === undefined) return [];
-    if (!Array.isArray(value)) return this.add(path, "a list of texts is wanted") ?? [];
+    if (!Array.isArray(value)) return this.add(path, "must be a list of texts") ?? [];
     return value.flatMap((one, i) => this.text(one, `${path}/${i}`) ?? []);
   }
 
@@ -35,19 +38,19 @@ export class Faults {
     return Object.fromEntries(
       members.flatMap(([name, one]) => {
         if (typeof one === "string") return [[name, one]];
-        this.add(`${path}/${name}`, "a text is wanted");
+        this.add(`${path}/${name}`, "must be a text");
         return [];
       }),
     );
   }
 
   flag(value: unknown, path: string): boolean | undefined {
-    return typeof value === "boolean" ? value : this.add(path, "true or false is wanted");
+    return typeof value === "boolean" ? value : this.add(path, "must be true or false");
   }
 
   count(value: unknown, path: string): number | undefined {
     return Number.isSafeInteger(value) && (value as number) >= 0
       ? (value as number)
-      : this.add(path, "a whole number from 0 to 2^53-1 is wanted");
+      : this.add(path, "must be a whole number from 0 to 2^53-1");
   }
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { INTERNAL_ERROR, INVALID_PARAMS, Refusal } from "./refusal.ts";
 
-/** One place at which arguments violate the tool's input schema. */
+/** One location where arguments violate the tool's input schema. */
 export interface SchemaViolation {
   /** JSON pointer into the arguments; empty for the arguments themselves. */
   readonly path: string;
@@ -11,14 +11,14 @@ export interface SchemaViolation {
 /** The first revision in which a tool's result reports invalid arguments, so that a model can correct them. */
 const REPORTED_IN_RESULTS = "2025-11-25";
 
-/** The member of a result's `_meta` that has the refusal in a form for programs. */
+/** The key of `_meta` under which a result contains the refusal in a form for programs. */
 const REFUSAL_KEY = "depute.dev/refusal";
 
 /**
  * Returns the result of a call whose arguments violate the tool's schema.
  *
  * @param revision the client's MCP revision; undefined if it is unknown
- * @throws Refusal -32602 if the revision is unknown, or reports invalid arguments as an error
+ * @throws Refusal -32602 if the revision is unknown, or is one that reports invalid arguments as an error
  */
 export function invalidArguments(
   violations: readonly SchemaViolation[],

@@ -10,9 +10,9 @@ export const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 /**
  * Returns an acknowledgement that also names resources and tasks.
  *
- * @param message the acknowledgement of the SDK, which knows no tasks
+ * @param message the SDK's acknowledgement, which names no tasks
  * @param added the members to add to `notifications`
- * @returns the acknowledgement, and whether the SDK acknowledged nothing itself
+ * @returns the acknowledgement, and whether the SDK's own acknowledgement was empty
  */
 export function acknowledged(
   message: Json,
@@ -26,7 +26,7 @@ export function acknowledged(
   };
 }
 
-/** Returns the id of the request `subscriptions/listen` to which a notification belongs; undefined for none. */
+/** Returns the id of the `subscriptions/listen` request to which a notification belongs; undefined if there is none. */
 export function subscriptionOf({ params }: Json): unknown {
   const meta = isObject(params) ? params._meta : undefined;
   return isObject(meta) ? meta[SUBSCRIPTION_ID_META_KEY] : undefined;

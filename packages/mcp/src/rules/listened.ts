@@ -4,7 +4,7 @@ import { INVALID_PARAMS, Refusal } from "./refusal.ts";
 
 /**
  * Returns the addresses of resources to which a request listens; empty for any other request (MCP 2026-07-28,
- * `subscriptions/listen`). The SDK refuses values that are no addresses.
+ * `subscriptions/listen`). Values that are not texts are left out here, because the SDK refuses them.
  */
 export function listenedResources(method: unknown, params: Readonly<Record<string, unknown>>): string[] {
   const { notifications } = params;
@@ -19,7 +19,7 @@ const MAX_LISTENED_TASKS = 100;
  * Returns the ids of tasks to which a request listens; empty for any other request. (MCP 2026-07-28, extension
  * io.modelcontextprotocol/tasks)
  *
- * @throws Refusal for values that are no ids, and for more than 100 ids
+ * @throws Refusal for a value that is not an id, and for more than 100 ids
  */
 export function listenedTaskIds(method: unknown, params: Readonly<Record<string, unknown>>): string[] {
   const { notifications } = params;
@@ -29,6 +29,6 @@ export function listenedTaskIds(method: unknown, params: Readonly<Record<string,
   if (isValid && ids.length <= MAX_LISTENED_TASKS) return [...new Set<string>(ids)];
   throw new Refusal(INVALID_PARAMS, "Invalid params", {
     reason: "INVALID_REQUEST",
-    detail: `notifications.taskIds: a list of at most ${MAX_LISTENED_TASKS} texts is wanted`,
+    detail: `notifications.taskIds must be a list of at most ${MAX_LISTENED_TASKS} texts`,
   });
 }

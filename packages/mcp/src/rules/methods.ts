@@ -1,23 +1,26 @@
 import { isTaskMethod } from "./server-task.ts";
 import type { CallRule, ToolMap } from "./tool-map.ts";
 
-/** The proxy's treatment of a client's request. */
+/** The way in which the proxy treats a client's request. */
 export type Treatment =
   /** The request is allowed without a check, because it concerns only the connection. */
   | { readonly kind: "plain" }
   /** The request lists entries. Entries that the token does not grant are left out of the response. */
   | { readonly kind: "list"; readonly list: List }
-  /** The request needs the capability that its rule names. */
+  /** The token must grant the capability that the rule of the request names. */
   | { readonly kind: "authorised" }
-  /** The request begins or ends the session's subscription to a resource. Only the beginning needs a capability. */
+  /**
+   * The request begins or ends the session's subscription to a resource. Only a beginning subscription needs a
+   * capability.
+   */
   | { readonly kind: "subscription"; readonly isBegin: boolean }
   /** The request concerns a task of the server. It needs the capabilities of the call that began the task. */
   | { readonly kind: "task" }
-  /** The request is allowed without a check, because the configuration allows its method. */
+  /** The configuration allows this method without a check. */
   | { readonly kind: "passed" }
   | { readonly kind: "refused" };
 
-/** A list: the member of the result that contains the list, and the rules for showing its entries. */
+/** A list: the member of the result that contains it, and the facts for filtering its entries. */
 export interface List {
   readonly member: string;
   /** The method with which clients use the entries. */
@@ -58,7 +61,7 @@ export function treatmentOf(method: string, { methods, passed }: ToolMap): Treat
   return passed.has(method) ? { kind: "passed" } : { kind: "refused" };
 }
 
-/** A request, the rule for it, and the values to which rule and proof refer. */
+/** A request, the rule for it, and the values to which the rule and the proof refer. */
 export interface GatedRequest {
   readonly rule: CallRule | undefined;
   /** The tool's arguments, or all parameters of any other request. */
@@ -81,7 +84,7 @@ export function gatedRequestOf(
 ): GatedRequest {
   if (method !== TOOLS_CALL) {
     const { _meta, ...args } = params;
-    // The capability to read a resource includes notifications of its changes.
+    // The capability to read a resource also allows notifications of its changes.
     const rule = map.methods.get(method) ?? (method === SUBSCRIBE ? map.methods.get(READ) : undefined);
     return { rule, args, name: method };
   }

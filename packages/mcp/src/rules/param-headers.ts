@@ -4,18 +4,18 @@ import { isObject } from "@depute/core";
 export interface ParamHeader {
   /** The name of the header, in lower case. */
   readonly header: string;
-  /** The names of the properties that lead to the argument. */
+  /** The names of the nested properties on the path to the argument, from the outside in. */
   readonly path: readonly string[];
 }
 
 const KEY = "x-mcp-header";
 const PREFIX = "mcp-param-";
 const TYPES: ReadonlySet<unknown> = new Set(["string", "integer", "boolean"]);
-/** A token of RFC 9110, section 5.6.2. */
+/** Matches a `token` of HTTP, such as the name of a header (RFC 9110, section 5.6.2). */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const ENCODED = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 const MARKED = /^=\?base64\?.*\?=$/;
-/** Visible ASCII and blanks, without a blank at either end. */
+/** Matches visible ASCII characters and spaces, without a space at either end. */
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 /** Maximum number of headers of one tool. Further headers are ignored. */
 const MAX_HEADERS = 64;
@@ -54,9 +54,9 @@ export function headersFor(declared: readonly ParamHeader[], args: unknown): Rec
 }
 
 /**
- * Compares a request's headers with the call's arguments.
+ * Compares a request's HTTP headers with the call's arguments.
  *
- * @returns the first disagreement; undefined if there is none
+ * @returns a description of the first difference; undefined if there is none
  */
 export function headerFault(
   declared: readonly ParamHeader[],
@@ -94,7 +94,7 @@ function valueAt(args: unknown, path: readonly string[]): unknown {
   return value;
 }
 
-/** Returns a text as the value of a header. (MCP 2026-07-28, Streamable HTTP, "Value Encoding") */
+/** Encodes a text as a header value (MCP 2026-07-28, Streamable HTTP, "Value Encoding"). */
 export function encodedHeader(text: string): string {
   if (PLAIN.test(text) && !MARKED.test(text)) return text;
   return `=?base64?${Buffer.from(text).toString("base64")}?=`;
@@ -105,6 +105,6 @@ function decoded(value: string): string | undefined {
   const [, base64] = ENCODED.exec(value) ?? [];
   if (base64 === undefined) return undefined;
   const bytes = Buffer.from(base64, "base64");
-  // Only the canonical spelling counts, so that every reader sees the same value.
+  // Other spellings of the same bytes are refused, so that every reader decodes the same value.
   return bytes.toString("base64") === base64 ? bytes.toString() : undefined;
 }

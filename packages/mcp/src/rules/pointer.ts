@@ -1,6 +1,6 @@
 /**
- * Returns the value at a JSON pointer (RFC 6901). Only own members are found, so `/constructor` finds no inherited
- * member.
+ * Returns the value at a JSON pointer (RFC 6901). Only own members count, so `/constructor` does not return an
+ * inherited member.
  *
  * @returns undefined if there is no value at the pointer
  */

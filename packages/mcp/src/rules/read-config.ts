@@ -22,13 +22,13 @@ export interface UpstreamConfig {
   /** The server's address; absent if the command line supplies it. */
   readonly address?: UpstreamAddress;
   readonly map: ToolMap;
-  /** The limits of each principal's calls, over all tools and methods with a rule. */
+  /** The limits of each principal's calls. Calls of all tools, and of all methods with a rule, count together. */
   readonly limits: CallLimits;
-  /** Whether every call needs a token. If false, a call without a token is allowed if a rule for the tool exists. */
+  /** Whether every call needs a token. If false, a call without a token is allowed if its tool has a rule. */
   readonly requireToken: boolean;
   /**
-   * Whether each request over HTTP needs a login, which the gateway verifies. A token is then accepted only in
-   * `_delegateos`, because the login replaces the token in the headers.
+   * Whether each request over HTTP needs a login, which the gateway verifies. If true, a client must send its token in
+   * `_delegateos`, because the HTTP header contains the login.
    */
   readonly login: boolean;
   /** The target that a proof in `_delegateos` must name. Default: the proxy's own address. */
@@ -36,20 +36,20 @@ export interface UpstreamConfig {
   /** Maximum duration of one call, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * The generation of MCP revisions that the server supports. With `auto` the proxy tries the modern generation first,
-   * so a legacy server takes longer to start.
+   * The era of MCP revisions that the server supports. With `auto`, the proxy tries `modern` first, so a legacy server
+   * takes longer to start.
    */
   readonly revision: (typeof REVISIONS)[number];
   /** Maximum size of a message from the server, in bytes. */
   readonly maxAnswerBytes: number;
-  /** Milliseconds for which a list of definitions is valid. With 0 the list is read before each use. */
+  /** Milliseconds for which a list of definitions is valid. With 0, the proxy reads the list before each use. */
   readonly definitionTtlMs: number;
   /**
    * Whether the server decides how long its lists are valid, by their `ttlMs` and by change notifications. If false,
    * `definitionTtlMs` decides.
    */
   readonly trustPromises: boolean;
-  /** The id of the server in the mcp_bindings of CAP manifests. */
+  /** The id of the server in the `mcp_bindings` of CAP manifests. */
   readonly serverId: string;
 }
 
@@ -57,7 +57,7 @@ export interface ProxyConfig<Server extends UpstreamConfig = UpstreamConfig> {
   readonly upstreams: ReadonlyMap<string, Server>;
 }
 
-/** Thrown for an invalid configuration. Each fault names its location. */
+/** Thrown for an invalid configuration. Each fault names the place in the configuration. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly faults: readonly string[];
@@ -85,9 +85,9 @@ const MEMBERS = [
   "serverId",
   "revision",
 ];
-/** Generations of MCP revisions. `modern` means 2026-07-28 and later; `legacy` means all earlier revisions. */
+/** Eras of MCP revisions. `modern` means 2026-07-28 and later; `legacy` means all earlier revisions. */
 const REVISIONS = ["auto", "modern", "legacy"] as const;
-/** The clients of one server process over stdio: all clients, or those of one session. */
+/** The clients that share one server process over stdio: all clients, or those of one session. */
 const PROCESSES = ["shared", "session"] as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -95,8 +95,8 @@ const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_TTL_MS = 3_600_000;
 const DEFAULT_ANSWER_BYTES = 10_485_760;
 /**
- * The bounds of `maxAnswerBytes`. A smaller limit would refuse a server's own description. A larger limit would exceed
- * the longest JavaScript string.
+ * The bounds of `maxAnswerBytes`. Below the minimum, the proxy would refuse a server's description of itself. Above the
+ * maximum, a message would be too long for a JavaScript string.
  */
 const LEAST_ANSWER_BYTES = 65_536;
 const MOST_ANSWER_BYTES = 268_435_456;
@@ -113,7 +113,7 @@ export function readConfig(document: unknown, shipped: ReadonlyMap<string, unkno
   const entries = Object.entries(faults.object(root.upstreams, "/upstreams") ?? {});
   const upstreams = entries.map(([name, value]) => {
     const path = `/upstreams/${name}`;
-    if (!NAME.test(name)) faults.add(path, "a name is up to 64 of a-z, 0-9, - and _");
+    if (!NAME.test(name)) faults.add(path, "the name must be 1 to 64 characters of a-z, 0-9, - and _");
     return [name, readUpstream(name, value, path, shipped, faults)] as const;
   });
   if (faults.found.length > 0) throw new ConfigError(faults.found);
@@ -131,25 +131,26 @@ function readUpstream(
   const own = upstream.map === undefined ? EMPTY_MAP : readToolMap(upstream.map, `${path}/map`, faults);
   const namedMaps = faults.texts(upstream.maps, `${path}/maps`).map((known, i) => {
     if (shipped.has(known)) return readToolMap(shipped.get(known), `map ${known}`, faults);
-    faults.add(`${path}/maps/${i}`, `no such map; there are ${[...shipped.keys()].join(", ")}`);
+    faults.add(`${path}/maps/${i}`, `the map does not exist: use ${[...shipped.keys()].join(", ")}`);
     return EMPTY_MAP;
   });
   const timeoutMs = upstream.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : upstream.timeoutMs;
   const known = faults.count(timeoutMs, `${path}/timeoutMs`) ?? 0;
-  if (known < 1 || known > MAX_TIMEOUT_MS) faults.add(`${path}/timeoutMs`, `from 1 to ${MAX_TIMEOUT_MS}`);
+  if (known < 1 || known > MAX_TIMEOUT_MS)
+    faults.add(`${path}/timeoutMs`, `must be from 1 to ${MAX_TIMEOUT_MS}`);
   const maxAnswerBytes =
     faults.count(upstream.maxAnswerBytes ?? DEFAULT_ANSWER_BYTES, `${path}/maxAnswerBytes`) ?? 0;
   if (maxAnswerBytes < LEAST_ANSWER_BYTES || maxAnswerBytes > MOST_ANSWER_BYTES) {
-    faults.add(`${path}/maxAnswerBytes`, `from ${LEAST_ANSWER_BYTES} to ${MOST_ANSWER_BYTES}`);
+    faults.add(`${path}/maxAnswerBytes`, `must be from ${LEAST_ANSWER_BYTES} to ${MOST_ANSWER_BYTES}`);
   }
   const definitionTtlMs = faults.count(upstream.definitionTtlMs ?? 0, `${path}/definitionTtlMs`) ?? 0;
-  if (definitionTtlMs > MAX_TTL_MS) faults.add(`${path}/definitionTtlMs`, `from 0 to ${MAX_TTL_MS}`);
+  if (definitionTtlMs > MAX_TTL_MS) faults.add(`${path}/definitionTtlMs`, `must be from 0 to ${MAX_TTL_MS}`);
   const requireToken = faults.flag(upstream.requireToken ?? true, `${path}/requireToken`);
   const login = faults.flag(upstream.login ?? false, `${path}/login`);
   const trustPromises = faults.flag(upstream.trustPromises ?? false, `${path}/trustPromises`);
   const address = readAddress(upstream, path, faults);
   const revision = REVISIONS.find((known) => known === (upstream.revision ?? "auto"));
-  if (revision === undefined) faults.add(`${path}/revision`, `one of ${REVISIONS.join(", ")} is wanted`);
+  if (revision === undefined) faults.add(`${path}/revision`, `must be one of ${REVISIONS.join(", ")}`);
   const serverId =
     upstream.serverId === undefined ? name : faults.text(upstream.serverId, `${path}/serverId`);
   return {
@@ -176,12 +177,12 @@ function readAddress(
   path: string,
   faults: Faults,
 ): UpstreamAddress | undefined {
-  if (stdio !== undefined && http !== undefined) return faults.add(path, "stdio or http, not both");
+  if (stdio !== undefined && http !== undefined) return faults.add(path, "must have stdio or http, not both");
   if (stdio !== undefined) {
     const at = `${path}/stdio`;
     const process = faults.object(stdio, at, ["command", "args", "env", "cwd", "process"]) ?? {};
     const sharing = PROCESSES.find((known) => known === (process.process ?? "shared"));
-    if (sharing === undefined) faults.add(`${at}/process`, `one of ${PROCESSES.join(", ")} is wanted`);
+    if (sharing === undefined) faults.add(`${at}/process`, `must be one of ${PROCESSES.join(", ")}`);
     return {
       kind: "stdio",
       command: faults.text(process.command, `${at}/command`) ?? "",
@@ -196,9 +197,10 @@ function readAddress(
   const server = faults.object(http, at, ["url", "headers"]) ?? {};
   const url = faults.text(server.url, `${at}/url`) ?? "";
   const parsed = URL.parse(url);
-  if (parsed === null || !/^https?:$/.test(parsed.protocol)) faults.add(`${at}/url`, "not an http address");
+  if (parsed === null || !/^https?:$/.test(parsed.protocol))
+    faults.add(`${at}/url`, "must be an http or https address");
   else if (parsed.username !== "" || parsed.password !== "" || parsed.hash !== "") {
-    faults.add(`${at}/url`, "no user, password or fragment belongs in the address");
+    faults.add(`${at}/url`, "must not contain a user, a password or a fragment");
   }
   return { kind: "http", url, headers: faults.textMap(server.headers, `${at}/headers`) };
 }

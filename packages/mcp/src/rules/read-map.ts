@@ -32,22 +32,30 @@ const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 const NOT_MAPPED =
   /^(initialize|ping|server\/discover|tools\/.*|tasks\/.*|notifications\/.*|(resources|prompts)\/(.*\/)?list)$/;
 
-/** Reads a tool map. Faults are added to `faults`; if there are any, the caller must not use the returned map. */
+/** Reads a tool map. Adds each fault to `faults`. If there are faults, the caller must not use the returned map. */
 export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {
   const map = faults.object(value, path, MAP_MEMBERS) ?? {};
   const methods = readRules(map.methods, `${path}/methods`, faults);
   for (const [method, { definition, checkArguments }] of methods) {
     if (definition !== undefined) {
-      faults.add(`${path}/methods/${method}/definition`, "only a tool's rule pins a definition");
+      faults.add(
+        `${path}/methods/${method}/definition`,
+        "only a tool's rule can pin a definition: remove this member",
+      );
     }
     if (!checkArguments) {
-      faults.add(`${path}/methods/${method}/checkArguments`, "only a tool's rule has arguments to check");
+      faults.add(
+        `${path}/methods/${method}/checkArguments`,
+        "only a tool's rule can have this member: remove it",
+      );
     }
-    if (NOT_MAPPED.test(method)) faults.add(`${path}/methods/${method}`, "this method cannot have a rule");
+    if (NOT_MAPPED.test(method))
+      faults.add(`${path}/methods/${method}`, "this method cannot have a rule: remove it");
   }
   const passed = faults.texts(map.passed, `${path}/passed`);
   for (const method of passed) {
-    if (NOT_MAPPED.test(method)) faults.add(`${path}/passed`, `${method} cannot be passed`);
+    if (NOT_MAPPED.test(method))
+      faults.add(`${path}/passed`, `${method} cannot be allowed without a check: remove it`);
   }
   return { tools: readRules(map.tools, `${path}/tools`, faults), methods, passed: new Set(passed) };
 }
@@ -61,7 +69,7 @@ export function mergeMaps(base: ToolMap, over: ToolMap): ToolMap {
   };
 }
 
-/** An empty map, with which every request is refused. */
+/** An empty map: the proxy refuses every request that needs a rule. */
 export const EMPTY_MAP: ToolMap = { tools: new Map(), methods: new Map(), passed: new Set() };
 
 function readRules(value: unknown, path: string, faults: Faults): Map<string, CallRule> {
@@ -81,11 +89,12 @@ function readRule(value: unknown, path: string, faults: Faults): CallRule {
   const read = { namespace, action, resource, cost, checkArguments, limits };
   if (rule.definition === undefined) return read;
   const definition = faults.text(rule.definition, `${path}/definition`) ?? "";
-  if (!DIGEST.test(definition)) faults.add(`${path}/definition`, "not a digest: 43 characters of base64url");
+  if (!DIGEST.test(definition))
+    faults.add(`${path}/definition`, "must be a digest: 43 characters of base64url");
   return { ...read, definition };
 }
 
-/** Reads limits of calls: `{"callsPerMinute": 60, "concurrentCalls": 2}`. The minimum of each limit is 1. */
+/** Reads limits of calls: `{"callsPerMinute": 60, "concurrentCalls": 2}`. Each limit is at least 1. */
 export function readLimits(
   value: unknown,
   path: string,
@@ -97,7 +106,7 @@ export function readLimits(
   const read = members.flatMap((member) => {
     if (limits[member] === undefined) return [];
     const most = faults.count(limits[member], `${path}/${member}`);
-    if (most === 0) faults.add(`${path}/${member}`, "at least 1");
+    if (most === 0) faults.add(`${path}/${member}`, "must be at least 1");
     return [[member, most ?? 0] as const];
   });
   return Object.fromEntries(read);
@@ -105,7 +114,8 @@ export function readLimits(
 
 function readName(value: unknown, path: string, faults: Faults): string {
   const name = faults.text(value, path) ?? "";
-  if (name !== "" && !NAME.test(name)) faults.add(path, "lower-case letters, digits and _.:- are wanted");
+  if (name !== "" && !NAME.test(name))
+    faults.add(path, "must be 1 to 128 characters: lower-case letters, digits and _.:-");
   return name;
 }
 
@@ -117,7 +127,7 @@ function readResource(value: unknown, path: string, faults: Faults): ResourceRul
   if (value === undefined) return { kind: "fixed", value: EVERY_RESOURCE };
   if (typeof value === "string") {
     const isFixed = value === EVERY_RESOURCE || (value !== "" && !value.includes("*"));
-    if (!isFixed) faults.add(path, "a resource without wildcards is wanted, or a lone *");
+    if (!isFixed) faults.add(path, "must be a resource without wildcards, or only *");
     return { kind: "fixed", value };
   }
   const rule = faults.object(value, path, RESOURCE_MEMBERS) ?? {};
@@ -125,12 +135,12 @@ function readResource(value: unknown, path: string, faults: Faults): ResourceRul
     rule.arguments === undefined
       ? [faults.text(rule.argument, `${path}/argument`) ?? ""]
       : faults.texts(rule.arguments, `${path}/arguments`);
-  if (pointers.length === 0) faults.add(`${path}/arguments`, "at least one pointer is wanted");
+  if (pointers.length === 0) faults.add(`${path}/arguments`, "must contain at least one pointer");
   for (const pointer of pointers) {
     if (!isPointer(pointer)) faults.add(path, `${pointer} is not a JSON pointer, such as /path`);
   }
   const form = RESOURCE_FORMS.find((known) => known === (rule.form ?? "text"));
-  if (form === undefined) faults.add(`${path}/form`, `one of ${RESOURCE_FORMS.join(", ")} is wanted`);
+  if (form === undefined) faults.add(`${path}/form`, `must be one of ${RESOURCE_FORMS.join(", ")}`);
   const found = { kind: "argument", pointers, form: (form ?? "text") as ResourceForm } as const;
   if (rule.absent === undefined) return found;
   return { ...found, absent: faults.text(rule.absent, `${path}/absent`) ?? "" };
@@ -144,6 +154,6 @@ function readCost(value: unknown, path: string, faults: Faults): CostRule {
   const most = faults.count(rule.most, `${path}/most`) ?? 0;
   if (rule.reported === undefined) return { most };
   const reported = faults.text(rule.reported, `${path}/reported`) ?? "";
-  if (!isPointer(reported)) faults.add(`${path}/reported`, "not a JSON pointer");
+  if (!isPointer(reported)) faults.add(`${path}/reported`, "must be a JSON pointer, such as /cost");
   return { most, reported };
 }

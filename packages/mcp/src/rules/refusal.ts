@@ -13,7 +13,7 @@ export const METHOD_NOT_FOUND = -32601;
 export const HEADER_MISMATCH = -32020;
 /** The JSON-RPC error code of a capability that the client did not declare (MCP 2026-07-28). */
 export const MISSING_CAPABILITY = -32021;
-/** The JSON-RPC error code of a limit that is reached, as on all JSON wires of Depute. */
+/** The JSON-RPC error code of a reached limit. All JSON wires of Depute use this code. */
 export const LIMIT_REACHED = -32056;
 export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
@@ -35,7 +35,7 @@ export class Refusal extends Error {
 export interface BudgetState {
   /**
    * `none`: the call costs nothing. `charged`: the platform counts the call as carried out. `released`: the call
-   * certainly was not carried out. `held`: the reservation is settled later.
+   * certainly was not carried out. `held`: the platform settles the reservation later.
    */
   readonly state: "none" | "charged" | "released" | "held";
   readonly reservedMicrocents: number;
@@ -59,7 +59,10 @@ export function denialOf(denial: Partial<DenialReason> & { type: DenialType }, r
 
 /** Returns the denial for a tool or method without a rule. No token can allow such a call. */
 export function unmapped(name: string): Refusal {
-  const data = { type: "capability_not_granted", detail: `nothing is allowed of ${name.slice(0, 64)}` };
+  const data = {
+    type: "capability_not_granted",
+    detail: `the tool map has no rule for ${name.slice(0, 64)}`,
+  };
   return new Refusal(DENIED, "DCT verification failed", data);
 }
 
@@ -79,7 +82,7 @@ export function upstreamTooLong(detail: string, maxBytes: number, budget: Budget
   return new Refusal(INTERNAL_ERROR, "the MCP server failed", data);
 }
 
-/** Shortens a capability to the limits of an error message. A long argument then causes no second error. */
+/** Shortens a capability to the limits of an error message, so that a long argument causes no second error. */
 function rightOf({ namespace, action, resource }: Right) {
   return create(CapabilitySchema, { namespace, action, resource: resource.slice(0, 64) });
 }

@@ -76,7 +76,9 @@ describe("the resource that an argument names", () => {
       return result.ok ? result.resources : result.detail;
     };
     expect(resources(["/a", "/b/", "/a", "/b"])).toEqual(["/a", "/b"]);
-    expect(resources(["/a", "/a/../b"])).toBe("the path is not in its plain form");
+    expect(resources(["/a", "/a/../b"])).toBe(
+      "the path must not contain //, the segments . and .., backslashes or control characters",
+    );
     expect(resources(["/a", 7])).toBe("the argument that names the resource is not a text");
     expect(resources([])).toEqual(["*"]);
     const many = Array.from({ length: 65 }, (_, n) => `/${n}`);
@@ -105,7 +107,7 @@ describe("the resource that an argument names", () => {
         const text = `/docs/${parts.join("/")}${parts.join("")}`;
         const resource = found("path", text);
         if (resource === undefined) return true;
-        // Reads a path in the same way as the official filesystem server.
+        // Converts a path in the same way as the official filesystem server.
         const read = text
           .trim()
           .replace(/^["']|["']$/g, "")

@@ -9,15 +9,15 @@ export type CallResources =
 /** Maximum number of arguments in one call that may name a resource. */
 const MAX_VALUES = 1000;
 /**
- * Maximum number of resources of one call that are checked one by one. A call with more resources needs a token for
- * every resource.
+ * Maximum number of resources of one call that the proxy checks one by one. A call with more resources needs a token
+ * that grants every resource.
  */
 const MAX_RESOURCES = 64;
 
 /**
- * Returns the resources of a call, all of which the token must grant. An unclear value is denied and never repaired. A
- * call that names no resource counts as a call for every resource. The verifier checks the form of patterns and
- * segments (DelegateOS 10.2).
+ * Returns the resources of a call, all of which the token must grant. If a value can be read in several ways, the call
+ * is denied. The function never corrects a value. A call that names no resource counts as a call for every resource.
+ * The verifier checks the form of patterns and segments (DelegateOS 10.2).
  *
  * @param args the arguments that the proxy forwards
  */
@@ -27,7 +27,7 @@ export function resourceOf({ namespace, resource: rule }: CallRule, args: unknow
   for (const pointer of rule.pointers) {
     const value = pointAt(args, pointer);
     const several = Array.isArray(value) ? value : [value];
-    if (several.length > MAX_VALUES) return denied("too many resources");
+    if (several.length > MAX_VALUES) return denied("the arguments name too many resources");
     for (const one of several) {
       if (one === undefined && rule.absent === undefined) return found(EVERY_RESOURCE);
       const text = one === undefined ? rule.absent : one;
@@ -47,8 +47,8 @@ export function resourceOf({ namespace, resource: rule }: CallRule, args: unknow
 }
 
 function inForm(text: string, form: ResourceForm, namespace: string): CallResources {
-  // A `*` in an argument is refused: in a token it is a wildcard, but in an argument it would be part of a name.
-  if (text.includes("*")) return denied("a wildcard in the argument that names the resource");
+  // A `*` in an argument is refused. In a token it is a wildcard, but in an argument it would be a part of a name.
+  if (text.includes("*")) return denied("the argument that names the resource must not contain a *");
   switch (form) {
     case "text":
       return found(text);
@@ -61,17 +61,19 @@ function inForm(text: string, form: ResourceForm, namespace: string): CallResour
 }
 
 /**
- * Refuses spellings that some servers read as a different path. Examples are `~`, quotes and blanks at the ends, and
- * doubled slashes.
+ * Returns the resource of a path. Denies spellings that some servers read as a different path. Examples are `~`, quotes
+ * and spaces at the ends, and double slashes.
  */
 function path(text: string): CallResources {
-  if (!text.startsWith("/")) return denied("the path is not absolute");
-  if (text !== text.trim() || /["'`]$/.test(text)) return denied("the path ends in a blank or a quote");
-  if (/[\\\p{Cc}]|\/\/|\/\.{1,2}(\/|$)/u.test(text)) return denied("the path is not in its plain form");
+  if (!text.startsWith("/")) return denied("the path must be absolute");
+  if (text !== text.trim() || /["'`]$/.test(text))
+    return denied("the path must not begin or end with a blank, or end with a quote");
+  if (/[\\\p{Cc}]|\/\/|\/\.{1,2}(\/|$)/u.test(text))
+    return denied("the path must not contain //, the segments . and .., backslashes or control characters");
   // Names are normalized first, because systems may convert compatibility characters (full-width dots, one-dot leaders)
   // to plain dots.
   if (/\/\.{1,2}(\/|$)|\/\/|\\/.test(text.normalize("NFKC")))
-    return denied("the path is not in its plain form");
+    return denied("the path must not contain //, the segments . and .., backslashes or control characters");
   return found(text.length > 1 ? text.replace(/\/$/, "") : text);
 }
 
@@ -79,13 +81,13 @@ const ADDRESS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)(\/[^?#]*)?([?#].*)?$/;
 
 function uri(text: string, namespace: string): CallResources {
   const [, scheme, authority = "", rest = "", query] = ADDRESS.exec(text) ?? [];
-  if (scheme === undefined) return denied("the argument is not an address of the form scheme://...");
+  if (scheme === undefined) return denied("the argument must be an address of the form scheme://...");
   if (namespace === "web")
-    return authority.includes("@") ? denied("a user's name in the address") : found(text);
-  // The function refuses a query or a fragment, because its text is arbitrary and is no part of the path.
-  if (query !== undefined) return denied("a query or fragment in the address");
+    return authority.includes("@") ? denied("the address must not contain a user") : found(text);
+  // A query or a fragment is refused, because its text is arbitrary and is not a part of the path.
+  if (query !== undefined) return denied("the address must not contain a query or a fragment");
   if (scheme !== "file") return found(`${scheme}${authority === "" ? "" : `/${authority}`}${rest}`);
-  return authority === "" ? path(rest) : denied("a file address that names a host");
+  return authority === "" ? path(rest) : denied("a file address must not name a host");
 }
 
 function found(resource: string): CallResources {

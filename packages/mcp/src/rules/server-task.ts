@@ -9,7 +9,7 @@ export const TASK_METHODS: Readonly<Record<Era, readonly string[]>> = {
   modern: ["tasks/get", "tasks/update", "tasks/cancel"],
 };
 
-/** The methods that change a task. The other methods on tasks read. */
+/** The methods that change a task. All other methods on tasks only read. */
 export const CHANGING_TASK_METHODS: readonly string[] = ["tasks/update", "tasks/cancel"];
 
 /** The member of `_meta` that names the task of a message. (MCP 2025-11-25, Tasks) */
@@ -19,7 +19,7 @@ export function isTaskMethod(method: string): boolean {
   return TASK_METHODS.legacy.includes(method) || TASK_METHODS.modern.includes(method);
 }
 
-/** Whether a capability set declares the extension for tasks. */
+/** Whether a set of capabilities declares the extension for tasks. */
 export function declaresTasks(capabilities: Result | undefined): boolean {
   return isObject(capabilities?.extensions) && isObject(capabilities.extensions[TASKS_EXTENSION]);
 }
@@ -51,13 +51,19 @@ export function runsOnlyAsTask(definition: unknown): boolean {
   return isObject(execution) && execution.taskSupport === "required";
 }
 
-/** Returns the id of the task that a server created for a call; undefined if the server returned a result. */
+/**
+ * Returns the id of the task that a server created for a call; undefined if the server returned a result instead of a
+ * task.
+ */
 export function createdTaskId(era: Era, result: Result): unknown {
   if (era === "modern") return result.resultType === "task" ? result.taskId : undefined;
   return isObject(result.task) ? result.task.taskId : undefined;
 }
 
-/** Returns a server's response about a task, with the task's id replaced. The result of the tool is not changed. */
+/**
+ * Returns a server's response about a task, with the task's id replaced by `taskId`. The result of the tool is not
+ * changed.
+ */
 export function withTaskId(method: string, answer: Result, taskId: string): Record<string, unknown> {
   const related = relatedTo(answer, taskId);
   const { inputRequests, task } = related;
@@ -78,13 +84,13 @@ function askRelatedTo(request: unknown, taskId: string): unknown {
   return { ...request, params: relatedTo(request.params, taskId) };
 }
 
-/** Returns the id of the task to which a message belongs, by its `_meta`; undefined if the message names no task. */
+/** Returns the id of the task that a message names in its `_meta`; undefined if the message names no task. */
 export function relatedTaskId({ _meta: meta }: Result): unknown {
   const related = isObject(meta) ? meta[RELATED_TASK] : undefined;
   return isObject(related) ? related.taskId : undefined;
 }
 
-/** Returns a message with the id of its task in `_meta` replaced. */
+/** Returns a message with the task id in its `_meta` replaced by `taskId`. */
 export function relatedTo(message: Result, taskId: string): Result {
   const { _meta: meta } = message;
   if (!isObject(meta) || !isObject(meta[RELATED_TASK])) return message;
@@ -92,8 +98,8 @@ export function relatedTo(message: Result, taskId: string): Result {
 }
 
 /**
- * The `_meta` key under which a result carries a task. The SDK's client refuses results of other types, so the task
- * needs this wrapper.
+ * The `_meta` key under which a result carries a task. The SDK's client refuses results of the type `task`, so the
+ * proxy wraps the task in a result of the type `complete`.
  */
 const CARRIED = "depute.dev/carried-task";
 
@@ -108,7 +114,7 @@ export function carryTask(message: unknown): void {
   message.result = { resultType: "complete", content: [], _meta: { [CARRIED]: message.result } };
 }
 
-/** Returns the task that a result carries, or the result itself. */
+/** Returns the task that a result carries. If the result carries no task, returns the result itself. */
 export function carriedTask(result: Result): Result {
   const carried = isObject(result._meta) ? result._meta[CARRIED] : undefined;
   return isObject(carried) ? carried : result;

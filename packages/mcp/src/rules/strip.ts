@@ -11,13 +11,16 @@ const MAX_DEPTH = 64;
 export interface Stripped {
   /** The parameters that the proxy forwards. */
   readonly params: Record<string, unknown>;
-  /** The value of `_delegateos` in the parameters or, if absent there, in their `_meta`; undefined if both lack it. */
+  /**
+   * The presented `_delegateos`: the member of the parameters or, if absent there, of their `_meta`. Undefined if both
+   * lack the member.
+   */
   readonly member: unknown;
 }
 
 /**
- * Removes `_delegateos` from a request's parameters at every depth, so that no token reaches the server. Only the
- * member directly in the parameters or in their `_meta` counts as presented.
+ * Removes `_delegateos` from a request's parameters at every depth, so that no token reaches the server. Only a member
+ * directly in the parameters or in their `_meta` counts as the presented token.
  */
 export function strip(params: Readonly<Record<string, unknown>>): Stripped {
   const meta = params._meta;
@@ -35,7 +38,8 @@ export function strip(params: Readonly<Record<string, unknown>>): Stripped {
 }
 
 /**
- * Returns a value without its `_delegateos` members. Unchanged parts are not copied, so most of a document is shared.
+ * Returns a value without its `_delegateos` members. Unchanged parts are not copied: the original and the returned
+ * value share them.
  */
 function without(value: unknown, depth: number): unknown {
   if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return value;

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
-/** The era of MCP in which a server or a client speaks: 2026-07-28, or an earlier revision. */
+/** The era of MCP revisions of a server or a client: `modern` since 2026-07-28, `legacy` before. */
 export type Era = "legacy" | "modern";
 
 /** The id of the extension for tasks of revision 2026-07-28. */
@@ -13,7 +13,7 @@ export type ToolResult = {
   readonly isError?: true;
 };
 
-/** A task of MCP, independent of the two forms in which MCP revisions write tasks. */
+/** A task of MCP, independent of the form in which each era writes tasks. */
 export interface McpTask {
   readonly taskId: string;
   readonly status: "working" | "input_required" | "completed" | "cancelled";
@@ -22,7 +22,7 @@ export interface McpTask {
   readonly createdAt: string;
   /** RFC 3339, UTC. */
   readonly lastUpdatedAt: string;
-  /** The elicitation that asks for the answer to the open question; present with the status `input_required`. */
+  /** The elicitation for the task's open question; present with the status `input_required`. */
   readonly question?: { readonly key: string; readonly params: JsonObject };
   /** The result of the tool; present with the status `completed`. */
   readonly result?: ToolResult;
@@ -38,8 +38,8 @@ export function toolResult(value: JsonObject, isError = false): ToolResult {
 }
 
 /**
- * Returns a task in the form of the extension. `ttlMs` is null, because the platform's retention begins at the end of a
- * task. (MCP 2026-07-28, extension io.modelcontextprotocol/tasks)
+ * Returns a task in the form of the extension. `ttlMs` is null, because the platform counts the retention from the end
+ * of a task. (MCP 2026-07-28, extension io.modelcontextprotocol/tasks)
  *
  * @param canAnswer whether the client declared that it answers elicitations by form
  */
@@ -56,7 +56,10 @@ export function extensionTask(task: McpTask, canAnswer: boolean): JsonObject {
   };
 }
 
-/** Returns a task in the earlier form, in which an error result fails the task. (MCP 2025-11-25, Tasks) */
+/**
+ * Returns a task in the earlier form, in which a task with an error result has the status `failed`. (MCP 2025-11-25,
+ * Tasks)
+ */
 export function earlierTask(task: McpTask): JsonObject {
   const { taskId, statusMessage, createdAt, lastUpdatedAt, result } = task;
   const status = result?.isError ? "failed" : task.status;

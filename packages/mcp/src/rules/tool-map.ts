@@ -9,7 +9,7 @@ export interface CallRule {
   readonly namespace: string;
   /** Action of the required capability. */
   readonly action: string;
-  /** Derives the resource of the requested token capability from the tool call. */
+  /** The rule that derives the required resource from the call. */
   readonly resource: ResourceRule;
   readonly cost: CostRule;
   /**
@@ -17,15 +17,15 @@ export interface CallRule {
    * allowed.
    */
   readonly definition?: string;
-  /** Whether a tool's arguments must fit the tool's input schema; always true for other requests. */
+  /** Whether the arguments of a tool call must fit the tool's input schema; true for requests that call no tool. */
   readonly checkArguments: boolean;
-  /** The limits of each principal's calls. */
+  /** The limits of each principal's calls of this tool or method. */
   readonly limits: CallLimits;
 }
 
 /** The way to determine the resource of a call. */
 export type ResourceRule =
-  /** A fixed resource. `*` means every resource, which only a token for every resource grants. */
+  /** A fixed resource. `*` requires a token that grants every resource. */
   | { readonly kind: "fixed"; readonly value: string }
   /** The values of the arguments at these pointers (RFC 6901). The token must grant all of them. */
   | {
@@ -39,10 +39,10 @@ export type ResourceRule =
 /**
  * How an argument names a resource.
  * - `text`: the text itself.
- * - `path`: an absolute path of the file system, in a spelling that every server reads alike.
- * - `real-path`: a path with all links followed; requires that proxy and server see the same files.
- * - `uri`: an address. A `file:` address becomes a path; for others the scheme is the first segment. In
- * namespace `web`, an address stays unchanged.
+ * - `path`: an absolute path of the file system. Spellings that servers read differently are refused.
+ * - `real-path`: a path with all symbolic links resolved. The proxy and the server must see the same files.
+ * - `uri`: an address. A `file:` address becomes a path; for all other addresses the scheme becomes the first segment.
+ * In the namespace `web`, an address is not changed.
  */
 export const RESOURCE_FORMS = ["text", "path", "real-path", "uri"] as const;
 export type ResourceForm = (typeof RESOURCE_FORMS)[number];
@@ -50,14 +50,15 @@ export type ResourceForm = (typeof RESOURCE_FORMS)[number];
 /** The cost of a call, in microcents. */
 export interface CostRule {
   /**
-   * The amount that is reserved before the call: the cost or, if the cost varies, the maximum cost. 0 for a free call.
+   * The amount that the proxy reserves before the call: the cost or, if the cost varies, the maximum cost. 0 means that
+   * the call is free.
    */
   readonly most: number;
   /** JSON pointer (RFC 6901) to the actual cost in the result. Without a pointer, `most` is charged. */
   readonly reported?: string;
 }
 
-/** The rules of a proxy for one server. Names are looked up in maps, so inherited members are never found. */
+/** The rules of a proxy for one server. The rules are in Maps, so a lookup never finds an inherited member. */
 export interface ToolMap {
   /** The rules for tools, by tool name. */
   readonly tools: ReadonlyMap<string, CallRule>;

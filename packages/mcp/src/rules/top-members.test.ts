@@ -2,10 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { TopMembers } from "./top-members.ts";
 
-/**
- * Returns the `id` and the presence of `method` that TopMembers finds in a text that arrives in pieces of `bytes`
- * bytes.
- */
+/** Feeds a text to TopMembers in pieces of `bytes` bytes. Returns the `id`, and whether it found a `method`. */
 function found(text: string, bytes = 1) {
   const members = new TopMembers();
   const all = new TextEncoder().encode(text);

@@ -3,20 +3,20 @@ const [QUOTE, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST, COLON, COMMA] = new
 );
 const utf8 = new TextDecoder();
 /**
- * Maximum number of stored bytes of a name or an id. The proxy's own ids are shorter, so a longer id belongs to no
- * request of the proxy.
+ * Maximum number of stored bytes of a name or an id. A longer id belongs to no request of the proxy, whose ids are
+ * shorter.
  */
 const MAX_KEPT = 128;
 
 /**
- * Finds `id` and `method` of a JSON-RPC message that is too large to hold in memory, while its bytes pass. If a name
- * occurs several times the last member counts, as in JSON.parse.
+ * Finds `id` and `method` of a JSON-RPC message that is too large to hold in memory. The class reads the message in
+ * pieces. If a name occurs several times the last member counts, as in JSON.parse.
  */
 export class TopMembers {
   #depth = 0;
   #inString = false;
   #isEscaped = false;
-  /** Whether the next string of the outermost object is the name of a member. */
+  /** Whether the next string of the top-level object is the name of a member. */
   #isName = false;
   #name = "";
   #idBytes: number[] | undefined;
@@ -28,7 +28,7 @@ export class TopMembers {
     return this.#id;
   }
 
-  /** Whether the message is a request or notification, and not a response. */
+  /** Whether the message has a `method`: it is then a request or a notification, and not a response. */
   get hasMethod(): boolean {
     return this.#hasMethod;
   }
@@ -115,8 +115,8 @@ export class TopMembers {
   }
 
   /**
-   * Parses the collected JSON text of `id` and clears the text; returns undefined if the text is missing or is
-   * no JSON.
+   * Parses the collected JSON text of `id` and clears the text; returns undefined if the text is missing or is not
+   * JSON.
    */
   #takeId(): unknown {
     const idBytes = this.#idBytes;

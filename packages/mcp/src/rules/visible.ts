@@ -9,11 +9,12 @@ import type { CallRule, ToolMap } from "./tool-map.ts";
 export type Right = Pick<Capability, "namespace" | "action" | "resource">;
 
 /**
- * Returns the list entries that a token could allow. If the required capability is known without arguments, the
- * function matches it as the verifier does. The verifier checks every use independently of the list (DelegateOS 11.3).
+ * Returns those list entries that the token may allow the caller to use. If the required capability does not depend on
+ * arguments, this function applies the verifier's matching rules. The verifier checks every use of an entry anyway
+ * (DelegateOS 11.3).
  *
- * @param granted the grants of the token; undefined for a caller that needs no token
- * @param hasTasks whether the caller can run tools as tasks of the server; if not, tools that run only as tasks are
+ * @param granted the grants of the token; undefined if the caller needs no token
+ * @param hasTasks whether the caller can run tools as tasks of the server. If false, tools that run only as tasks are
  * left out
  */
 export function visible(
@@ -39,15 +40,15 @@ function couldGrant(right: Right, rule: CallRule, list: List, name: string): boo
   if (rule.resource.kind === "fixed") {
     return grants(right, { namespace, action, resource: rule.resource.value });
   }
-  // A list entry shows only its name. If the resource depends on another argument, on a URI template or on a tool's
-  // arguments, the entry stays visible.
+  // The list shows only the name of an entry. If the resource depends on another argument, on a URI template or on a
+  // tool's arguments, the entry stays visible.
   const isNamed = rule.resource.pointers.every((pointer) => pointer === `/${list.name}`);
   if (!isNamed || list.usedBy === "tools/call" || list.name === "uriTemplate") return true;
   const found = resourceOf(rule, { [list.name]: name });
   return found.ok && found.resources.every((resource) => grants(right, { namespace, action, resource }));
 }
 
-/** Whether a granted capability covers a required capability, by the verifier's rules. (DelegateOS 10.2) */
+/** Whether a granted capability covers a required capability. The rules are those of the verifier. (DelegateOS 10.2) */
 export function grants(
   { namespace, action, resource: pattern }: Right,
   { resource, ...requested }: Right,

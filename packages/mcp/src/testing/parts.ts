@@ -162,7 +162,7 @@ export function bench(
     received,
     servers,
     faults,
-    /** The schemas that were checked outside the proxy. */
+    /** The schemas that the proxy passed to its `schemaCheck`. */
     checkedSchemas,
     observed,
     /** Calls a tool. The default token grants the resource `one`. */
@@ -189,7 +189,7 @@ export function bench(
 export const token = (...resources: string[]) =>
   once(resources.join("_"), "", { jwt: "proof", method: "MCP", target: "mcp:bench" });
 
-/** A tool map. Its tools need the resource `one`, or the resource that their argument `of` names. */
+/** A tool map. The tools need the resource `one`, or the resource in their argument `of`. */
 const MAP = {
   tools: {
     fixed: { namespace: "data", action: "query", resource: "one" },
@@ -209,7 +209,7 @@ const MAP = {
   },
 };
 
-/** The response of every server to tools/list. */
+/** The response of every test server to `tools/list`. */
 export const LIST = {
   "tools/list": () => ({
     tools: ["fixed", "paid", "metered", "named", "unmapped"].map((name) => tool(name)),

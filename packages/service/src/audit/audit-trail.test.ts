@@ -34,7 +34,7 @@ const tokens = createRouterTransport(({ rpc }) => {
     return {};
   });
 });
-/** A trail on the store of the test, which stays open when the trail closes. */
+/** Opens a trail on the test's store. The store stays open when the trail closes. */
 function open(): AuditTrail {
   const shared: Store = {
     ...store,
@@ -107,6 +107,6 @@ it("refuses decisions when too many wait for the log", async () => {
   });
   const trail = open();
   await trail.start();
-  expect(() => trail.assertRoom()).toThrow("the audit log does not take decisions now");
+  expect(() => trail.assertRoom()).toThrow("the audit log does not accept decisions now");
   await trail.close();
 });

@@ -21,7 +21,7 @@ import { Outbox } from "../outbox.ts";
 import { SharedWork } from "../shared-work.ts";
 import { type BatchRow, countBatches, deleteBatch, firstBatches, insertBatch } from "./outbox-rows.ts";
 
-/** Maximum number of decisions in one delivery, as the contract limits it. */
+/** Maximum number of decisions in one delivery, which is the limit of the contract. */
 const BATCH = 100;
 /** Maximum number of decisions in one write. */
 const WRITTEN_AT_ONCE = 10 * BATCH;
@@ -30,7 +30,7 @@ const MAX_WAITING = 10_000;
 /** Maximum number of batches that wait for the tokens service. */
 const MAX_UNDELIVERED = 10_000;
 
-/** A decision on authority, with the call that it belongs to. */
+/** A decision on authority: whether a call was allowed or denied. */
 export interface TrailDecision {
   readonly kind: "call" | "call_tool";
   readonly call: CurrentCall;
@@ -38,12 +38,12 @@ export interface TrailDecision {
   readonly resource: string;
   readonly decision: "allowed" | "denied";
   readonly reason: string;
-  /** The revocation ids of the token's blocks, the authority's first. */
+  /** The revocation ids of the token's blocks, that of the authority block first; empty without a verified token. */
   readonly blocks: readonly string[];
 }
 
 export interface AuditTrailOptions {
-  /** The service that decides. */
+  /** The name of the service that makes the decisions. */
   readonly source: ModuleName;
   readonly store: Store;
   /** The tokens service, which stores the audit log. */
@@ -51,20 +51,21 @@ export interface AuditTrailOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The bus between the replicas of the service. Absent for a service without replicas. */
+  /** The bus between the replicas of the service. Absent if the service has no replicas. */
   readonly bus?: Bus;
 }
 
 /**
- * Delivers the decisions of a service to the audit log of the tokens service, each at least once. A decision is durable
- * within a second. While the trail is full, the service makes no further decision.
+ * Delivers the decisions of a service to the audit log of the tokens service, each at least once. The store has a
+ * decision soon after `add`, before its delivery. While the trail is full, `assertRoom` throws, so that the service
+ * makes no further decision.
  */
 export class AuditTrail {
   readonly #options: AuditTrailOptions;
   readonly #batches: BatchedWrites<AuditRecord>;
   readonly #outbox: Outbox<BatchRow>;
   readonly #work: SharedWork | undefined;
-  /** The number of undelivered batches of all replicas, as it was last read. */
+  /** The number of undelivered batches of all replicas, from the last read of the store. */
   #undelivered = 0;
 
   constructor(options: AuditTrailOptions) {
@@ -97,7 +98,8 @@ export class AuditTrail {
           await client.recordAuditDecisions(message, { headers: ownHeaders(""), signal });
         } catch (error) {
           if (fromConnectError(error).reason !== ErrorReason.INVALID_REQUEST) throw error;
-          // A retry would receive the same refusal, and the batches after it would wait for ever.
+          // A retry would get the same refusal, and the later batches would wait forever. So this batch counts as
+          // delivered.
           log.error({ err: error, batch: id }, "the audit log refused decisions");
         }
       },
@@ -123,12 +125,12 @@ export class AuditTrail {
     if (this.#undelivered < MAX_UNDELIVERED) return;
     throw new DeputeError(
       ErrorReason.LIMIT_EXCEEDED,
-      "the audit log does not take decisions now; try again later",
+      "the audit log does not accept decisions now; try again later",
       { metadata: { limit: "audit_undelivered", max: String(MAX_UNDELIVERED) } },
     );
   }
 
-  /** Records a decision. */
+  /** Records a decision. Call `assertRoom` before the decision is made. */
   add(decision: TrailDecision): void {
     this.#batches.add(toRecord(decision, this.#options.clock.now()));
   }

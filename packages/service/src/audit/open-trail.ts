@@ -10,7 +10,7 @@ import { migrations } from "./outbox-rows.ts";
  *
  * @param trails receives the opened trail, so that the host can close the trail
  * @returns undefined for a module that needs no trail
- * @throws the error that explainStore returns
+ * @throws the error that `explainStore` returns for a store that did not open
  */
 export async function openTrailOf(
   { name, audit }: ServiceModule,
@@ -34,7 +34,7 @@ export async function openTrailOf(
   return trail;
 }
 
-/** Returns the options of the interceptor that records a module's decisions; empty without a trail. */
+/** Returns the option `audit` of `serverInterceptors` for a module; empty without a trail. */
 export function auditOf({ audit }: ServiceModule, trail: AuditTrail | undefined) {
   if (audit === undefined || trail === undefined) return {};
   return { audit: { trail, quiet: new Set(audit.quiet), isForwarding: audit.isForwarding === true } };

@@ -15,7 +15,7 @@ export const migrations: readonly Migration[] = [
   },
 ];
 
-/** Decisions that the tokens service has not acknowledged. */
+/** One batch of decisions that the tokens service has not acknowledged. */
 export interface BatchRow {
   readonly id: string;
   /** A RecordAuditDecisionsRequest in protobuf's binary form. */

@@ -3,12 +3,13 @@ import { type DescField, type DescMessage, type Message, ScalarType } from "@buf
 /** Maximum number of characters of a resource's name. */
 const MAX_NAME = 256;
 
-/** Fields whose ids name no record. */
+/** Names of id fields that do not name a record. */
 const NOT_RESOURCES: ReadonlySet<string> = new Set(["request_id"]);
 
 /**
- * Returns the name of the record that a call is about, e.g. `tasks/t-1`: the first id in the request. Without an id,
- * returns the id of the record in the response or in the request, or else the organization that the request names.
+ * Returns the name of the record that a call is about, e.g. `tasks/t-1`: the first id in the request. If the request
+ * has no id field, the result is the record in the response, else the record in the request, else the organization that
+ * the request names.
  *
  * @param answer absent for a refused call and for a stream
  * @returns empty if the messages name no record
@@ -35,7 +36,10 @@ function idIn({ fields }: DescMessage, message: Message | undefined): string {
   return "";
 }
 
-/** Returns the id of the first record in a message as `Xs/ID`. A record is a member `X` that has a member `id`. */
+/**
+ * Returns the name of the first record in a message as `Xs/ID`; empty if there is none. A record is a member `X` that
+ * has a member `id`.
+ */
 function recordIn({ fields }: DescMessage, message: Message | undefined): string {
   for (const field of fields) {
     if (field.fieldKind !== "message") continue;
@@ -55,7 +59,7 @@ function organizationIn({ fields }: DescMessage, message: Message | undefined): 
   return typeof name === "string" && name !== "" ? `organizations/${name}` : "";
 }
 
-/** Returns the plural of a member's name, e.g. `capabilities`. */
+/** Returns the plural of a member's name, e.g. `capabilities` for `capability`. */
 function pluralOf(name: string): string {
   return name.endsWith("y") ? `${name.slice(0, -1)}ies` : `${name}s`;
 }

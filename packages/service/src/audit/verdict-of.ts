@@ -5,11 +5,14 @@ import { reasonOf } from "../errors-on-wire.ts";
 /** The decision on authority that follows from the end of a call. */
 export interface AuditVerdict {
   readonly decision: "allowed" | "denied";
-  /** The reason of a denial, in lower case. For an allowed call without a response, the error that ended the call. */
+  /**
+   * The reason of a denial, in lower case. For an allowed call that ended without a response, the reason of the error
+   * that ended it.
+   */
   readonly reason: string;
 }
 
-/** Status codes that deny authority. */
+/** The status codes of denied calls. */
 const DENIED: ReadonlySet<Code> = new Set([Code.PermissionDenied, Code.Unauthenticated]);
 
 /** Codes of calls whose effect the caller does not know. */
@@ -25,7 +28,7 @@ const UNCERTAIN: ReadonlySet<Code> = new Set([
  * Returns the decision on authority that follows from the end of a call.
  *
  * @param thrown the exception of the call; undefined for a response
- * @returns undefined for a call that was refused for other reasons, and therefore changed nothing
+ * @returns undefined if the call was refused for a reason other than authority; such a call changed nothing
  */
 export function verdictOf(thrown: unknown): AuditVerdict | undefined {
   if (thrown === undefined) return { decision: "allowed", reason: "" };

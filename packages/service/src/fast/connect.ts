@@ -16,8 +16,8 @@ export const connectBinary = connect(true);
 export const connectJson = connect(false);
 
 /**
- * Makes the protocol of unary Connect calls by POST. The body is the message, and trailers are header fields with a
- * prefix.
+ * Returns the protocol of unary Connect calls by POST. The body is the message, and a trailer is a header field with
+ * the prefix `trailer-`.
  */
 function connect(binary: boolean): Protocol {
   return {

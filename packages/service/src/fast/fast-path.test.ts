@@ -53,8 +53,8 @@ async function both(request: RawRequest, to = sessions): Promise<RawAnswer[]> {
 }
 
 /**
- * Removes the fields that may differ: the date and the encoding header. The adapter sends the encoding header
- * even with a short, uncompressed message.
+ * Removes the fields that may differ: the date and the encoding header. The adapter sends the encoding header even if
+ * the message is short and not compressed.
  */
 function withoutChance({ headers, body, trailers }: RawAnswer): RawAnswer {
   const { date: _, ...rest } = headers;
@@ -401,7 +401,7 @@ describe("the fast path and the adapter give equal answers", () => {
   });
 
   it("to headers beyond the limit, which no handler gets", async () => {
-    // A new connection is needed: after the settings are agreed, HTTP/2 itself resets such a stream.
+    // The test needs a new connection: once the settings are exchanged, HTTP/2 itself resets such a stream.
     const headers = { "content-type": "application/grpc", authorization: "x".repeat(MAX_HEADER_BYTES) };
     const fresh = echoes.map(({ server }) => connect(server.url));
     const [reference, answer] = await both(
@@ -420,7 +420,7 @@ test("a client that does not read gets only what fits its window", async () => {
   const stream = session.request({ ":method": "POST", ...grpc({ ":path": SERVER }) });
   stream.end(ask("flood")[0]);
   await vi.waitFor(() => expect(fastEcho().trace.sent).toBeGreaterThan(0));
-  // However long the test waits, the handler continues only when the stream's flow-control window has room.
+  // The handler must not continue, however long the test waits, because the stream's flow-control window is full.
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
   const { sent } = fastEcho().trace;
   expect(sent).toBeLessThan(FLOOD);

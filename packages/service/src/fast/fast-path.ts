@@ -20,10 +20,10 @@ import { collectMethods, type FastMethod } from "./methods.ts";
 import { PlainHeaders, toNodeHeaders } from "./plain-values.ts";
 import { headOf, refusalOf, replace, sendStream, write } from "./send.ts";
 
-/** Handles an HTTP/2 stream. Returns false for a stream that the handler leaves untouched. */
+/** Handles an HTTP/2 stream. Returns false, and leaves the stream untouched, if it does not serve the stream. */
 export type StreamHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => boolean;
 
-// The fast path's protocols by content type. The adapter serves other spellings of these content types.
+// The fast path's protocols by content type. The adapter serves requests that spell these content types differently.
 const PROTOCOLS = new Map<string | undefined, Protocol>([
   ["application/grpc", grpc],
   ["application/grpc+proto", grpc],
@@ -32,11 +32,10 @@ const PROTOCOLS = new Map<string | undefined, Protocol>([
 ]);
 
 /**
- * Serves plain calls over HTTP/2 beside Connect's adapter: uncompressed POST requests of unary gRPC and Connect
- * methods and of gRPC server streams. The fast path calls the same implementations through the same
- * interceptors, and its responses equal the adapter's. The adapter serves every other call, even if only the
- * call's body shows that the fast path cannot. The fast path saves 78 % of the server's CPU time of GetAgent
- * (`npm run bench -- parts`).
+ * Serves plain calls over HTTP/2 beside Connect's adapter: uncompressed POST requests of unary gRPC and Connect methods
+ * and of gRPC server streams. The fast path calls the same implementations through the same interceptors, and its
+ * responses equal the adapter's. The adapter serves every other call, even if the fast path finds out only from the
+ * body. The fast path saves 78 % of the server's CPU time for GetAgent (`npm run bench -- parts`).
  */
 export function createFastPath(options: RpcHandlerOptions): StreamHandler {
   const methods = collectMethods(options);
@@ -66,7 +65,7 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
   };
 }
 
-/** Returns the URL of a call. The method caches its last URL, because callers use few authorities. */
+/** Returns the URL of a call. `method.last` caches the last URL, because callers use few authorities. */
 function urlOf(authority: string, method: FastMethod): string {
   if (method.last.authority !== authority) {
     const url = new URL(method.path, `http://${hostOfUrl(authority)}`).toString();
@@ -78,8 +77,8 @@ function urlOf(authority: string, method: FastMethod): string {
 /** Reads the message of a call, calls the method, and writes the response. */
 export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: RpcHandlerOptions): void {
   const tooSlow = () => Promise.reject(bodyTooSlow(options.bodyTimeoutMs));
-  // Node.js holds a closed stream and its listeners in memory for a long time. The listeners share this one variable.
-  // It is emptied at the end, so that the call's data can be freed.
+  // Node.js holds a closed stream and its listeners in memory for a long time. All listeners share this variable, and
+  // the end of the stream empties it, so that the call's data can be freed.
   let open: Open | undefined = {
     call,
     end,
@@ -117,7 +116,7 @@ interface Open {
   length: number;
   limit: number | undefined;
   trailer: OutgoingHttpHeaders | undefined;
-  /** Stops waiting for the body. */
+  /** Cancels the time limit for the body. */
   readonly cancel: () => void;
 }
 
@@ -139,7 +138,7 @@ function take(stream: ServerHttp2Stream, open: Open, chunk: Buffer): void {
   );
 }
 
-/** Passes a call to the adapter because the fast path cannot serve the body, or the body does not arrive. */
+/** Passes a call to the adapter, because its body is too long, did not arrive in time, or needs the adapter. */
 function refuse(stream: ServerHttp2Stream, open: Open, body: AsyncIterable<Uint8Array>): void {
   open.cancel();
   open.chunks = [];
@@ -170,7 +169,7 @@ async function follow(stream: ServerHttp2Stream, open: Open, message: Message): 
   } catch (error) {
     giveUp(stream, open, error);
   } finally {
-    // The signal of the handler aborts at the end of its stream, as in the adapter.
+    // As in the adapter, the handler's signal aborts at the end of its stream.
     end.leave();
   }
 }
@@ -203,8 +202,8 @@ async function answer({ call, end, options }: Open, message: Message): Promise<A
 }
 
 /**
- * Checks the size of a response. The limit applies to protobuf's binary form, so a JSON response is measured in that
- * form.
+ * Checks the size of a response. The limit is for protobuf's binary form, so the size of a JSON response is that of its
+ * binary form.
  */
 function checkWritten({ method: { spec }, protocol }: Call, message: Message, written: Uint8Array): void {
   const bytes = protocol.binary ? written.length : bytesOf(spec.method.output, message);
@@ -215,7 +214,9 @@ function checkWritten({ method: { spec }, protocol }: Call, message: Message, wr
   }
 }
 
-/** Decodes a message. Returns undefined for invalid bytes and for an exceeded limit, which the adapter refuses. */
+/**
+ * Decodes a message. Returns undefined for invalid bytes and for an exceeded limit. The adapter then refuses the call.
+ */
 function read({ method, protocol }: Call, bytes: Uint8Array | undefined): Message | undefined {
   if (bytes === undefined) return undefined;
   const { maxFields, spec } = method;
@@ -260,7 +261,9 @@ function send(stream: ServerHttp2Stream, open: Open, { status, header, body, tra
 
 const WITH_TRAILERS = { waitForTrailers: true };
 
-/** Passes a call to Connect's adapter although a part of its body has been read. */
+/**
+ * Passes a call to Connect's adapter, with a body that contains the bytes already read. Returns the adapter's response.
+ */
 export async function handOver(call: Call, end: CallEnd, body: AsyncIterable<Uint8Array>): Promise<Answer> {
   const answered = await call.method.adapter.handle({
     httpVersion: "2.0",

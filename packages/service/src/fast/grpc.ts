@@ -8,7 +8,7 @@ import type { Answer, Protocol } from "./call.ts";
 /** Bytes before each message: a flag and the message's length. */
 const PREFIX_BYTES = 5;
 
-/** gRPC over HTTP/2 with messages in binary. A body is one envelope, and the trailer holds the status. */
+/** gRPC over HTTP/2 with binary messages. A request's body is one envelope, and the trailer contains the status. */
 export const grpc: Protocol = {
   name: "grpc",
   binary: true,

@@ -20,7 +20,7 @@ import { PlainHeaders, PlainValues } from "./plain-values.ts";
 type Next = Parameters<Interceptor>[0];
 
 /**
- * Calls a method's implementation through the interceptors, outermost first, as Connect's adapter does.
+ * Calls a method's implementation through the interceptors, outermost first, like Connect's adapter.
  *
  * @param head the header and trailer that handler and interceptors write to
  * @throws the errors of the interceptors or the implementation
@@ -49,7 +49,7 @@ export function invoke(
 }
 
 /**
- * Calls as `invoke` does, for a method whose response is a stream.
+ * Does the same as `invoke`, for a method whose response is a stream.
  *
  * @throws the errors of the interceptors or the implementation before the first message
  */
@@ -93,7 +93,7 @@ async function* once<T>(item: T): AsyncIterable<T> {
   yield item;
 }
 
-/** Calls the method's implementation, after all interceptors. */
+/** Calls the method's implementation. All interceptors have run before. */
 async function implement(call: Call, request: UnaryRequest, head: AnswerHead): Promise<UnaryResponse> {
   const spec = call.method.spec as UnarySpec;
   const answer = await spec.impl(request.message, contextOf(call, request, head));
@@ -113,7 +113,7 @@ async function implementStream(
   head: AnswerHead,
 ): Promise<StreamResponse> {
   const spec = call.method.spec as ServerStreamSpec;
-  // Reads the only request message, which the interceptors have passed on.
+  // The interceptors have passed on the only request message, which is read here.
   const { value, done } = await request.message[Symbol.asyncIterator]().next();
   if (done === true) throw new ConnectError("missing input message", Code.Unimplemented);
   const answers = spec.impl(value, contextOf(call, request, head));

@@ -21,12 +21,9 @@ export interface FastMethod {
   readonly serialization: Serialization;
   /** Maximum number of fields in a request; undefined for no limit. */
   readonly maxFields: number | undefined;
-  /**
-   * Connect's handler of the method. The handler serves a call whose body shows that the fast path cannot serve
-   * the call.
-   */
+  /** The handler of Connect's adapter for the method. It serves a call if the body shows that the fast path cannot. */
   readonly adapter: RpcMethod;
-  /** The authority of the last call, and the URL that the authority and the path form. */
+  /** The authority and the URL of the last call. */
   last: { authority: string; url: string };
 }
 
@@ -52,7 +49,8 @@ export function collectMethods(options: RpcHandlerOptions): Map<string, FastMeth
   };
   const router: ConnectRouter = {
     handlers: [],
-    // The adapter serves a registration with options of its own, because the fast path ignores such options.
+    // The fast path ignores options of a registration, so the adapter serves a service that was registered with
+    // options.
     service(service: DescService, implementation, own) {
       if (own === undefined)
         Object.values(createServiceImplSpec(service, implementation).methods).forEach(add);

@@ -21,7 +21,7 @@ const step = fc.oneof(
   fc.tuple(fc.constantFrom("getSetCookie", "entries", "keys", "values")),
 ) as fc.Arbitrary<[keyof Headers, ...string[]]>;
 
-/** Returns the result of a call on headers; the text "throws" if the call throws. */
+/** Calls a method of headers, and returns its result; the text "throws" if it throws. */
 function take(headers: Headers, [method, ...args]: [keyof Headers, ...string[]]): unknown {
   try {
     const answer = (headers[method] as (...all: string[]) => unknown).call(headers, ...args);

@@ -13,7 +13,9 @@ export class PlainHeaders {
   readonly #writable: boolean;
   #full: Headers | undefined;
 
-  /** @param fields names in lower case; a name that begins with a colon is no field. */
+  /**
+   * @param fields values by name in lower case; a name that begins with a colon is a pseudo-header, and is not shown
+   */
   private constructor(fields: Fields, writable: boolean) {
     this.#fields = fields;
     this.#writable = writable;
@@ -22,7 +24,7 @@ export class PlainHeaders {
   /**
    * Wraps the headers of a request.
    *
-   * @param headers the wrapped object, which is never changed
+   * @param headers the object to wrap, which is never changed
    */
   static received(headers: IncomingHttpHeaders): Headers {
     return new PlainHeaders(headers, false) as unknown as Headers;
@@ -31,7 +33,7 @@ export class PlainHeaders {
   /**
    * Wraps the headers of a response.
    *
-   * @param fields the wrapped object, which writes change
+   * @param fields the object to wrap, which writes change
    */
   static toSend(fields: Record<string, string>): Headers {
     return new PlainHeaders(fields, true) as unknown as Headers;
@@ -93,7 +95,7 @@ export class PlainHeaders {
     return this.#real();
   }
 
-  /** Returns the wrapped object; undefined when it was converted to real Headers. */
+  /** Returns the wrapped object; undefined if its fields were converted to real Headers. */
   get fields(): OutgoingHttpHeaders | undefined {
     return this.#full === undefined ? this.#fields : undefined;
   }
@@ -110,12 +112,12 @@ export class PlainHeaders {
   }
 }
 
-// This prototype makes `instanceof Headers` true. Every method of Headers is defined above.
+// With this prototype, `instanceof Headers` is true. The class above defines every method of Headers.
 Object.setPrototypeOf(PlainHeaders.prototype, Headers.prototype);
 
 /**
- * Header names in HTTP/2's form. The pattern excludes Set-Cookie, whose values cannot be joined, and names with a
- * special meaning in objects.
+ * Matches header names in HTTP/2's form. It does not match Set-Cookie, whose values cannot be joined, and names with a
+ * special meaning in objects, such as `__proto__`.
  */
 const NAME = /^(?!set-cookie$)[a-z0-9-]+$/;
 const plainNames = new Set<string>();
@@ -127,7 +129,7 @@ function isPlainName(name: string): boolean {
   return true;
 }
 
-/** Values that no normalisation changes: visible ASCII without surrounding space. */
+/** Matches values that Headers would not normalise: ASCII without spaces at the ends. */
 const VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
 
 // Header names that HTTP/2 forbids. Handlers may set them for HTTP/1.1 clients, so they are removed from HTTP/2
@@ -156,7 +158,7 @@ export function toNodeHeaders(headers: Headers): OutgoingHttpHeaders {
   return fields;
 }
 
-/** Implements Connect's ContextValues as a class, so that all calls share its methods instead of creating their own. */
+/** Implements Connect's ContextValues as a class, so that all calls share its methods. */
 export class PlainValues implements ContextValues {
   get<T>(key: ContextKey<T>): T {
     const values = this as unknown as Record<symbol, T>;

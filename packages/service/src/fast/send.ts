@@ -14,7 +14,7 @@ export function headOf({ header, trailer }: Protocol): AnswerHead {
   return { header: PlainHeaders.toSend({ ...header }), trailer: PlainHeaders.toSend({ ...trailer }) };
 }
 
-/** Replaces the content of headers, because an interceptor may return headers of its own. */
+/** Replaces the fields of `into` by those of `by`. An interceptor may have returned another headers object. */
 export function replace(into: Headers, by: Headers): void {
   if (into === by) return;
   for (const name of [...into.keys()]) into.delete(name);
@@ -37,8 +37,8 @@ export function write({ method, protocol }: Call, message: Message): Uint8Array 
 const WITH_TRAILERS = { waitForTrailers: true };
 
 /**
- * Sends the response messages of a method, each as soon as it exists and no faster than the client reads. The
- * header goes out with the first message, so a handler may write to the header until then.
+ * Sends the response messages of a method: each as soon as the handler yields it, but no faster than the client reads.
+ * The header is sent with the first message, so a handler may write to the header until then.
  *
  * @returns the trailer, which is sent when the stream ends
  */
@@ -84,7 +84,7 @@ export async function sendStream(
   return toNodeHeaders(head.trailer);
 }
 
-/** Holds back writes, so that all writes of one turn of the event loop are sent together. */
+/** Corks the stream, so that all writes of one turn of the event loop are sent together. */
 function cork(stream: ServerHttp2Stream): void {
   if (stream.writableCorked > 0) return;
   stream.cork();

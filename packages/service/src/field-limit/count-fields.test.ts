@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { hasMoreFields, hasMoreJsonValues } from "./count-fields.ts";
 
-/** Counts the fields of a google.protobuf.Value. */
+/** Returns the number of fields in the google.protobuf.Value of a JSON value. */
 function fieldsOf(value: JsonValue): number {
   // An item of a list counts as one field. A member of an object is an entry with a key and a value.
   if (Array.isArray(value)) return 1 + sum(value.map((item) => 1 + fieldsOf(item)));
@@ -37,7 +37,7 @@ test("any bytes are counted without an error", () => {
   );
 });
 
-/** A list of empty values in the `output` of the request. */
+/** 1,000 empty values in the list of the request's field `output`. */
 const items = Buffer.alloc(2000, Buffer.of(0x0a, 0));
 const varint = (length: number) => Buffer.of((length & 0x7f) | 0x80, length >>> 7);
 

@@ -9,10 +9,9 @@ const LENGTH = 2;
 const FIXED32 = 5;
 
 /**
- * Whether a message in protobuf's binary form holds more fields than `max`, including the fields of nested
- * messages. The check reads only tags and lengths and stops at the first excess field. The cost is a small part
- * of decoding. The check reads invalid bytes as the decoder does: a length beyond the enclosing message is
- * followed to the last byte.
+ * Whether a message in protobuf's binary form has more fields than `max`, including the fields of nested messages. The
+ * check reads only tags and lengths, and stops at the first field above `max`, so it costs little compared with
+ * decoding. It reads invalid bytes like the decoder: a length beyond the enclosing message counts up to the last byte.
  */
 export function hasMoreFields(desc: DescMessage, bytes: Uint8Array, max: number): boolean {
   return new Counter(bytes, max).walk(desc, 0, bytes.length, 0) > max;
@@ -54,8 +53,8 @@ class Counter {
           break;
         }
         default:
-          // Groups (wire types 3 and 4): the tag is already counted, and the loop counts the fields inside
-          // next. Depute's contracts have no groups.
+          // Wire types 3 and 4 begin and end a group. The tag is already counted, and the loop counts the fields inside
+          // the group next. Depute's contracts have no groups.
           break;
       }
     }
@@ -66,7 +65,7 @@ class Counter {
     if (field === undefined) return;
     if (field.fieldKind === "map") this.#entry(field.message, begin, end, depth);
     else if (field.message !== undefined) this.walk(field.message, begin, end, depth + 1);
-    // Packed numbers have no tags, so their bytes are counted instead; each number has at least one.
+    // Packed numbers have no tags, so their bytes are counted instead. Each number has at least one byte.
     else if (field.fieldKind === "list" && isPackable(field)) this.#count += end - begin;
   }
 
@@ -88,7 +87,7 @@ class Counter {
     return this.#count;
   }
 
-  /** Reads the lower 32 bits of a varint, which is enough for a tag or a length. */
+  /** Reads a varint, and returns its lower 32 bits, which are enough for a tag or a length. */
   #varint(): number {
     let result = 0;
     for (let shift = 0; shift < 70; shift += 7) {
@@ -117,13 +116,16 @@ function isPackable(field: DescField & { fieldKind: "list" }): boolean {
   return field.listKind === "enum" || (field.listKind === "scalar" && !TEXTS.has(field.scalar));
 }
 
-/** The scalar types STRING and BYTES. */
+/** The numbers of the scalar types STRING and BYTES. */
 const TEXTS = new Set([9, 12]);
 
-/** Approximate number of protobuf fields for one JSON value: the value and its message. */
+/**
+ * Approximate number of protobuf fields for one JSON value: one for the value, and one for the message that contains
+ * it.
+ */
 const FIELDS_OF_VALUE = 2;
 
-/** Whether a message in JSON form holds more fields than `max`. The fields are counted approximately. */
+/** Whether a message in JSON form has more fields than `max`, by an approximate count. */
 export function hasMoreJsonValues(bytes: Uint8Array, max: number): boolean {
   const most = Math.floor(max / FIELDS_OF_VALUE);
   return countJsonValues(bytes, most) > most;

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type EchoServer, startEchoServer } from "../testing/echo-server.ts";
 import { refusal } from "../testing/refusal.ts";
 
-/** More values than a request of CheckOutput may have: its limit is 16,384 fields. */
+/** More values than a request of CheckOutput may have. The limit is 16,384 fields, and each value counts as two. */
 const MANY: JsonValue = Array.from({ length: 10_000 }, () => 0);
 const FEW: JsonValue = Array.from({ length: 1000 }, () => 0);
 const contractId = "ct_000000000000";

@@ -15,7 +15,7 @@ export function maxFieldsOf(method: DescMethod): number | undefined {
   return hasOption(method, max_fields) ? getOption(method, max_fields) || undefined : undefined;
 }
 
-/** Returns the reason why a complete message may not be decoded; undefined if it may be. */
+/** Returns the error of a complete message that must not be decoded; undefined if it may be decoded. */
 export function decodingFault(
   method: DescMethod,
   max: number | undefined,
@@ -23,7 +23,7 @@ export function decodingFault(
   binary: boolean,
 ): DeputeError | undefined {
   if (max !== undefined && (binary ? hasMoreFields(method.input, bytes, max) : hasMoreJsonValues(bytes, max)))
-    return tooMany("fields", max, `the request holds more than ${max} fields`);
+    return tooMany("fields", max, `the request has more than ${max} fields; send fewer`);
   return binary ? undefined : jsonFault(bytes);
 }
 
@@ -48,9 +48,9 @@ function jsonFault(bytes: Uint8Array): DeputeError | undefined {
 const utf8 = new TextDecoder();
 
 /**
- * Checks a method's requests before they are decoded, because decoding cannot be interrupted. The check covers
- * the contract's limit of fields, and the depth, values and repeated members of JSON. A body that is not a
- * message reaches the handler, which refuses the body.
+ * Checks a method's requests before they are decoded, because decoding cannot be interrupted. The checks are: the
+ * contract's maximum number of fields and, for JSON, the depth, the number of values and repeated members. The handler
+ * gets a body that is not a message unchecked, and refuses it.
  *
  * @param maxBytes limit of one message after decompression; the handler refuses longer messages
  */
@@ -62,16 +62,16 @@ export function withFieldLimit(handler: UniversalHandler, maxBytes: number): Han
   return (request) => {
     const { body } = request;
     if (max === undefined && !isJson(request.header)) return handler(request);
-    // A body that is not a stream of bytes needs no check. A message in the URL (Connect's GET) is as short as
-    // headers are. A parsed body does not come from a client.
+    // A body that is not a stream of bytes needs no check. In Connect's GET, the message is in the URL, whose length is
+    // limited like headers. A parsed body does not come from a client.
     if (typeof body !== "object" || body === null || !(Symbol.asyncIterator in body)) return handler(request);
     return handler({ ...request, body: looked(method, max, maxBytes, request.header, body) });
   };
 }
 
 /**
- * Yields the whole body after all its messages have passed the check. If a message does not pass, the function
- * throws the refusal, which the adapter converts to the call's protocol.
+ * Yields the whole body after all its messages have passed the checks. If a message does not pass, throws the refusal,
+ * which the adapter converts to the call's protocol.
  */
 async function* looked(
   method: DescMethod,
@@ -104,7 +104,10 @@ function isJson(header: Headers): boolean {
 const PREFIX_BYTES = 5;
 const COMPRESSED = 1;
 
-/** Yields the messages of a body. The body of a unary Connect call is one message; other bodies hold envelopes. */
+/**
+ * Yields the messages of a body. The body of a unary Connect call is one message; any other body is a sequence of
+ * envelopes.
+ */
 async function* messagesIn(
   body: Buffer,
   type: string,
@@ -125,7 +128,7 @@ async function* messagesIn(
   }
 }
 
-/** Decompresses a message. Returns undefined for invalid or too long data, which the handler refuses. */
+/** Decompresses a message. Returns undefined for data that is invalid or too long, which the handler refuses. */
 async function unpacked(
   bytes: Uint8Array,
   isPacked: boolean,

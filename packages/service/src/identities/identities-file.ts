@@ -1,7 +1,9 @@
 import { Ajv } from "ajv";
 import { IDENTITIES_SCHEMA, type RoleName } from "./identities-schema.ts";
 
-/** The bounds of the tokens that an identity may get in exchange. IDENTITIES_SCHEMA has the defaults. */
+/**
+ * The bounds of the tokens that an identity may get in exchange for its own token. IDENTITIES_SCHEMA has the defaults.
+ */
 export interface MintBounds {
   readonly capabilities: readonly {
     readonly namespace: string;
@@ -13,22 +15,22 @@ export interface MintBounds {
   readonly maxChainDepth?: number;
 }
 
-/** The principal that an identity stands for. */
+/** The principal to which the file maps an identity. */
 export interface IdentityHolder {
   readonly principal: string;
   /** The organization that owns the records of the principal; absent for none. */
   readonly organization?: string;
   readonly roles?: readonly RoleName[];
-  /** The roles for the records of the organization alone. */
+  /** The roles of the principal for the records of its organization only; absent for none. */
   readonly organizationRoles?: readonly RoleName[];
   readonly mint?: MintBounds;
 }
 
-/** The holder of the tokens of one subject, or of all subjects with a prefix. */
+/** The principal for tokens of one subject, or of all subjects with a prefix. */
 export interface TokenIdentity extends IdentityHolder {
-  /** The claim `sub`; a final `*` stands for any further characters. */
+  /** The required value of the claim `sub`; a final `*` matches any characters. */
   readonly subject: string;
-  /** Claims that the token must have. */
+  /** Claims that the token must have, with their values; absent for none. */
   readonly claims?: Readonly<Record<string, string>>;
 }
 
@@ -87,12 +89,16 @@ export function parseIdentities(
   const organizations = new Map<string, string>();
   const check = ({ principal, organization = "", organizationRoles }: IdentityHolder, path: string) => {
     if (organizationRoles !== undefined && organization === "")
-      throw new Error(`${path}/organizationRoles need an organization: name one`);
+      throw new Error(`${path}/organizationRoles require an organization: name an organization`);
     if (principal === "local")
-      throw new Error(`${path}/principal is the principal of callers without credentials: use another one`);
+      throw new Error(
+        `${path}/principal is the principal of callers without credentials: use another principal`,
+      );
     const known = organizations.get(principal) ?? (organizationOf(principal) || organization);
     if (known !== organization)
-      throw new Error(`${path}/organization: the principal has another organization; name one`);
+      throw new Error(
+        `${path}/organization: the principal has another organization elsewhere; name the same one`,
+      );
     organizations.set(principal, organization);
   };
   const names = new Set<string>();
@@ -100,21 +106,24 @@ export function parseIdentities(
     const path = `/issuers/${index}`;
     assertAddress(issuer, `${path}/issuer`);
     if (jwksUri !== undefined) assertAddress(jwksUri, `${path}/jwksUri`);
-    if (names.has(issuer)) throw new Error(`${path}/issuer is there twice: name each issuer once`);
+    if (names.has(issuer)) throw new Error(`${path}/issuer occurs twice: name each issuer once`);
     names.add(issuer);
     for (const [at, identity] of identities.entries()) check(identity, `${path}/identities/${at}`);
   }
   const ids = new Set<string>();
   for (const [index, identity] of certificates.entries()) {
     const path = `/certificates/${index}`;
-    if (ids.has(identity.spiffeId)) throw new Error(`${path}/spiffeId is there twice: name each id once`);
+    if (ids.has(identity.spiffeId)) throw new Error(`${path}/spiffeId occurs twice: name each id once`);
     ids.add(identity.spiffeId);
     check(identity, path);
   }
   return { issuers, certificates };
 }
 
-/** Whether a text is the address of an issuer's document: https, or http on loopback, without credentials and query. */
+/**
+ * Whether a text can be the address of an issuer's document: an https URL, or an http URL on loopback, without
+ * credentials and query.
+ */
 export function isIssuerAddress(address: string): boolean {
   if (!URL.canParse(address)) return false;
   const { protocol, hostname, username, password, hash } = new URL(address);
@@ -124,11 +133,12 @@ export function isIssuerAddress(address: string): boolean {
 
 function assertAddress(address: string, path: string): void {
   if (!isIssuerAddress(address))
-    throw new Error(`${path} is no address of an issuer: use https, or http on loopback`);
+    throw new Error(`${path} is not an address of an issuer: use https, or http on loopback`);
 }
 
 /**
- * Returns the principal of a token's subject, according to the first identity that matches; undefined for none.
+ * Returns the holder of a token: the first identity of the issuer that matches the claims. Undefined if none matches,
+ * or if the principal would be malformed.
  *
  * @param claims the verified claims of the token
  */
@@ -142,7 +152,7 @@ export function holderOfClaims(
   );
   if (found === undefined) return undefined;
   const principal = found.principal.replace(SUBJECT, () => subject);
-  // A control character or a length beyond the contracts' limit would be refused later, as a fault of the request.
+  // Contracts refuse such a principal later, but that error would blame the request.
   if (principal.length > MAX_PRINCIPAL || /[\s\p{C}]/u.test(principal)) return undefined;
   return { ...found, principal };
 }

@@ -1,7 +1,7 @@
 /** Maximum number of characters of an organization's name, as in the registry's contracts. */
 const MAX_ORGANIZATION = 128;
 
-/** The roles that an identity may have: the roles of depute.rpc.v1.Role that callers have, in lower case. */
+/** The roles that an identity may have: the values of depute.rpc.v1.Role that callers can have, in lower case. */
 export const ROLES = [
   "user",
   "agent",
@@ -16,10 +16,10 @@ export const ROLES = [
 
 export type RoleName = (typeof ROLES)[number];
 
-/** The roles that an identity may have for the records of its organization alone. */
+/** The roles that an identity may have for the records of its organization only. */
 export const ORGANIZATION_ROLES = ["auditor"] as const satisfies readonly RoleName[];
 
-/** Asymmetric algorithms of signatures. (RFC 7518 section 3.1, RFC 8037, RFC 9864) Symmetric ones are never accepted. */
+/** The accepted algorithms of signatures (RFC 7518 section 3.1, RFC 8037, RFC 9864). All are asymmetric. */
 export const ALGORITHMS = [
   "RS256",
   "RS384",

@@ -59,7 +59,7 @@ function open(content: unknown = trusting()): Identities {
   return identities;
 }
 
-/** Returns the fault of a refused token, or the principal of an accepted one. */
+/** Returns the fault of a refused token, or the principal of an accepted token. */
 async function outcome(identities: Identities, token: string): Promise<string> {
   try {
     return (await identities.verify(token)).principal;
@@ -261,7 +261,7 @@ describe("keys of an issuer", () => {
       "longer than",
       (_, response) => void response.end("x".repeat(MAX_DOCUMENT_BYTES + 1)),
     ],
-    ["no JSON", "no JSON", (_, response) => void response.end("<html>")],
+    ["no JSON", "is not JSON", (_, response) => void response.end("<html>")],
     [
       "another issuer's document",
       "another issuer",
@@ -303,7 +303,7 @@ describe("keys of an issuer", () => {
 
   it.each<[string, string, (response: string[]) => string]>([
     ["more than 64 keys", "64 keys", ([jwk]) => `{"keys": [${[...Array(65)].map(() => jwk).join()}]}`],
-    ["a value that is not a list", "no JSON Web Key Set", () => '{"keys": {}}'],
+    ["a value that is not a list", "not a JSON Web Key Set", () => '{"keys": {}}'],
     ["a symmetric key", "", () => '{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "first"}]}'],
   ])("are not used when the document has %s", async (_, fault, document) => {
     const jwks = issuer.keys.map(({ jwk }) => JSON.stringify(jwk));
@@ -366,7 +366,7 @@ describe("client certificates", () => {
     expect(identities.holderOfCertificate(spiffeId)).toMatchObject({ principal: "worker" });
     expect(() => identities.holderOfCertificate("")).toThrow(/no SPIFFE id/);
     expect(() => identities.holderOfCertificate("spiffe://example.org/other")).toThrow(
-      /stands for no principal/,
+      /maps it to no principal/,
     );
   });
 });
@@ -384,7 +384,7 @@ describe("the file", () => {
     [
       "an issuer over http",
       () => trusting({ issuer: "http://login.example" }),
-      /\/issuers\/0\/issuer is no address/,
+      /\/issuers\/0\/issuer is not an address/,
     ],
     ["keys over http", () => trusting({ jwksUri: "http://login.example/keys" }), /\/issuers\/0\/jwksUri/],
     ["a symmetric algorithm", () => trusting({ algorithms: ["HS256"] }), /\/issuers\/0\/algorithms\/0/],
@@ -439,7 +439,9 @@ describe("the file", () => {
     save({ ...trusting({}, [{ subject: "bob", principal: "bob" }]), more: 1 });
     clock.advance(20_000);
     expect(await outcome(identities, token)).toBe("ada@acme");
-    expect(lines.map(({ msg }) => msg)).toEqual(["the changed identities cannot be used; the old ones stay"]);
+    expect(lines.map(({ msg }) => msg)).toEqual([
+      "the changed identities cannot be used; the old identities stay in use",
+    ]);
   });
 
   it("is not read again after the close", () => {

@@ -13,11 +13,14 @@ import { IssuerKeys } from "./issuer-keys.ts";
 import { identityRefused } from "./refusals.ts";
 import { isJwt, type ProvenSubject, type SubjectToken, TokenVerifier } from "./token-verifier.ts";
 
-/** Milliseconds between two reads of the files. Orchestrators replace mounted files without a reliable event. */
+/**
+ * Milliseconds between two reads of the files. The files are polled, because no reliable event reports that an
+ * orchestrator replaced a mounted file.
+ */
 export const CHECK_INTERVAL_MS = 2000;
 
 export interface IdentitiesOptions {
-  /** The path of the file; empty for none. */
+  /** The path of the identities file; empty for none. */
   readonly path: string;
   readonly credentials: Pick<Credentials, "organizationOf">;
   readonly clock: Clock;
@@ -57,7 +60,9 @@ export class Identities {
     return identities;
   }
 
-  /** The issuers whose tokens are accepted, for the metadata of protected resources (RFC 9728). */
+  /**
+   * The issuers whose tokens are accepted as Bearer credentials, for the metadata of protected resources (RFC 9728).
+   */
   get issuers(): readonly string[] {
     return this.#loaded.file.issuers.map(({ issuer }) => issuer);
   }
@@ -72,7 +77,7 @@ export class Identities {
     return this.#loaded.file.issuers.length > 0 && isJwt(credential);
   }
 
-  /** Returns the holder of a token that was verified before and still is valid. */
+  /** Returns the holder of a token that was verified before and is still valid; undefined for any other token. */
   known(token: string): IdentityHolder | undefined {
     return this.#loaded.tokens.known(token);
   }
@@ -87,7 +92,7 @@ export class Identities {
   }
 
   /**
-   * Returns the subject of a token that its bearer exchanges.
+   * Verifies a token that its bearer wants to exchange, and returns its subject.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -113,7 +118,7 @@ export class Identities {
     return this.#loaded.principals.has(principal);
   }
 
-  /** Reads the files again. A malformed file is logged once, and the identities in use stay. */
+  /** Reads the files again. Logs a malformed file once, and keeps the identities in use. */
   check(): void {
     const { log } = this.#options;
     let next: Loaded;
@@ -122,7 +127,10 @@ export class Identities {
     } catch (cause) {
       const { message } = cause as Error;
       if (message !== this.#refused)
-        log.error({ fault: message }, "the changed identities cannot be used; the old ones stay");
+        log.error(
+          { fault: message },
+          "the changed identities cannot be used; the old identities stay in use",
+        );
       this.#refused = message;
       return;
     }
@@ -149,9 +157,12 @@ interface Loaded {
   readonly tokens: TokenVerifier;
   readonly certificates: ReadonlyMap<string, IdentityHolder>;
   readonly principals: ReadonlySet<string>;
-  /** The keys of each issuer. The map's key is the JSON text of all settings that determine the issuer's keys. */
+  /**
+   * The keys of each issuer. The map's key is the JSON text of all members of the issuer's entry that determine its
+   * keys.
+   */
   readonly keys: ReadonlyMap<string, IssuerKeys>;
-  /** The texts of all files. If the text of the next read is the same, no file has changed. */
+  /** The joined texts of all files. If the next read gives the same text, no file has changed. */
   readonly text: string;
 }
 
@@ -161,8 +172,8 @@ const UNCHANGED = {} as Loaded;
 /**
  * Reads and checks all files.
  *
- * @param keys keys of issuers that stay in use if their issuer has not changed
- * @param before the content of the files at the previous read
+ * @param keys the keys of the issuers so far; they stay in use for each issuer whose entry has not changed
+ * @param before the joined texts of the files at the previous read; absent for the first read
  */
 function load(options: IdentitiesOptions, keys: ReadonlyMap<string, IssuerKeys>, before?: string): Loaded {
   const { path, credentials, clock } = options;
@@ -206,6 +217,8 @@ function keysOf(entry: IssuerEntry, authorities: string | undefined, options: Id
 function authoritiesIn(caFile: string): string {
   const pem = textOfFile(caFile);
   if (!pem.includes("-----BEGIN CERTIFICATE-----"))
-    throw new Error(`the file ${caFile} has no certificate; it needs authorities in PEM`);
+    throw new Error(
+      `the file ${caFile} contains no certificate; write the certificates of the authorities into it, in PEM`,
+    );
   return pem;
 }

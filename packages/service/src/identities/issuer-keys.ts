@@ -13,14 +13,11 @@ export const MAX_DOCUMENT_BYTES = 256 * 1024;
 export const DOCUMENT_TIMEOUT_MS = 5000;
 /** Maximum number of keys of an issuer. */
 export const MAX_KEYS = 64;
-/** Milliseconds after which the keys are read again. A key that the issuer withdrew is then no longer accepted. */
+/** Milliseconds after which the keys are read again. From then on, a key that the issuer has withdrawn is refused. */
 export const FRESH_MS = 10 * 60_000;
-/** Milliseconds for which keys still count while the issuer cannot be reached. */
+/** Milliseconds after a read for which the keys stay in use while the issuer cannot be reached. */
 export const STALE_MS = 60 * 60_000;
-/**
- * Minimum milliseconds between two reads. Without this limit, tokens with invented key ids would cause load at
- * the issuer.
- */
+/** Minimum milliseconds between two reads. Otherwise, tokens with invented key ids could cause load at the issuer. */
 export const COOLDOWN_MS = 30_000;
 
 export interface IssuerKeysOptions {
@@ -38,7 +35,7 @@ export interface IssuerKeysOptions {
 
 /**
  * The public keys of one issuer, at the address in the issuer's discovery document. (OpenID Connect Discovery 1.0, RFC
- * 7517) The class reads the keys at first use, when a token names an unknown key, and when the keys are old.
+ * 7517) The class reads the keys at first use, when a token names an unknown key, and FRESH_MS after the last read.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions;
@@ -51,7 +48,7 @@ export class IssuerKeys {
   }
 
   /**
-   * Finds the key of a token, for `jwtVerify`.
+   * Returns the key that verifies a token, for `jwtVerify`.
    *
    * @throws JWKSNoMatchingKey for an unknown key; KeysUnavailable when the keys cannot be read
    */
@@ -69,14 +66,20 @@ export class IssuerKeys {
     }
   };
 
-  /** Milliseconds since the keys were read. The clock never goes back, so a changed time of day has no effect. */
+  /**
+   * Returns the milliseconds since the keys were read; infinity before the first read. The clock is monotonic, so a
+   * change of the time of day has no effect.
+   */
   #age(): number {
     return this.#keys === undefined
       ? Number.POSITIVE_INFINITY
       : this.#options.clock.monotonic() - this.#keys.readAt;
   }
 
-  /** Reads the keys, at most once at a time and once in the cooldown. A failure leaves the keys as they are. */
+  /**
+   * Reads the keys, unless the last read began less than COOLDOWN_MS ago. Concurrent calls share one read. After a
+   * failure, the keys in use stay.
+   */
   #read(): Promise<void> {
     const { clock, onFault } = this.#options;
     if (this.#reading !== undefined) return this.#reading;
@@ -102,12 +105,15 @@ export class IssuerKeys {
       jwksUri === undefined ? hostOf(address) : `private:${hostOf(address)}`,
     ];
     const document = (await this.#fetchJson(address, hosts)) as Partial<JSONWebKeySet> | null;
-    if (!Array.isArray(document?.keys)) throw new Error("the issuer's keys are no JSON Web Key Set");
+    if (!Array.isArray(document?.keys)) throw new Error("the issuer's keys are not a JSON Web Key Set");
     if (document.keys.length > MAX_KEYS) throw new Error(`the issuer has more than ${MAX_KEYS} keys`);
     return createLocalJWKSet(document as JSONWebKeySet);
   }
 
-  /** Returns the address of the keys. (OpenID Connect Discovery 1.0, sections 4.1 and 4.3) */
+  /**
+   * Returns the address of the keys, from the issuer's discovery document. (OpenID Connect Discovery 1.0, sections 4.1
+   * and 4.3)
+   */
   async #discover(issuer: string): Promise<string> {
     const address = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
     const document = await this.#fetchJson(address, [`private:${hostOf(issuer)}`]);
@@ -117,7 +123,9 @@ export class IssuerKeys {
       throw new Error("the discovery document has no jwks_uri with https");
     const host = hostOf(jwksUri).replace(/^\[(.*)\]$/, "$1");
     if (isIP(host) !== 0 && !isPublicAddress(host) && hostOf(jwksUri) !== hostOf(issuer))
-      throw new Error("jwks_uri of the discovery document is a private address: set jwksUri, if it is right");
+      throw new Error(
+        "jwks_uri of the discovery document is a private address: set jwksUri, if the address is correct",
+      );
     return jwksUri;
   }
 
@@ -138,7 +146,7 @@ export class IssuerKeys {
         idleMs: DOCUMENT_TIMEOUT_MS,
         maxBytes: MAX_DOCUMENT_BYTES,
       });
-      // Redirects are refused too: they could lead to an address that the operator did not name.
+      // This also refuses redirects, which could lead to an address that the operator did not name.
       if (status !== 200) throw new Error(`the issuer answered with status ${status}`);
       return parseDocument(await readText(body));
     } finally {
@@ -147,7 +155,10 @@ export class IssuerKeys {
     }
   }
 
-  /** Returns the header with the platform's own token for the issuer. Only the issuer's host gets this token. */
+  /**
+   * Returns the `authorization` header with the platform's own token for the issuer. Empty for an address whose origin
+   * the operator has not named, so that no other host gets this token.
+   */
   #authorization({ issuer, jwksUri, tokenFile }: IssuerKeysOptions["entry"], address: string) {
     const named = [issuer, ...(jwksUri === undefined ? [] : [jwksUri])].map((each) => new URL(each).origin);
     if (tokenFile === undefined || !named.includes(new URL(address).origin)) return {};
@@ -160,12 +171,12 @@ export class KeysUnavailable extends Error {
   override readonly name = "KeysUnavailable";
 }
 
-/** Parses JSON. The error repeats nothing of the text, which could contain the platform's own token. */
+/** Parses JSON. The error quotes nothing of the text, because it could contain the platform's own token. */
 function parseDocument(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("the issuer's document is no JSON");
+    throw new Error("the issuer's document is not JSON");
   }
 }
 

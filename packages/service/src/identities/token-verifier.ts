@@ -13,9 +13,12 @@ export interface TrustedIssuer {
 
 /** Maximum number of characters of a token. */
 const MAX_TOKEN = 16_384;
-/** Maximum number of verified tokens that are remembered. */
+/** Maximum number of verified tokens in the cache. */
 export const MAX_VERIFIED = 10_000;
-/** Maximum milliseconds until a verified token is verified again. A token with a withdrawn key is then soon refused. */
+/**
+ * Maximum milliseconds for which the result of a verification is cached. A token whose key was withdrawn is therefore
+ * soon refused.
+ */
 export const REMEMBER_MS = 60_000;
 
 const DEFAULT_SKEW_SECONDS = 30;
@@ -40,7 +43,7 @@ export interface SubjectToken {
 
 /** The subject of an exchanged token. */
 export interface ProvenSubject {
-  /** The claims `iss` and `sub`. */
+  /** The claim `iss` of the token; `subject` is its claim `sub`. */
   readonly issuer: string;
   readonly subject: string;
   readonly holder: IdentityHolder;
@@ -48,15 +51,18 @@ export interface ProvenSubject {
   readonly assertion?: AssertionId;
 }
 
-/** The identity of an assertion. The `jti` is unique for its issuer. */
+/** The id of an assertion: its issuer and its `jti`, which is unique for this issuer. */
 export interface AssertionId {
   readonly issuer: string;
   readonly jti: string;
-  /** The first time at which every clock within the issuer's skew refuses the assertion, in milliseconds since 1970. */
+  /**
+   * The time from which every process refuses the assertion as expired, even with the allowed clock skew, in epoch
+   * milliseconds.
+   */
   readonly expiresAt: number;
 }
 
-/** @throws DeputeError UNAUTHENTICATED if a claim that an identity assertion needs is missing */
+/** @throws DeputeError UNAUTHENTICATED if a claim is missing that an identity assertion must have */
 function assertionOf(
   { issuer, clockSkewSeconds = DEFAULT_SKEW_SECONDS }: IssuerEntry,
   { client_id: clientId, jti, exp = 0 }: JWTPayload,
@@ -66,14 +72,17 @@ function assertionOf(
 }
 
 /**
- * The form of a signed JSON Web Token (RFC 7515 section 3.1). It allows an empty signature, so that a token with `alg`
- * none is recognized as a token and refused.
+ * The form of a signed JSON Web Token (RFC 7515 section 3.1). The pattern allows an empty signature, so that a token
+ * with `alg` none is recognized as a token, and then refused.
  */
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
 
 interface Verified {
   readonly holder: IdentityHolder;
-  /** The period in epoch milliseconds in which the result counts. At any other time, the token is verified again. */
+  /**
+   * The begin of the period in which the cached result is valid, in epoch milliseconds. Outside this period, the token
+   * is verified again.
+   */
   readonly from: number;
   readonly until: number;
 }
@@ -83,7 +92,10 @@ export function isJwt(credential: string): boolean {
   return COMPACT.test(credential);
 }
 
-/** Verifies tokens of trusted issuers. The class caches verified tokens by digest, at most until their expiry. */
+/**
+ * Verifies tokens of trusted issuers. It caches results by the digest of the token, for REMEMBER_MS or until the token
+ * expires, whichever is shorter.
+ */
 export class TokenVerifier {
   readonly #issuers: ReadonlyMap<string, TrustedIssuer>;
   readonly #clock: Clock;
@@ -94,7 +106,7 @@ export class TokenVerifier {
     this.#clock = clock;
   }
 
-  /** Returns the holder of a token that was verified before and still counts; undefined for every other token. */
+  /** Returns the cached holder of a verified token; undefined if the cache has no valid result. */
   known(token: string): IdentityHolder | undefined {
     const found = this.#verified.get(digestOf(token));
     if (found === undefined) return undefined;
@@ -103,7 +115,7 @@ export class TokenVerifier {
   }
 
   /**
-   * Returns the holder of a token.
+   * Verifies a token, and returns its holder.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -120,8 +132,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Returns the subject of a token for an exchange. A token that is bound to a key counts only with that key (RFC 7800
-   * section 3, RFC 9449 section 6.1).
+   * Verifies a token for an exchange, and returns its subject. A token that is bound to a key is refused unless the
+   * bearer has proven that key (RFC 7800 section 3, RFC 9449 section 6.1).
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -178,8 +190,8 @@ export class TokenVerifier {
     if (typeof sub !== "string" || sub === "") throw identityRefused("claim");
     if (typeof iat === "number" && iat > this.#clock.now() / 1000 + clockSkewSeconds)
       throw identityRefused("not_yet_valid");
-    // The issuer demands proof of the token's key. Nothing here proves the key, so the token is refused. (RFC 7800,
-    // RFC 9449)
+    // By the claim `cnf`, the issuer requires a proof of the bearer's key. A Bearer credential has no such proof, so
+    // the token is refused. (RFC 7800, RFC 9449)
     if (claims.cnf !== undefined) throw identityRefused("sender_constrained");
     const holder = holderOfClaims(identities, sub, claims);
     if (holder === undefined) throw identityRefused("not_mapped");

@@ -15,20 +15,20 @@ import { type Request, withHooks } from "./outcome.ts";
 
 export interface AuditOptions {
   readonly trail: Pick<AuditTrail, "assertRoom" | "add">;
-  /** Methods whose allowed calls are not recorded, because an earlier recorded call already allowed them. */
+  /** Methods whose allowed calls are not recorded, because an earlier call is recorded that allowed the same work. */
   readonly quiet: ReadonlySet<DescMethod>;
-  /** Whether another service decides on calls that pass authentication, and records them. */
+  /** Whether another service decides on the calls that pass authentication, and records its decisions. */
   readonly isForwarding: boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Maximum number of recorded denials per minute whose callers presented no accepted credentials. */
+/** Maximum number of denials per minute that are recorded for callers without accepted credentials. */
 const MAX_ANONYMOUS_PER_MINUTE = 600;
 
 /**
- * Records the decisions on calls: mutating calls that are allowed or denied, and reads that are denied. Calls that a
- * service of the platform makes on its own behalf are recorded only if they are denied.
+ * Records the decisions on calls: mutating calls that are allowed or denied, and reads that are denied. A call that a
+ * service of the platform makes on its own behalf is recorded only if it is denied.
  */
 export function auditInterceptor(options: AuditOptions): Interceptor {
   const { trail, isForwarding } = options;
@@ -62,7 +62,7 @@ function assertRoom(trail: AuditOptions["trail"], { contextValues }: Request): v
   }
 }
 
-/** Returns whether the audit log gets this decision. */
+/** Whether the audit log gets this decision. */
 function isRecorded(
   { isForwarding, quiet }: AuditOptions,
   request: Request,
@@ -91,7 +91,7 @@ function isWithin(anonymous: MinuteLimit, log: Logger): boolean {
   const taken = anonymous.take();
   if (taken === "over") {
     const max = MAX_ANONYMOUS_PER_MINUTE;
-    log.warn({ max }, "this minute has more denials of unknown callers than the audit log gets");
+    log.warn({ max }, "the audit log gets no further denials of unknown callers in this minute");
   }
   return taken === "within";
 }
@@ -118,7 +118,9 @@ function record({ trail, log }: AuditOptions, request: Request, { verdict, messa
   }
 }
 
-/** Returns the request, and a function that returns its first message once the handler has read it. */
+/**
+ * Returns a request to pass on, and a function that returns its first message; undefined until the handler has read it.
+ */
 function seenBy(request: Request): { request: Request; message: () => Message | undefined } {
   if (!request.stream) return { request, message: () => request.message };
   let first: Message | undefined;

@@ -11,7 +11,7 @@ import { clientTracingInterceptor } from "./tracing.ts";
 export interface ClientInterceptorOptions {
   /** The name of the called service, for errors. */
   service: string;
-  /** The secrets that Depute's own processes share; a call carries the first one. */
+  /** The secrets that Depute's own processes share. A call carries the first secret. */
   internalSecrets: Pick<InternalSecrets, "sent">;
   tracing: boolean;
   /** Number of replicas of the called service; 1 when absent. */
@@ -27,8 +27,7 @@ export function clientInterceptors({
 }: ClientInterceptorOptions): Interceptor[] {
   return [
     unavailableInterceptor(service),
-    // The number of attempts is one more than the number of replicas, because other calls also advance the turn among
-    // the replicas.
+    // Concurrent calls also advance the round-robin order, so one attempt more than there are replicas is allowed.
     ...(replicas > 1 ? [failoverInterceptor(replicas + 1)] : []),
     ...(tracing ? [clientTracingInterceptor()] : []),
     secretInterceptor(internalSecrets),
@@ -36,8 +35,8 @@ export function clientInterceptors({
 }
 
 /**
- * Names the called service in the error of a call to which the service did not respond. Errors that have a
- * reason stay unchanged.
+ * If the called service did not respond, replaces the error by one that names the service. Errors that have a reason
+ * stay unchanged.
  */
 function unavailableInterceptor(service: string): Interceptor {
   return (next) => (request) =>

@@ -5,7 +5,7 @@ import { type Request, withHooks } from "./outcome.ts";
 
 const current = new AsyncLocalStorage<Request>();
 
-/** Makes the call available while its handler runs, so that a store's rows can record the call. */
+/** Makes the call available to `currentCall` while its handler runs, so that rows of a store can record the call. */
 export function currentCallInterceptor(): Interceptor {
   return (next) => (request) => withHooks(next, request, { run: (step) => current.run(request, step) });
 }
@@ -22,8 +22,8 @@ export function currentCall(): CurrentCall | undefined {
 }
 
 /**
- * Returns the name of the queue in which the current call's writes wait: the caller's principal or address, see
- * `lineOf`. Empty for work without a call.
+ * Returns the name of the queue in which the current call's writes wait: the caller's principal or address, see {@link
+ * lineOf}. Empty for work without a call.
  */
 export function lineOfCurrentCall(): string {
   const request = current.getStore();

@@ -10,16 +10,16 @@ import { isPeerGone } from "./peer-gone.ts";
 const PROOF_HEADER = "dpop";
 
 /**
- * Repeats a call at another replica if the first replica died or drains. The call must be repeatable and have no holder
- * proof. A stream is repeated only before its first message. After that, the reader itself opens a new stream from its
- * cursor.
+ * Repeats a call at another replica if the first replica died or drains, unless the call is not repeatable or has a
+ * holder proof. A stream is repeated only before its first message. After its first message, the reader must open
+ * another stream from its own cursor.
  *
  * @param attempts maximum number of attempts of one call
  */
 export function failoverInterceptor(attempts: number): Interceptor {
   return (next) => async (request) => {
-    // A holder proof is valid for one call. The first replica may have recorded it as used, and another replica would
-    // then refuse it. So a call with a proof has no failover.
+    // A holder proof is valid for one call. The first replica may have recorded the proof as used, and another replica
+    // would then refuse it. So a call with a proof has no failover.
     if (request.header.has(PROOF_HEADER)) return next(request);
     if (!request.stream)
       return isRepeatable(request.method, request.message)

@@ -37,7 +37,7 @@ function file(entry: { principal: string; organization?: string; roles?: RoleNam
   return parseCredentials(JSON.stringify([{ ...entry, sha256 }]));
 }
 
-/** Stands for a handler that proves the principal of a holder proof. */
+/** Replaces a handler that verifies the principal of a holder proof. */
 const proving: Interceptor = (next) => async (request) => {
   if (request.header.has("dpop")) {
     request.contextValues.set(principalKey, "key-of-ada");
@@ -87,7 +87,7 @@ beforeEach(() => {
 });
 afterEach(() => abort.abort());
 
-/** Opens a stream, and returns the reason of its end once it has ended. */
+/** Opens a stream, waits until it ends, and returns the reason of its end. */
 async function open(
   method: "agents" | "audit",
   headers: Record<string, string>,

@@ -15,11 +15,11 @@ import { rolesOfMethod } from "../roles/method-roles.ts";
 import type { Next } from "./outcome.ts";
 
 /**
- * Milliseconds between two checks of the open streams. The files are checked too. So a stream whose credentials were
- * withdrawn ends within five seconds.
+ * Milliseconds between two checks of the open streams. The credentials files are also read at intervals, so a stream
+ * whose credentials were withdrawn ends within five seconds.
  */
 export const STREAM_CHECK_MS = 2000;
-/** Streams that are checked in one turn of the event loop. */
+/** Maximum number of streams that are checked in one turn of the event loop. */
 const BATCH = 100;
 
 export interface OpenStreamsOptions extends AuthenticationOptions, Pick<RoleSources, "bySettings"> {
@@ -39,8 +39,9 @@ interface OpenStream {
 }
 
 /**
- * Checks open streams. The caller's credentials must still be valid for the same principal, and the caller must still
- * have a required role. A holder proof is valid only once, so only the roles of its principal are checked.
+ * Checks open streams. A stream ends if the caller's credentials are no longer valid for the same principal and
+ * organization, or if the caller no longer has a required role. A holder proof cannot be verified again, so for its
+ * principal only the roles are checked.
  */
 export class OpenStreams {
   readonly #options: OpenStreamsOptions;
@@ -51,7 +52,9 @@ export class OpenStreams {
     this.#options = options;
   }
 
-  /** Ends streams with the typed refusal of their callers. */
+  /**
+   * Returns an interceptor that ends a stream with the refusal of its caller, as soon as a check refuses the caller.
+   */
   interceptor(): Interceptor {
     return (next) => (request) => (request.stream ? this.#watch(next, request) : next(request));
   }
@@ -65,7 +68,7 @@ export class OpenStreams {
       end: (refusal) => link.abort(refusal),
     };
     this.#open.add(stream);
-    // The signal also aborts when a call is finished.
+    // Connect aborts the signal also when a call has ended.
     link.signal.addEventListener("abort", () => this.#forget(stream), { once: true });
     this.#checkLater();
     try {
@@ -99,7 +102,8 @@ export class OpenStreams {
     let count = 0;
     for (const stream of [...this.#open]) {
       if (++count % BATCH === 0) await this.#options.timers.nextTurn();
-      // The checks are not awaited, so a slow issuer delays only the checks of its callers' streams.
+      // The loop does not await the checks, so a slow issuer delays only the checks of streams whose callers have its
+      // tokens.
       stream.check(round).catch((refusal: unknown) => stream.end(refusal));
     }
   }
@@ -156,6 +160,6 @@ export class OpenStreams {
 function changed(): DeputeError {
   return new DeputeError(
     ErrorReason.UNAUTHENTICATED,
-    "the credentials stand for another principal or organization now: open the stream again",
+    "the credentials now belong to another principal or organization: open the stream again",
   );
 }

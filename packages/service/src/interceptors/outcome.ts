@@ -21,11 +21,14 @@ type Response = Awaited<ReturnType<Next>>;
 
 /** Functions that observe one call, which may have one response or a stream of responses. */
 export interface CallHooks {
-  /** Runs each step of the call, for example in an async context. */
+  /** Runs each step of the call, for example in an async context. If absent, the steps run directly. */
   run?<T>(step: () => Promise<T>): Promise<T>;
   /** Replaces an exception before it is thrown again. */
   mapError?(thrown: unknown): unknown;
-  /** Called once at the end of the call. The argument is the mapped exception; undefined if the call threw none. */
+  /**
+   * Called once at the end of the call. The argument is the exception that `mapError` returned; undefined if the call
+   * threw none.
+   */
   end?(thrown: unknown): void;
 }
 
@@ -45,7 +48,7 @@ export async function withHooks(next: Next, request: Request, hooks: CallHooks):
   return response;
 }
 
-/** Reports a failure to the hooks, and returns the exception to throw. */
+/** Maps an exception, reports the end of the call to the hooks, and returns the exception to throw. */
 function failed(hooks: CallHooks, thrown: unknown): unknown {
   const mapped = hooks.mapError === undefined ? thrown : hooks.mapError(thrown);
   hooks.end?.(mapped);
@@ -122,7 +125,7 @@ export function observeInterceptor(log: Logger, registry: Registry, clock: Clock
   };
 }
 
-/** Returns the caller's proven principal; for unverified credentials, only a note that they are present. */
+/** Returns the caller's proven principal; the text `unproven` if the credentials are not verified. */
 function callerIn(values: ContextValues): string | undefined {
   const caller = values.get(callerKey);
   if (caller?.kind !== "bound") return caller?.principal;
@@ -133,7 +136,7 @@ function levelOf(thrown: unknown, cause: unknown): "debug" | "info" | "error" {
   if (thrown === undefined) return "debug";
   const code = thrown instanceof ConnectError ? thrown.code : Code.Unknown;
   if (code === Code.Canceled || reasonOf(thrown) === ErrorReason.SHUTTING_DOWN) return "debug";
-  // The service that answered INTERNAL has already logged the cause.
+  // Another service answered with this reason, and has already logged the cause.
   if (cause instanceof ConnectError && reasonOf(cause) !== undefined) return "info";
   return code === Code.Internal || code === Code.Unknown || code === Code.DataLoss ? "error" : "info";
 }
@@ -147,8 +150,8 @@ function codeName(thrown: unknown): string {
 }
 
 /**
- * Returns the original cause of an error, up to three `cause` links deep. If another service answered with a reason,
- * that service's error is the cause.
+ * Returns the original cause of an error, following at most three `cause` links. If another service answered with a
+ * reason, that service's error is the cause.
  */
 function causeOf(thrown: unknown): unknown {
   let cause = thrown;
@@ -165,8 +168,7 @@ export interface RpcMetrics {
 }
 
 /**
- * The counts of one method. A call only increments plain numbers; a scrape converts the numbers to Prometheus's
- * form.
+ * Counts the calls of one method. A call only increments plain numbers, which a scrape converts to Prometheus's form.
  */
 export interface MethodTally {
   readonly service: string;

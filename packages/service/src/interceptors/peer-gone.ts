@@ -9,15 +9,16 @@ const CODES_OF_TRANSPORT: readonly Code[] = [
   Code.Internal,
   Code.Unknown,
   Code.DataLoss,
-  // Connect raises this code for an answer that ends in the middle of a message.
+  // Connect raises this code for a response that ends in the middle of a message.
   Code.InvalidArgument,
 ];
 
 /**
- * Whether a call failed because its peer or the connection died. A refusal by a service always has a reason. An
- * error with the code CANCELLED has no reason, because the caller or a reset stream causes that code.
+ * Whether a call failed because its peer or the connection died. A refusal by a service has a reason; an error with a
+ * code of {@link CODES_OF_TRANSPORT} and no reason comes from the transport.
  *
- * @param signal the signal of the call; aborts when the caller cancels or the time is over
+ * @param signal the signal of the call, which aborts when the caller cancels or the deadline passes; then the result is
+ * false
  */
 export function isPeerGone(thrown: unknown, signal: AbortSignal): boolean {
   if (!(thrown instanceof ConnectError) || signal.aborted || reasonOf(thrown) !== undefined) return false;

@@ -13,9 +13,10 @@ import { type Next, type Request, withHooks } from "./outcome.ts";
 type Response = Awaited<ReturnType<Next>>;
 
 /**
- * Counts calls and their bytes against the quotas of their callers. A call with a token or a holder proof counts only
- * after its verification. Otherwise a caller could use up another principal's quota. Calls of the platform itself and of
- * `local` have no quotas. The quota of bytes refuses further calls, and delays the messages of open streams.
+ * Counts calls and their bytes against the quotas of their callers. A call with a token or a holder proof is counted
+ * only after the token or the proof was verified. Otherwise a caller could use up the quota of another principal. Calls
+ * of the platform itself and of `local` have no quotas. When the quota of bytes is used up, further calls are refused,
+ * and messages of open streams are delayed.
  */
 export function quotasInterceptor(quotas: Quotas, timers: Timers): Interceptor {
   return (next) => async (request) => {

@@ -5,7 +5,7 @@ import { type Caller, callerKey } from "../caller.ts";
 import { type RoleSources, requireRole } from "../roles/caller-roles.ts";
 import { type MethodRoles, rolesOfMethod } from "../roles/method-roles.ts";
 
-/** Called while the service handles a call that it refuses for missing roles. */
+/** Called for each call that the service refuses for missing roles, before the refusal. */
 export type OnRoleDenied = (denied: { readonly method: DescMethod; readonly principal: string }) => void;
 
 export interface RolesOptions extends RoleSources {
@@ -16,8 +16,9 @@ export interface RolesOptions extends RoleSources {
 }
 
 /**
- * Refuses calls of callers without a role that the method requires. The roles come from the method's option, for every
- * protocol. The check of a holder proof, a token or a message waits until the principal is proven; see {@link roleCheckKey}.
+ * Refuses calls of callers without a role that the method requires. The option of the method names its roles, for every
+ * protocol. For a holder proof, a token or a message, the check waits until the principal is proven; see {@link
+ * roleCheckKey}.
  */
 export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptions): Interceptor {
   return (next) => async (request) => {
@@ -43,7 +44,10 @@ export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptio
   };
 }
 
-/** Whether a caller has a role by the files alone. The settings of another process may give it further roles. */
+/**
+ * Whether the files alone grant the caller a required role. The settings of another process may give the caller further
+ * roles.
+ */
 function isAdmitted(required: MethodRoles, caller: Caller, sources: RoleSources): boolean {
   try {
     requireRole(required, caller, caller.principal, sources);

@@ -38,8 +38,8 @@ import { turnsInterceptor } from "./turns.ts";
 import { validateInterceptor } from "./validate.ts";
 
 /**
- * Gives each call an id for logs and for further calls between processes. The response contains the id, also
- * for an error.
+ * Gives each call a request id, for logs and for calls that serve it in other processes. The response contains the id,
+ * even if it is an error.
  */
 export function requestIdInterceptor(): Interceptor {
   return (next) => async (request) => {
@@ -57,7 +57,7 @@ export function requestIdInterceptor(): Interceptor {
 }
 
 /**
- * Converts every exception of a handler, before or during a stream, to the error of the response; see
+ * Converts every exception of a handler to the error of the response, also an exception during a stream; see
  * errors-on-wire.ts.
  */
 export function errorsInterceptor(manners: Manners = NO_MANNERS): Interceptor {
@@ -82,8 +82,8 @@ function isReset(signal: AbortSignal, thrown: unknown): boolean {
 }
 
 /**
- * Refuses list responses that are too long for stock clients. The interceptor skips responses of the fast path,
- * because the fast path checks their size. It also skips calls within the process, which cross no wire.
+ * Refuses list responses that are too long for stock clients. The interceptor skips calls of the fast path, which
+ * checks the size itself, and calls within the process, whose responses no client reads.
  */
 export function answerLimitInterceptor(): Interceptor {
   return (next) => async (request) => {
@@ -98,13 +98,13 @@ export function answerLimitInterceptor(): Interceptor {
   };
 }
 
-/** Returns the error of a stream that ends because this process drains. */
+/** Returns the error of a stream that ends because this process is draining. */
 export function shuttingDown(): DeputeError {
   return new DeputeError(ErrorReason.SHUTTING_DOWN, "this process is shutting down; call again");
 }
 
 /**
- * Ends streams when their caller disconnects or when the process drains, so that readers reconnect to another
+ * Ends a stream when its caller disconnects, or when the process drains, so that its reader reconnects to another
  * process. Unary calls continue, because they are short and their callers wait for the response.
  */
 export function drainInterceptor(stopping: AbortSignal): Interceptor {
@@ -120,7 +120,7 @@ async function untilStopped(
   const link = linkSignals(request.signal);
   const onStop = () => link.abort(shuttingDown());
   stopping.addEventListener("abort", onStop, { once: true });
-  // The signal also aborts when a call is finished, so this listener runs after a stream's normal end too.
+  // The signal also aborts when a call has ended, so this listener runs after the normal end of a stream too.
   link.signal.addEventListener("abort", () => stopping.removeEventListener("abort", onStop), {
     once: true,
   });
@@ -144,7 +144,7 @@ export interface ServerInterceptorOptions {
   identities?: Identities;
   internalSecrets: Pick<InternalSecrets, "accepts">;
   reach: Reach;
-  /** The roles that the module's settings give; absent for none. */
+  /** The roles that the module's settings give to principals; absent for none. */
   rolesBySettings?: RolesBySettings;
   /** Full names of services that other processes implement; absent for none. Those processes check the roles. */
   forwarded?: ReadonlySet<string>;
@@ -159,10 +159,7 @@ export interface ServerInterceptorOptions {
   /** The name of the service whose spans are recorded; false for none. */
   tracing: string | false;
   stopping: AbortSignal;
-  /**
-   * The differences between services of published contracts and the platform's rules; absent when there are
-   * none.
-   */
+  /** Differences of services with published contracts from the platform's rules; absent if there are none. */
   manners?: Manners;
 }
 
@@ -171,8 +168,8 @@ const EXEMPT = ["grpc.health.v1.Health"];
 
 /**
  * Returns the interceptors of every call on its way to a handler, outermost first. The request id comes first, because
- * later interceptors log it. The observer runs outside the conversion of errors, so it counts converted errors. The
- * caller is identified, and its roles are checked, before its message is validated.
+ * later interceptors log it. The observer encloses the conversion of errors, so it counts converted errors. The caller
+ * is identified, and its roles are checked, before its message is validated.
  */
 export function serverInterceptors(options: ServerInterceptorOptions): Interceptor[] {
   const { log, metrics, clock, timers, stopping } = options;

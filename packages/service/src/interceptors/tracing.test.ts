@@ -26,7 +26,7 @@ const inside = createDirectTransport({
   clientInterceptors: [clientTracingInterceptor()],
 });
 
-/** An outer service whose handlers call the inner service, as services call one another. */
+/** An outer service whose handlers call the inner service, like calls between services of the platform. */
 const outside = createDirectTransport({
   clock: systemClock,
   timers: systemTimers,

@@ -24,8 +24,8 @@ const getter: TextMapGetter<Headers> = {
 const setter: TextMapSetter<Headers> = { set: (headers, key, value) => headers.set(key, value) };
 
 /**
- * Opens a span for each call that a service answers. If the caller sent a span (W3C `traceparent`), the new
- * span is its child. Names and attributes follow OpenTelemetry's conventions for Connect RPC.
+ * Opens a span for each call that a service answers. If the caller sent the id of a span (W3C `traceparent`), the new
+ * span is a child of that span. Names and attributes follow OpenTelemetry's conventions for Connect RPC.
  *
  * @param service the name of the service
  */
@@ -75,7 +75,7 @@ function attributesOf({ method }: Request) {
   };
 }
 
-/** Returns the attributes of a called server. A call within the process has none. */
+/** Returns the span attributes for the address of the called server; none for a call within the process. */
 function serverOf(url: string): Record<string, string | number> {
   if (!URL.canParse(url)) return {};
   const { hostname, port } = new URL(url);

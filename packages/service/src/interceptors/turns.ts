@@ -5,9 +5,9 @@ import { type FairTurns, lineOf } from "../quotas/fair-turns.ts";
 import type { Request } from "./outcome.ts";
 
 /**
- * Lets calls begin in fair turns of their callers. A call within the process needs no turn, because the call that it
- * serves already has a turn. A service's own call needs no turn either: a call that waits for it may hold the last
- * turn.
+ * Gives each call a turn before it begins; see {@link FairTurns}. A call within the process needs no turn, because the
+ * call that it serves already has one. A call that a service makes on its own behalf needs none either: the call that
+ * waits for it may have the last turn.
  */
 export function turnsInterceptor(turns: FairTurns): Interceptor {
   return (next) => async (request) => {

@@ -29,7 +29,10 @@ export function assertValid<Desc extends DescMessage>(schema: Desc, message: Mes
   throw new DeputeError(ErrorReason.INVALID_REQUEST, summary.join("; "), { violations });
 }
 
-/** Converts a broken rule to the form of google.rpc.BadRequest: the field's path, the fault, and the rule's id. */
+/**
+ * Converts a broken rule to a violation of google.rpc.BadRequest, with the field's path, the fault, and the id of the
+ * rule.
+ */
 export function toFieldViolation({ field, rule, message }: BrokenRule): FieldViolation {
   return { field: pathToString(field), description: message, reason: rule };
 }
@@ -50,7 +53,7 @@ export async function planRules(services: readonly DescService[], { nextTurn }: 
 
 /**
  * Checks every request message against the rules of its contract before a handler gets the message. The interceptor
- * skips a call whose roles only another process can check; that process validates the message.
+ * skips a call whose roles only another process can check, because that process validates the message.
  */
 export function validateInterceptor(manners: Manners = NO_MANNERS): Interceptor {
   return (next) => async (request) => {

@@ -7,17 +7,16 @@ import { currentRequest } from "./current-call.ts";
 export interface CpuQuota {
   /** Whether the quota has room. */
   readonly hasRoom: boolean;
-  /** @throws DeputeError LIMIT_EXCEEDED without room */
+  /** @throws DeputeError LIMIT_EXCEEDED if the quota has no room */
   assertRoom(): void;
-  /** Counts milliseconds of processor time. */
+  /** Counts milliseconds of processor time against the quota. */
   use(ms: number): void;
 }
 
 /**
- * Returns the quota that pays for verification in the current call: the quota of the caller on whose behalf the call is
- * made.
+ * Returns the quota for verification in the current call: that of the caller on whose behalf the call is made.
  *
- * @param holder the principal that pays while the caller is not proven; empty for none
+ * @param holder the principal whose quota is used while no caller is proven; empty for none
  * @returns undefined for work without a call, and for callers without quotas
  */
 export function cpuQuotaOf(holder = ""): CpuQuota | undefined {
@@ -40,7 +39,10 @@ export function cpuQuotaOf(holder = ""): CpuQuota | undefined {
   };
 }
 
-/** Runs a step of a verification. {@link chargeCpu} charges its processor time. */
+/**
+ * Runs a step of a verification, and adds its processor time to that of the call. {@link chargeCpu} later counts this
+ * time against a quota.
+ */
 export function countCpu<T>(step: () => T): T {
   const values = currentRequest()?.contextValues;
   const quotas = values?.get(quotasKey);
@@ -54,9 +56,9 @@ export function countCpu<T>(step: () => T): T {
 }
 
 /**
- * Charges the processor time that the current call has spent on verification and that no quota has counted yet.
+ * Counts against a quota the processor time of the current call's verifications that no quota has counted yet.
  *
- * @param holder as for {@link cpuQuotaOf}
+ * @param holder see {@link cpuQuotaOf}
  */
 export function chargeCpu(holder: string): void {
   const values = currentRequest()?.contextValues;

@@ -11,7 +11,7 @@ interface Entry {
   readonly mayBePrivate: boolean;
 }
 
-/** The destination of an address, as read from its text. */
+/** The destination of an allowed address. */
 export interface AllowedTarget {
   readonly url: URL;
   /** The host without brackets: a name or an IP address. */
@@ -21,8 +21,8 @@ export interface AllowedTarget {
 
 /**
  * The hosts that a setting allows the platform to call. An entry is `host` or `host:port`; the host is a name or an IP
- * address (IPv6 in brackets). The name must resolve to public addresses, unless the entry begins with `private:`. A
- * listed IP address may be private.
+ * address (IPv6 in brackets). The name must resolve to public addresses, unless the entry begins with `private:`. An
+ * entry that is an IP address may be private without this prefix.
  */
 export class AllowedHosts {
   readonly #entries: readonly Entry[];
@@ -38,7 +38,7 @@ export class AllowedHosts {
   }
 
   /**
-   * Checks an address without a call.
+   * Checks an address, without a connection to it.
    *
    * @throws DeputeError ADDRESS_NOT_ALLOWED for an address that is neither http nor https, that has a user name, or
    * whose host the setting does not allow
@@ -47,15 +47,15 @@ export class AllowedHosts {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     const defaultPort = PORTS[url?.protocol ?? ""];
     if (url === undefined || defaultPort === undefined)
-      throw notAllowed("", "it is no http or https address");
+      throw notAllowed("", "it is not an http or https address");
     if (url.username !== "" || url.password !== "")
-      throw notAllowed(url.hostname, "it has credentials in it");
+      throw notAllowed(url.hostname, "it contains credentials; remove them");
     const hostname = bare(url.hostname);
     const port = url.port || defaultPort;
     const matching = this.#entries.filter(
       (entry) => entry.hostname === hostname && (entry.port === "" || entry.port === port),
     );
-    if (matching.length === 0) throw notAllowed(hostname, "configuration does not list its host");
+    if (matching.length === 0) throw notAllowed(hostname, "the configuration does not list its host");
     return {
       url,
       hostname,
@@ -82,7 +82,7 @@ function parseEntry(entry: string): Entry {
   const authority = match?.[1];
   if (authority === undefined || !URL.canParse(`http://${authority}`)) {
     throw new Error(
-      `${entry.slice(0, 64)}: write host or host:port, with private: before it where that is meant`,
+      `${entry.slice(0, 64)}: write host or host:port, with the prefix private: if it may have private addresses`,
     );
   }
   return { hostname: bare(new URL(`http://${authority}`).hostname), port: match?.[2] ?? "", mayBePrivate };

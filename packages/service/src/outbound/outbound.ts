@@ -15,7 +15,7 @@ const MAX_CONNECTIONS = 64;
 /** Maximum bytes of a response's headers. The platform's servers have the same limit for requests. */
 const MAX_HEADER_BYTES = 32 * 1024;
 
-/** Looks up the addresses of a name, with the result of `dns.lookup` with the option `all`. */
+/** Returns the addresses of a name, in the form of `dns.lookup` with the option `all`. */
 export type Lookup = (hostname: string) => Promise<readonly { address: string; family: number }[]>;
 
 export interface OutboundOptions {
@@ -68,9 +68,9 @@ export interface PinnedTarget {
 }
 
 /**
- * Sends requests to addresses that callers or agents state, such as an agent's endpoint or a callback. The class calls
- * only configured hosts. The class checks the IP address of a name at connection time. A name that later resolves to
- * another address therefore does not evade the check. A redirect is returned as a response and not followed.
+ * Sends requests to addresses that callers or agents name, such as an agent's endpoint or a callback. It calls only
+ * configured hosts. It checks the IP address of a name at each connection, so a name that later resolves to another
+ * address does not evade the check. It returns a redirect as a response, and does not follow it.
  */
 export class Outbound {
   readonly #hosts: AllowedHosts;
@@ -101,7 +101,7 @@ export class Outbound {
   }
 
   /**
-   * Returns the address to connect to, for callers with a transport of their own.
+   * Returns the IP address to connect to, for callers that use another transport.
    *
    * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when the name cannot be resolved
    */
@@ -115,7 +115,7 @@ export class Outbound {
   /**
    * Sends one request, and returns when the response's headers have arrived.
    *
-   * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when no response arrives in time
+   * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when no response arrives in time, or the request fails
    */
   async send(address: string, options: OutboundRequest): Promise<OutboundAnswer> {
     const target = this.#hosts.check(address);
@@ -138,14 +138,14 @@ export class Outbound {
         );
       },
     });
-    // The request is destroyed without an error, because a pooled connection has no listener for errors.
-    // Node.js does not get the signal, because Node.js would bind the signal to the pooled connection too.
+    // The request is destroyed without an error, because a pooled connection has no listener for errors. The signal is
+    // not passed to Node.js, which would also bind it to the pooled connection.
     let failure: Error | undefined;
     const end = (why: Error) => {
       failure ??= why;
       request.destroy();
     };
-    const abort = () => end(new Error("the request was ended", { cause: signal.reason }));
+    const abort = () => end(new Error("the request was aborted", { cause: signal.reason }));
     signal.addEventListener("abort", abort, { once: true });
     request.once("close", () => signal.removeEventListener("abort", abort));
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -154,7 +154,7 @@ export class Outbound {
       request.once("timeout", () => end(new Error(`no answer within ${idleMs} ms`)));
       request.end(body);
     });
-    // The reader of the body receives the error. Without a reader, an aborted response must not become an uncaught
+    // The reader of the body gets the error. If nothing reads the body, an aborted response must not cause an uncaught
     // error.
     answer.on("error", () => {});
     return {
@@ -170,20 +170,20 @@ export class Outbound {
   }
 
   /**
-   * Resolves a name to the addresses that may be called. If one address is forbidden, all are refused, because such a
+   * Resolves a name to the addresses that may be called. If one address is forbidden, refuses the name, because such a
    * DNS answer is hostile.
    */
   async #resolve({ hostname, mayBePrivate }: AllowedTarget): Promise<{ address: string; family: number }[]> {
     const family = isIP(hostname);
     const addresses = family !== 0 ? [{ address: hostname, family }] : await this.#lookup(hostname);
     if (!mayBePrivate && addresses.some(({ address }) => !isPublicAddress(address))) {
-      throw notAllowed(hostname, "its name leads to a private address");
+      throw notAllowed(hostname, "its name resolves to a private address");
     }
     return addresses.map(({ address, family }) => ({ address, family }));
   }
 }
 
-/** Reads a whole body as text. Errors of the body are thrown unchanged. */
+/** Reads a whole body as text. Throws the errors of the body unchanged. */
 export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
@@ -207,7 +207,7 @@ async function* bounded(
   } catch (error) {
     throw failure() ?? error;
   } finally {
-    // A reader that stops early needs no more bytes, so the connection is closed.
+    // If the reader stops early, the connection is closed, because nothing reads further bytes.
     answer.destroy();
   }
 }

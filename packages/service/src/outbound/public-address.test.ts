@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isPublicAddress } from "./public-address.ts";
 
-/** The first and the last address of each block without public hosts. */
+/** The first and the last address of each block that contains no public hosts. */
 test.each([
   ["this network", "0.0.0.0", "0.255.255.255"],
   ["private, 10/8", "10.0.0.0", "10.255.255.255"],

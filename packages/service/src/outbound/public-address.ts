@@ -8,11 +8,11 @@ import ipaddr from "ipaddr.js";
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR("2000::/3");
 
 /**
- * Whether the public Internet routes an IP address in its text form: it belongs to no special-purpose block (RFC 6890
- * and its successors). False for every other text.
+ * Whether a text is an IP address that the public Internet routes, which is an address outside all special-purpose
+ * blocks (RFC 6890 and its successors).
  */
 export function isPublicAddress(address: string): boolean {
-  // Node's check comes first, because the library also reads forms to which Node does not connect, such as `010.1`.
+  // Node's check comes first, because the library also accepts forms to which Node does not connect, such as `010.1`.
   if (isIPv4(address)) return ipaddr.IPv4.parse(address).range() === "unicast";
   if (!isIPv6(address) || !ipaddr.IPv6.isValid(address)) return false;
   const parsed = ipaddr.IPv6.parse(address);

@@ -4,20 +4,20 @@ import type { Charge, Quotas } from "./quotas.ts";
 /** The caller that pays for a call. */
 interface Payer {
   readonly principal: string;
-  /** Empty for none. */
+  /** The organization that pays as well; empty for none. */
   readonly organization: string;
 }
 
 /**
- * The use of the caller's quotas by one call. What the call uses before its caller is proven is counted when the caller
- * is proven.
+ * Counts the use of one call against the quotas of its caller. Bytes that pass before the caller is proven are counted
+ * when it is proven.
  */
 export class Bill {
   readonly #quotas: Quotas;
   readonly #kind: CallClass;
   #payer: Payer | undefined;
   #charge: Charge | undefined;
-  /** Bytes of the messages that passed before the caller was proven. */
+  /** Bytes of the messages that have passed before the caller was proven. */
   #earlyBytes = 0;
 
   constructor(quotas: Quotas, kind: CallClass) {
@@ -26,7 +26,7 @@ export class Bill {
   }
 
   /**
-   * Counts the call for its proven caller, once.
+   * Sets the proven caller, and counts the call against its quotas. Only the first call of this method has an effect.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
@@ -37,7 +37,7 @@ export class Bill {
     this.use(this.#earlyBytes);
   }
 
-  /** Counts bytes of messages. */
+  /** Counts bytes of the call's messages. */
   use(bytes: number): void {
     if (this.#payer === undefined) {
       this.#earlyBytes += bytes;
@@ -61,7 +61,7 @@ export class Bill {
     return this.#quotas.waitOf("bytes", principal, organization);
   }
 
-  /** Ends the charge that lasts until the end of the call, such as an open stream. */
+  /** Ends the count of an open stream. Call it at the end of the call. */
   end(): void {
     this.#charge?.end();
   }

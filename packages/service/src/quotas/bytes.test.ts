@@ -21,7 +21,7 @@ const echo = defineService({
   start: async () => ({ routes: echoRoutes({ started: 0, ended: [] }), close: async () => {} }),
 });
 
-/** Bytes a second of a principal. An organization has twice as many. */
+/** Quota of a principal in bytes per second. The quota of an organization is twice as large. */
 const BYTES = 10_000;
 const ORGANIZATIONS = { "acme-1": "acme", "acme-2": "acme", "acme-3": "acme", globex: "globex" };
 
@@ -79,7 +79,7 @@ describe.each(wires)("over %s", (_, transportOf) => {
     const header = { "x-ask": "y".repeat(2_000) };
     let served = 0;
     while (served < 20 && (await outcome(call("ada", { do: "header" }, header))) === "served") served += 1;
-    // Five answers of 2,000 bytes are the quota of a second.
+    // Five responses of 2,000 bytes use up the quota of one second.
     expect(served).toBe(5);
   });
 });
@@ -129,7 +129,7 @@ test.each([
     })();
     const settle = () => new Promise((resolve) => setTimeout(resolve, 300));
     await settle();
-    // Each message has a kilobyte, so a second's quota is about ten of them.
+    // Each message has a kilobyte, so the quota of one second is about ten messages.
     expect(received).toBeGreaterThan(5);
     expect(received).toBeLessThan(15);
     expect(await outcome(client.unary({}, as("ada")))).toMatchObject(refused("principal"));

@@ -1,17 +1,17 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 
-/** The classes of calls that have quotas of their own. */
+/** The classes of calls. Each class has a separate quota. */
 export const CALL_CLASSES = ["read", "write", "stream", "mint", "verification"] as const;
 export type CallClass = (typeof CALL_CLASSES)[number];
 
-/** Methods that make tokens. */
+/** The methods of the class `mint`, which make tokens. */
 const MINTS = new Set(
   ["MintToken", "ExchangeToken", "ProjectToken", "AttenuateToken"]
     .map((name) => `depute.tokens.v1.TokenService/${name}`)
     .concat(["MintWithKey", "AttenuateWithKey"].map((name) => `depute.tokens.v1.KeyService/${name}`)),
 );
-/** Methods that run checks or verify signatures. */
+/** The methods of the class `verification`, which run checks or verify signatures. */
 const VERIFICATIONS = new Set(
   ["VerifyToken", "VerifyProof"]
     .map((name) => `depute.tokens.v1.TokenService/${name}`)

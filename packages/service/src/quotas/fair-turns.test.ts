@@ -5,7 +5,7 @@ import { FairTurns, type FairTurnsOptions, lineOf, type Turn } from "./fair-turn
 
 const NEVER = new AbortController().signal;
 
-/** Turns with calls that are named by their callers, in the order of their begin. */
+/** Returns a FairTurns, and the names of the callers whose calls have begun, in order. */
 function started(options: Partial<FairTurnsOptions> = {}) {
   const clock = new ManualClock();
   const turns = new FairTurns({ clock, timers: clock, ...options });

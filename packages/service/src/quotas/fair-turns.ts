@@ -4,43 +4,43 @@ export interface FairTurnsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   /**
-   * Maximum number of turns at a time. The same number of further turns is only for callers that have no turn. Default
-   * 256.
+   * Maximum number of turns at a time, for all callers. As many further turns are reserved for callers that have no
+   * turn. Default 256.
    */
   readonly maxTurns?: number;
-  /** Number of turns at a time that several active callers share. Each caller gets at least one. Default 16. */
+  /** Number of turns that active callers share, if there are several. Each caller gets at least one. Default 16. */
   readonly sharedTurns?: number;
   /** Maximum number of waiting calls of one caller. Default 10,000. */
   readonly maxWaiting?: number;
 }
 
 /**
- * A caller with at most LIGHT_CALLS calls in progress is light. A caller with more than HEAVY_CALLS calls yields to
- * light callers.
+ * A caller with at most LIGHT_CALLS calls in progress is light. A caller with more than HEAVY_CALLS calls in progress
+ * is heavy, and yields to light callers.
  */
 const LIGHT_CALLS = 4;
 const HEAVY_CALLS = 16;
 /**
- * Number of calls that a yielding caller may run at a time. With one turn, a create call beside 3,000 others takes 2.1
- * times as long as alone. With two turns, it takes 2.6 times as long. The other callers then make 9 % more create calls
- * (`npm run bench -- fairness`).
+ * Number of turns of a caller that yields. Measured beside 3,000 concurrent calls of other callers: with one turn, a
+ * create call takes 2.1 times as long as alone; with two turns, 2.6 times as long, while the other callers make 9 %
+ * more calls (`npm run bench -- fairness`).
  */
 const YIELDING_TURNS = 1;
-/** Milliseconds for which other callers yield after the arrival of a light caller's call. */
+/** Milliseconds for which heavy callers yield after a call of a light caller has arrived. */
 const YIELD_MS = 100;
 /** Maximum number of waiting calls of all callers. */
 const MAX_WAITING_TOTAL = 100_000;
 /** Milliseconds after which a caller without calls is no longer active. */
 const ACTIVE_MS = 1_000;
 /**
- * Milliseconds after which a turn ends while other calls wait for a turn. A call that runs longer probably waits for
- * I/O. The call itself continues.
+ * Milliseconds after which a turn ends if other calls wait for a turn. A call that runs longer probably waits for I/O.
+ * The call itself continues.
  */
 const TURN_MS = 50;
 /** Milliseconds after which a refused caller may call again. */
 const RETRY_MS = 1_000;
 
-/** The right of a call to run. A second `end` has no effect. */
+/** The right of a call to run. Only the first call of `end` has an effect. */
 export interface Turn {
   end(): void;
 }
@@ -56,23 +56,23 @@ interface Line {
 }
 
 /**
- * Orders calls before they use the processor and the store. A caller that is alone has up to 256 calls running at a
- * time. As soon as another caller is active, the callers share 16 turns. While a light caller makes calls, each heavy
- * caller has one turn. Therefore a call waits behind few calls of other callers, however many calls the others have in
- * progress. Waiting callers take turns, and each caller's calls begin in order.
+ * Decides when calls begin, before they use the processor and the store. By default, a single active caller may have
+ * 256 running calls. Several active callers share 16 turns, and while a light caller makes calls, each heavy caller has
+ * one turn. So a call waits behind few calls of other callers, however many calls those have in progress. Waiting
+ * callers get turns one after the other, and the calls of one caller begin in order.
  */
 export class FairTurns {
   readonly #options: Required<FairTurnsOptions>;
   /** The callers that have calls, or were active recently, by the callers' names. */
   readonly #lines = new Map<string, Line>();
-  /** The callers with waiting calls, the next one first. */
+  /** The callers with waiting calls, in the order of their next turns. */
   readonly #waiting = new Map<string, Line>();
-  /** The running calls with the times at which they began, the oldest first. */
+  /** The turns of running calls, with the times at which the calls began, the oldest first. */
   readonly #running = new Map<Turn, { readonly line: Line; readonly beginMs: number }>();
   #waitingCalls = 0;
   /** Number of light callers that have calls in progress. */
   #lightLines = 0;
-  /** The last light caller that made or ended a call. */
+  /** The light caller whose calls changed last. */
   #lastLight: Line | undefined;
   #cancelTimer: (() => void) | undefined;
 
@@ -80,7 +80,7 @@ export class FairTurns {
     this.#options = { maxTurns: 256, sharedTurns: 16, maxWaiting: 10_000, ...options };
   }
 
-  /** Number of waiting calls. */
+  /** Number of waiting calls of all callers. */
   get waiting(): number {
     return this.#waitingCalls;
   }
@@ -88,7 +88,7 @@ export class FairTurns {
   /**
    * Gives a turn to a call, at once if a turn is free.
    *
-   * @param key the caller
+   * @param key the name of the caller's queue; see {@link lineOf}
    * @param signal removes a waiting call from its queue; the promise then rejects with the signal's reason
    * @throws DeputeError LIMIT_EXCEEDED if too many calls wait
    */
@@ -139,7 +139,7 @@ export class FairTurns {
 
   #hasRoom(line: Line): boolean {
     const { maxTurns, sharedTurns } = this.#options;
-    // A caller without a turn need not wait for the calls of a caller that has all turns.
+    // Even if another caller has all turns, a caller without a turn gets one of the reserved turns.
     if (line.running === 0) return this.#running.size < 2 * maxTurns;
     if (this.#running.size >= maxTurns) return false;
     if (this.#lines.size === 1) return true;
@@ -147,7 +147,9 @@ export class FairTurns {
     return line.running < sharedTurns / this.#lines.size;
   }
 
-  /** Whether another caller is light, and has calls in progress or had a call within YIELD_MS. */
+  /**
+   * Whether the caller yields if it is heavy: a light caller has calls in progress, or had a call in the last YIELD_MS.
+   */
   #yieldsToLight(line: Line): boolean {
     const light = this.#lastLight;
     if (light === undefined || light === line || callsOf(light) > LIGHT_CALLS) return this.#lightLines > 0;
@@ -181,7 +183,7 @@ export class FairTurns {
     this.#beginWaiting();
   }
 
-  /** Lets waiting calls begin, one of each caller in turn, while there is room. */
+  /** While turns are free, lets waiting calls begin: one call of each caller, then the next call of each. */
   #beginWaiting(): void {
     for (const line of this.#waiting.values()) {
       const [begin] = line.waiting;
@@ -204,7 +206,7 @@ export class FairTurns {
     if (line.waiting.size === 0) this.#waiting.delete(line.key);
   }
 
-  /** While calls wait, ends turns that last too long. */
+  /** Starts a timer that ends turns which last too long, and repeats while calls wait. */
   #watch(): void {
     this.#cancelTimer ??= this.#options.timers.after(TURN_MS, () => {
       this.#cancelTimer = undefined;
@@ -229,7 +231,7 @@ export class FairTurns {
  * Returns the name of the queue in which a call waits: its principal, or the client's address if no principal is proven
  * yet.
  *
- * @param principal empty for none
+ * @param principal empty if no principal is proven yet
  */
 export function lineOf(principal: string, address: string): string {
   return principal === "" ? `address ${address}` : principal;

@@ -1,20 +1,20 @@
 import type { Timers } from "@depute/core";
 import { pause } from "../stream-follower.ts";
 
-/** Maximum milliseconds of one wait. Afterwards the wait is computed again. */
+/** Maximum milliseconds of one wait. After it, `waitMs` is called again. */
 const LONGEST_WAIT_MS = 1_000;
 
 export interface Pace<T> {
   readonly timers: Timers;
-  /** Aborts when the reader need not wait any longer. */
+  /** Ends a wait early when it aborts. */
   readonly signal: AbortSignal;
   /** Returns the milliseconds for which no item may be read; 0 if an item may be read now. */
   waitMs(): number;
-  /** Called with each item. */
+  /** Called with each item, before it is yielded. */
   onItem?(item: T): void;
 }
 
-/** Yields the items of a source, each no earlier than the pace allows. */
+/** Yields the items of a source. Waits before each item until the pace allows it. */
 export function paced<T>(source: AsyncIterable<T>, pace: Pace<T>): AsyncIterable<T> {
   return {
     [Symbol.asyncIterator]() {

@@ -2,11 +2,11 @@ import { type Clock, DeputeError, ErrorReason, threadCpuMs } from "@depute/core"
 import { CALL_CLASSES, type CallClass } from "./call-class.ts";
 import { take, use, waitOf } from "./rate.ts";
 
-/** Resources that calls use in amounts. The amount is known only after its use. */
+/** Resources of which calls use an amount that is known only after the use. */
 export const AMOUNTS = ["bytes", "verification_cpu_ms"] as const;
 export type Amount = (typeof AMOUNTS)[number];
 
-/** Quotas of one principal. */
+/** The quotas of one principal in one service. */
 export interface QuotaLimits {
   /** Maximum number of calls a second, by class. */
   readonly perSecond: Readonly<Record<CallClass, number>>;
@@ -14,37 +14,37 @@ export interface QuotaLimits {
   readonly amounts: Readonly<Record<Amount, number>>;
   /** Maximum number of open streams. */
   readonly openStreams: number;
-  /** Maximum number of open tasks. The replicas count them together, in their store. */
+  /** Maximum number of open tasks. All replicas count them together, in their common store. */
   readonly openTasks: number;
-  /** An organization has this many times the quotas of a principal. */
+  /** The quotas of an organization are this many times as large as those of a principal. */
   readonly organizationFactor: number;
   /** Number of replicas among which each quota is divided. */
   readonly replicas: number;
 }
 
-/** The part of a call that counts until the call ends. */
+/** The part of a call that counts until the call ends, such as an open stream. */
 export interface Charge {
   end(): void;
 }
 
 /** Maximum number of principals and organizations whose use is counted at the same time. */
 const MAX_ACCOUNTS = 20_000;
-/** Milliseconds after which a caller without a free stream, or without a place for a task, may try again. */
+/** Milliseconds after which a caller may try again that has its maximum number of open streams or open tasks. */
 const PLACE_RETRY_MS = 1_000;
 
 /** The classes of calls that verify tokens or outputs. */
 const VERIFYING: ReadonlySet<CallClass> = new Set(["mint", "verification"]);
 
-/** The kinds of owners of a quota. */
+/** The owner of a quota: a principal or an organization. */
 export type QuotaOwner = "principal" | "organization";
 
 /** The names of all rates: the classes of calls, and the amounts. */
 const RATES: readonly (CallClass | Amount)[] = [...CALL_CLASSES, ...AMOUNTS];
 
-/** What one principal or organization has used of its quotas. */
+/** The use of the quotas by one principal or organization. */
 interface Account {
   readonly owner: QuotaOwner;
-  /** The states of the rates, by the position of the name in RATES; see `take`. */
+  /** The states of the rates, by the index of the rate's name in RATES; see `take`. */
   readonly dueMs: Float64Array;
   openStreams: number;
 }
@@ -56,22 +56,22 @@ export interface QuotasOptions {
   readonly clock: Clock;
   /** Returns the processor time of this thread in milliseconds. Default: the system's count. */
   readonly cpuMs?: () => number;
-  /** Called with the name of the limit for each refusal. */
+  /** Called for each refusal, with the name of the limit. */
   readonly onRefusal?: (limit: string) => void;
-  /** Called with the seconds of the processor that verification used. */
+  /** Called with the seconds of processor time that a verification used. */
   readonly onCpu?: (seconds: number) => void;
 }
 
 /**
  * Counts calls, open streams and amounts against the quotas of principals and organizations, in the memory of this
- * process. The number of counted principals and organizations is limited. At the limit, the process forgets the one that
- * called least recently and has no open stream.
+ * process. The number of counted principals and organizations is limited. At the limit, the process forgets the
+ * principal or organization without open streams that called least recently.
  */
 export class Quotas {
   readonly #limits: QuotaLimits;
   readonly #options: QuotasOptions;
   readonly #accounts = new Map<string, Account>();
-  /** The latest `dueMs` of any account for each amount, by the position of the amount in AMOUNTS. */
+  /** The latest `dueMs` of any account for each amount, by the index of the amount in AMOUNTS. */
   readonly #latestDueMs = new Float64Array(AMOUNTS.length);
   /** Returns the processor time of this thread in milliseconds. */
   readonly cpuMs: () => number;
@@ -83,12 +83,12 @@ export class Quotas {
   }
 
   /**
-   * Counts a call. A refused call counts neither for the principal nor for the organization. Refuses a caller that has
-   * used up its quota of bytes. Refuses calls that verify if the caller has used up its quota of processor time.
+   * Counts a call for the principal and for the organization; a refused call counts for neither. Also refuses the call
+   * if the caller has used up its quota of bytes or, for a call that verifies, its quota of processor time.
    *
    * @param organization empty for none
-   * @returns the charge; for a call of the class `stream`, the open stream counts until the caller of this method ends
-   * the charge
+   * @returns the charge. For a call of the class `stream`, call its `end` when the stream ends; for other calls `end`
+   * has no effect
    * @throws DeputeError LIMIT_EXCEEDED with `retry_after_ms`
    */
   charge(kind: CallClass, principal: string, organization: string): Charge {
@@ -103,7 +103,7 @@ export class Quotas {
   }
 
   /**
-   * Requires that a caller has room in its quota of an amount.
+   * Requires that a caller and its organization have room in their quotas of an amount.
    *
    * @throws DeputeError LIMIT_EXCEEDED with `retry_after_ms`
    */
@@ -117,7 +117,7 @@ export class Quotas {
     return Math.max(...waits);
   }
 
-  /** Counts an amount that a caller has used, even if the amount exceeds the quota. */
+  /** Counts an amount that a caller has used. The amount may exceed the quota. */
   use(amount: Amount, count: number, principal: string, organization: string): void {
     if (amount === "verification_cpu_ms") this.#options.onCpu?.(count / 1000);
     const i = RATES.indexOf(amount);
@@ -135,17 +135,19 @@ export class Quotas {
     return waitOf(this.#latestDueMs[AMOUNTS.indexOf(amount)] ?? 0, this.#options.clock.monotonic()) > 0;
   }
 
-  /** Returns the maximum number of open tasks of an owner. */
+  /** Returns the maximum number of open tasks of a principal or of an organization. */
   maxOpenTasks(owner: QuotaOwner): number {
     return this.#limits.openTasks * this.#factorOf(owner);
   }
 
-  /** Returns the refusal of a task whose owner has its maximum number of open tasks. */
+  /**
+   * Returns the error that refuses a task because its principal or organization has the maximum number of open tasks.
+   */
   tooManyTasks(owner: QuotaOwner): DeputeError {
     return used(owner, "open_tasks", this.maxOpenTasks(owner), PLACE_RETRY_MS);
   }
 
-  /** Counts an exception that is a refusal by a quota. */
+  /** Reports an exception to `onRefusal` if it is a refusal by a quota. */
   noteRefusal(thrown: unknown): void {
     const { limit = "" } = thrown instanceof DeputeError ? thrown.metadata : {};
     if (/^(?:principal|organization)_/.test(limit)) this.#options.onRefusal?.(limit);
@@ -155,7 +157,7 @@ export class Quotas {
     return owner === "principal" ? 1 : this.#limits.organizationFactor;
   }
 
-  /** Returns the rate that this replica grants to an owner. */
+  /** Returns the calls or the amount per second that this replica grants to an owner. */
   #rateOf(name: CallClass | Amount, owner: QuotaOwner): number {
     const { perSecond, amounts, replicas } = this.#limits;
     const rate = isAmount(name) ? amounts[name] : perSecond[name];
@@ -173,7 +175,7 @@ export class Quotas {
     throw used(owner, `${amount}_per_second`, this.#rateOf(amount, owner), waitMs);
   }
 
-  /** Returns the next state of a rate. */
+  /** Returns the state of a rate after one more call. Throws DeputeError LIMIT_EXCEEDED if the rate allows no call. */
   #taken(kind: CallClass, { owner, openStreams, dueMs }: Account): number {
     const { openStreams: maxOpen, replicas } = this.#limits;
     const maxStreams = Math.max(1, Math.floor((maxOpen * this.#factorOf(owner)) / replicas));

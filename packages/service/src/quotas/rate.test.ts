@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { take, use, waitOf } from "./rate.ts";
 
-/** Takes one at each time, and returns the times at which it was given. */
+/** Counts one call at each of `times`, and returns the times at which the rate allowed the call. */
 function given(perSecond: number, times: readonly number[]): number[] {
   let dueMs = 0;
   return times.filter((nowMs) => {
@@ -79,7 +79,8 @@ test("amounts that wait for room keep to the rate on average", () => {
         dueMs = use(rate, dueMs, nowMs, amount);
         sum += amount;
       }
-      // The burst, and one amount that began with the last room.
+      // The bound is the rate over the elapsed time and the burst, plus one amount (at most 200) that was used while
+      // there was little room.
       expect(sum).toBeLessThanOrEqual(((nowMs - 1_000_000 + 1_000) * rate) / 1_000 + 200 + 1e-6);
     }),
   );

@@ -1,4 +1,4 @@
-/** Milliseconds of a rate's burst: a caller may use the quota of this time at once. */
+/** Length of a rate's burst in milliseconds: a caller may use the quota of this period at once. */
 const BURST_MS = 1_000;
 
 /**
@@ -10,20 +10,21 @@ export type Taken = { readonly dueMs: number } | { readonly retryAfterMs: number
  * Counts one call against a rate (generic cell rate algorithm, ITU-T I.371).
  *
  * @param perSecond the rate, above 0
- * @param dueMs the state: the time at which the quota is full again; 0 for a full quota
+ * @param dueMs the state of the rate: the time at which its quota is full again, in milliseconds; 0 for a full quota
  */
 export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
   const next = Math.max(dueMs, nowMs) + 1000 / perSecond;
-  // Without the tolerance, the sum of many intervals could exceed the burst by a rounding error.
+  // The comparison has a tolerance, because the sum of many intervals may exceed the burst by a rounding error.
   const overMs = next - nowMs - BURST_MS;
   return overMs > 1e-6 ? { retryAfterMs: Math.ceil(overMs) } : { dueMs: next };
 }
 
 /**
- * Adds an amount to a rate after its use. The amount may exceed the burst; the rate then has no room for a longer time.
+ * Counts an amount against a rate after the amount was used. If the amount exceeds the burst, the rate has no room for
+ * a longer time.
  *
  * @param perSecond the rate, above 0
- * @param dueMs the state: the time at which the quota is full again; 0 for a full quota
+ * @param dueMs the state of the rate: the time at which its quota is full again, in milliseconds; 0 for a full quota
  * @returns the next state
  */
 export function use(perSecond: number, dueMs: number, nowMs: number, amount: number): number {

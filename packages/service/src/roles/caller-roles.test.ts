@@ -15,7 +15,7 @@ const credentials = parseCredentials(
   ]),
 );
 
-/** Returns the roles that a refusal names; undefined for an admitted caller. */
+/** Returns the roles that the refusal of a caller names; undefined if the caller is admitted. */
 function missing(
   names: readonly RoleName[],
   caller: RoleHolder,
@@ -81,12 +81,12 @@ describe("the roles of the credentials file", () => {
     [
       "an unknown role",
       [{ principal: "a", sha256: "a".repeat(64), roles: ["root"] }],
-      /roles: not a list of/,
+      /roles: must be a list of/,
     ],
     [
       "a value that is not a list",
       [{ principal: "a", sha256: "a".repeat(64), roles: "operator" }],
-      /roles: not a list of/,
+      /roles: must be a list of/,
     ],
     [
       "other roles at a second secret",
@@ -94,7 +94,7 @@ describe("the roles of the credentials file", () => {
         { principal: "a", sha256: "a".repeat(64), roles: ["user"] },
         { principal: "a", sha256: "b".repeat(64) },
       ],
-      /credentials\[1\]\.roles: the principal has other ones/,
+      /credentials\[1\]\.roles: another entry grants the principal other roles/,
     ],
   ])("are refused with %s", (_, entries, message) => {
     expect(() => parseCredentials(JSON.stringify(entries))).toThrow(message);

@@ -3,10 +3,10 @@ import type { Credentials } from "../credentials.ts";
 import type { RoleName } from "../identities/identities-schema.ts";
 import type { MethodRoles } from "./method-roles.ts";
 
-/** The roles of a caller to which no file grants roles. Records and settings decide about its further rights. */
+/** The roles of a caller to which no file grants roles. Records and settings may give the caller further rights. */
 export const DEFAULT_ROLES: readonly RoleName[] = ["user", "agent", "orchestrator", "reviewer", "spender"];
 
-/** Returns the roles that the settings of a module give to a principal, beside the roles that files grant. */
+/** Returns the roles that the settings of a module give to a principal, in addition to the roles that files grant. */
 export type RolesBySettings = (principal: string) => readonly RoleName[];
 
 /** The sources of a caller's roles. */
@@ -15,7 +15,7 @@ export interface RoleSources {
   readonly bySettings: RolesBySettings;
 }
 
-/** The parts of a caller that decide about its roles. */
+/** The members of a caller on which its roles depend. */
 export interface RoleHolder {
   readonly kind: "local" | "credential" | "bound" | "message";
   /** The roles that a file grants to the caller's login or secret. */
@@ -28,11 +28,11 @@ export interface RoleHolder {
 }
 
 /**
- * Returns the roles that a file grants to a caller: the identities file to a login, the credentials file to a secret or a
- * key.
+ * Returns the roles that a file grants to a caller: the identities file grants roles to a login, the credentials file
+ * to a secret or a public key.
  *
  * @param principal the principal of the caller, as its credentials prove it
- * @returns undefined without a grant
+ * @returns undefined if no file grants roles
  */
 export function grantedRoles(
   { roles }: Pick<RoleHolder, "roles">,
@@ -43,9 +43,9 @@ export function grantedRoles(
 }
 
 /**
- * Requires one of a method's roles.
+ * Requires that a caller has one of the roles that a method requires.
  *
- * A caller without credentials on an open loopback has every role, and so has a service of the platform.
+ * A caller without credentials on an open loopback, and a service of the platform, have every role.
  *
  * @param principal the principal of the caller, as its credentials prove it
  * @throws DeputeError CALLER_NOT_ALLOWED with the metadata `roles`: the names of the method's roles

@@ -4,13 +4,18 @@ import { ROLES, type RoleName } from "../identities/identities-schema.ts";
 
 /** The roles that may call a method, from the method's option `depute.rpc.v1.roles`. */
 export interface MethodRoles {
-  /** Whether every caller may call the method, with any roles. */
+  /** Whether the method requires no role, so that every caller may call it. */
   readonly isForAny: boolean;
-  /** The roles of callers, in the order of the option. Empty for a method of the platform's services alone. */
+  /**
+   * The roles of callers, in the order of the option. Empty for a method that only services of the platform may call.
+   */
   readonly names: readonly RoleName[];
 }
 
-/** Packages of the platform's own contracts. Methods of published contracts call methods of the platform, which have roles. */
+/**
+ * Packages of the platform's own contracts. Methods of published contracts need no roles, because they call methods of
+ * the platform that have roles.
+ */
 const OWN_PACKAGE = "depute.";
 
 const NAMES: ReadonlyMap<Role, RoleName> = new Map(
@@ -20,8 +25,8 @@ const NAMES: ReadonlyMap<Role, RoleName> = new Map(
 const known = new WeakMap<DescMethod, MethodRoles>();
 
 /**
- * Returns the roles that may call a method. A method of the platform without the option is for the platform's services
- * alone.
+ * Returns the roles that may call a method. Only services of the platform may call a method of the platform's own
+ * contracts without the option.
  */
 export function rolesOfMethod(method: DescMethod): MethodRoles {
   let found = known.get(method);

@@ -1,6 +1,6 @@
 import type { ServiceInstance, ServiceModule } from "../module.ts";
 
-/** Returns the options of a module for the check of roles. */
+/** Returns the options of `serverInterceptors` about the roles of a module's callers. */
 export function rolesOptions(
   { forwards = {} }: ServiceModule,
   { rolesBySettings, onRoleDenied }: ServiceInstance,

@@ -16,14 +16,14 @@ export interface EchoServerOptions {
   maxRequestBytes: number;
   /** Milliseconds in which a request's body must arrive; 30 seconds when absent. */
   bodyTimeoutMs?: number;
-  /** Receives the observations of the handlers. */
+  /** Stores what the handlers record; see {@link EchoTrace}. */
   trace?: EchoTrace;
   log?: Logger;
   /** Aborts when the process drains. */
   stopping?: AbortSignal;
-  /** Replaces the echo service. */
+  /** Routes that replace the echo service. */
   routes?: (router: ConnectRouter) => void;
-  /** Whether requests are checked against the rules of their contract; true when absent. */
+  /** Whether the server checks requests against the rules of their contract; true when absent. */
   validated?: boolean;
   /** Other options of the server. */
   server?: Partial<ServerOptions>;
@@ -33,11 +33,11 @@ export interface EchoServer {
   readonly server: Server;
   readonly trace: EchoTrace;
   readonly interceptors: Interceptor[];
-  /** For each call that the fast path could have served: whether the fast path served the call. */
+  /** For each call that the server offered to the fast path, in order: whether the fast path served it. */
   readonly tookFastPath: boolean[];
 }
 
-/** Starts the echo service on a port of its own, with all interceptors of a service. */
+/** Starts the echo service on a free port, with all interceptors of a service. */
 export async function startEchoServer(options: EchoServerOptions): Promise<EchoServer> {
   const { fast, maxRequestBytes, log = createLogger({ level: "silent", name: "test" }) } = options;
   const trace = options.trace ?? { started: 0, ended: [] };

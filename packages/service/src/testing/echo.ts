@@ -24,8 +24,8 @@ import { callerOf } from "../caller.ts";
 import { requestIdOf } from "../calls.ts";
 
 /**
- * Defines the messages of a service with every kind of method, for tests of transports and servers. The service
- * is built in code, so that no public contract contains it.
+ * The messages of the echo service, which has every kind of method, for tests of transports and servers. Code builds
+ * the service, so that no public contract contains it.
  */
 
 /** `text` has at most 20 characters; `do` selects the handler's behaviour. */
@@ -101,16 +101,16 @@ export const EchoService = registry.getService("depute.testing.EchoService") as 
   missing: Method<"unary">;
 }>;
 
-/** The observations of the handlers, for tests. */
+/** What handlers record for tests. */
 export interface EchoTrace {
-  /** Streams whose handler has ended, with the state of their signal at that time. */
+  /** One entry for each stream whose handler has ended: whether the stream's signal had aborted by then. */
   ended: { aborted: boolean }[];
   started: number;
   /** Number of messages that the flood handler has sent. */
   sent?: number;
 }
 
-/** Number of messages in a flood, each with one kilobyte. */
+/** Number of messages in the stream that `do: "flood"` requests. Each has one kilobyte. */
 export const FLOOD = 500;
 
 /** Registers the implementation of the echo service. The method `Missing` has none. */

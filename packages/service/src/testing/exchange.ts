@@ -3,21 +3,21 @@ import type { ClientHttp2Session, IncomingHttpHeaders } from "node:http2";
 /** A raw request, which may be malformed. */
 export interface RawRequest {
   headers: Record<string, string>;
-  /** The DATA frames of the request. Without any, the request ends with its headers. */
+  /** The DATA frames of the request. If absent or empty, the request ends with its headers. */
   body?: readonly Uint8Array[];
-  /** Whether the client never ends its request. */
+  /** Whether the client leaves the request open after its last frame. */
   open?: boolean;
 }
 
-/** All parts of a response that a client sees. */
+/** All parts of a response. */
 export interface RawAnswer {
   headers: IncomingHttpHeaders;
-  /** The body in base64. */
+  /** The whole body in base64. */
   body: string;
   trailers: IncomingHttpHeaders;
 }
 
-/** Sends a request by POST over HTTP/2. */
+/** Sends a request by POST over HTTP/2, and returns the response. */
 export function exchange(
   session: ClientHttp2Session,
   { headers, body = [], open }: RawRequest,

@@ -20,18 +20,21 @@ export interface IssuerKey {
   readonly jwk: JWK;
 }
 
-/** An issuer of JSON Web Tokens with discovery, on a port of loopback. A test can make each of its documents hostile. */
+/**
+ * An issuer of JSON Web Tokens with discovery, on a port of loopback. A test can replace each of its documents by a
+ * hostile one.
+ */
 export interface TestIssuer {
   readonly url: string;
-  /** The published keys. */
+  /** The keys that the issuer publishes. A test may change the list. */
   readonly keys: IssuerKey[];
   /** The requests that arrived, with the path and the `authorization` header. */
   readonly requests: { path: string; authorization: string | undefined }[];
-  /** Functions that answer single paths instead of the issuer. */
+  /** Functions that answer single paths instead of the issuer, by path. */
   readonly answers: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
   /**
-   * Signs a token with the last key. An undefined member of `claims` or `header` removes the default value of that
-   * member.
+   * Signs a token with the last key. Members of `claims` and `header` replace the defaults; an undefined member removes
+   * its default.
    */
   sign(
     claims: Record<string, unknown>,

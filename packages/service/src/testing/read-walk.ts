@@ -9,20 +9,20 @@ const STREAM_MS = 300;
 /** Number of calls that are open at once. */
 const AT_ONCE = 16;
 
-/** The reads of a walk. */
+/** The reads that {@link walkReads} makes. */
 export interface ReadWalk {
   readonly transport: Transport;
   readonly services: readonly DescService[];
-  /** The texts that each text field of each request gets in turn, such as ids and principals. */
+  /** The texts to try in each text field of each request, such as ids and principals. */
   readonly texts: readonly string[];
   readonly headers?: Record<string, string>;
 }
 
 /**
- * Calls every read of some services: unary methods without members, and with each text in each text field; streams from
- * the beginning of their logs.
+ * Calls every read of the services. A unary method is called with an empty request, and once for each text in each text
+ * field. A stream is read from the beginning of its log.
  *
- * @returns the answers as JSON in which bytes are text, or `refused: REASON`, by call
+ * @returns the response of each call, by a description of the call: JSON in which bytes are text, or `refused: REASON`
  */
 export async function walkReads({ services, texts, ...how }: ReadWalk): Promise<Map<string, string>> {
   const calls = services.flatMap(({ methods }) =>
@@ -49,7 +49,7 @@ export async function walkReads({ services, texts, ...how }: ReadWalk): Promise<
   return answers;
 }
 
-/** Returns the request for a whole list, or for a stream from its beginning. */
+/** Returns the request for a whole list, or for a stream from the beginning of its log. */
 function beginningOf({ input, methodKind }: DescMethod): object {
   const isLog = methodKind !== "unary" && input.fields.some(({ name }) => name === "after_sequence");
   return isLog ? { afterSequence: 0n } : {};
@@ -99,7 +99,7 @@ async function answerOf(
   return JSON.stringify(found, readable);
 }
 
-/** A replacer of JSON.stringify that shows bytes as text, so that a search finds what they contain. */
+/** A replacer for JSON.stringify that converts bytes to text, so that a search finds texts in them. */
 function readable(this: Record<string, unknown>, key: string, value: unknown): unknown {
   const raw = this[key];
   if (raw instanceof Uint8Array) return Buffer.from(raw).toString("utf8");

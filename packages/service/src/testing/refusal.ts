@@ -1,7 +1,7 @@
 import { type FieldViolation, reasonName } from "@depute/core";
 import { fromConnectError } from "../errors-on-wire.ts";
 
-/** The error of a refused call: the reason's name, its metadata, and the invalid fields. */
+/** The error of a refused call: the name of its reason, its metadata, and the invalid fields. */
 export interface Refusal {
   readonly reason: string;
   readonly metadata: Record<string, string>;

@@ -11,7 +11,7 @@ import { as, startTestHost, type TestHostOptions } from "./test-host.ts";
 
 const ALICE = `${"A".repeat(42)}A`;
 
-/** A service that counts its starts in a file, and sends the count as a wake-up of the topic "starts". */
+/** A service that counts its starts in a file, and sends the count as the key of a wake-up of the topic "starts". */
 const counting = defineService({
   name: "registry",
   settings: {},

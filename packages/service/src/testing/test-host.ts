@@ -18,21 +18,21 @@ import { storeAt } from "../store-place.ts";
 export interface TestHostOptions<Time extends Clock = ManualClock> {
   /** The tested service. It listens on a port, and stores its files in a folder of the test. */
   module: ServiceModule;
-  /** Flags of the service. */
+  /** Command-line flags for the settings of the service. */
   args?: readonly string[];
-  /** Flags of every server. */
+  /** Command-line flags for the settings of every server. */
   commonArgs?: readonly string[];
   /** Fakes of the services that the tested service calls, in the same process. */
   fakes?: readonly ServiceModule[];
-  /** Principals whose secret equals their name. See `as`. */
+  /** Principals with a configured secret, which equals their name. See `as`. */
   principals?: readonly string[];
-  /** The organization of each principal; principals that are not listed have none. */
+  /** Organizations by principal. A principal that is not listed has none. */
   organizations?: Readonly<Record<string, string>>;
   /** The folder for the service's files; by default a temporary folder, which is removed at the end. */
   dataDir?: string;
   /** The service's clock; by default a clock that only the test moves. */
   clock?: Time;
-  /** Receives each log line of level warn and above. Without this function nothing is logged. */
+  /** Receives each log line of level warn and above. If absent, nothing is logged. */
   onLog?: (line: string) => void;
   /** Receives the keys of a topic's wake-ups. */
   onWake?: { topic: string; listener: (key: string) => void };
@@ -46,7 +46,7 @@ export interface TestHost<Time extends Clock = ManualClock> {
   storeAt(name: string): StoreLocation;
   /** The service's address, e.g. `http://127.0.0.1:40123`. The port changes at a restart. */
   readonly url: string;
-  /** A transport over gRPC. */
+  /** A gRPC transport to the service. */
   readonly transport: Transport;
   client<Desc extends DescService>(service: Desc): Client<Desc>;
   /** Stops the service, runs `work`, and starts the service again on the same files. */
@@ -90,8 +90,8 @@ export async function startTestHost<Time extends Clock = ManualClock>(
     "0",
     "--credentials-file",
     credentialsFile,
-    // With DEPUTE_POSTGRES_URL, the schema prefix derives from the data folder. So a host that restarts on its folder
-    // finds its data. Hosts on different folders share no data.
+    // With DEPUTE_POSTGRES_URL, the schema prefix is derived from the data folder. So a host that restarts with the
+    // same folder finds its data, and hosts with different folders share no data.
     "--postgres-schema-prefix",
     `test_${createHash("sha256").update(dataDir).digest("hex").slice(0, 24)}`,
   ];
@@ -169,7 +169,7 @@ export async function startTestHost<Time extends Clock = ManualClock>(
   };
 }
 
-/** Returns call options that authenticate the caller as a principal. */
+/** Returns call options with the secret of a principal of {@link TestHostOptions.principals}. */
 export function as(principal: string): CallOptions {
   return { headers: { authorization: `Bearer ${principal}` } };
 }

@@ -38,7 +38,7 @@ afterEach(() => {
 
 const pathTo = (name: string): string => join(folder, name);
 
-/** Writes an identity to the folder, and returns the settings that name its files. */
+/** Writes a certificate and its key to the folder, and returns the settings that name these files. */
 function save({ certificate, key }: Identity): TlsSettings {
   writeFileSync(pathTo("server.pem"), certificate);
   writeFileSync(pathTo("server.key"), key);
@@ -118,7 +118,9 @@ describe("changed files", () => {
     saveText("server.pem", second.certificate);
     clock.advance(20_000);
     expect(certificates.listener?.secureContext.cert).toBe(first.certificate);
-    expect(lines.map(({ msg }) => msg)).toEqual(["changed certificates cannot be used; the old ones stay"]);
+    expect(lines.map(({ msg }) => msg)).toEqual([
+      "the changed certificates cannot be used; the old certificates stay in use",
+    ]);
     save(second);
     clock.advance(5000);
     expect(certificates.listener?.secureContext.cert).toBe(second.certificate);

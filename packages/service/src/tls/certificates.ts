@@ -4,17 +4,17 @@ import type { Timers } from "@depute/core";
 import type { Logger } from "../log.ts";
 import { SettingsError } from "../settings.ts";
 
-/** The settings of TLS; an empty path means none. */
+/** The settings of TLS. An empty path means that no file is configured. */
 export interface TlsSettings {
   /** PEM file with the certificate of every listener and its chain. */
   readonly tlsCertFile: string;
   /** PEM file with the key of the certificate. */
   readonly tlsKeyFile: string;
-  /** PEM file with the authorities of client certificates. */
+  /** PEM file with the authorities that sign client certificates. */
   readonly tlsClientCaFile: string;
   /** Whether a client must present a certificate, if `tlsClientCaFile` is set. */
   readonly tlsClientAuth: string;
-  /** PEM file with the authorities of the platform's own processes and of Redis. */
+  /** PEM file with the authorities that sign the certificates of the platform's own processes and of Redis. */
   readonly tlsCaFile: string;
   /** The oldest accepted version of TLS: `1.2` or `1.3`. */
   readonly tlsMinVersion: string;
@@ -35,12 +35,15 @@ export interface ListenerTls {
   readonly rejectUnauthorized: boolean;
 }
 
-/** Milliseconds between two reads of the files. Orchestrators replace mounted files without a reliable event. */
+/**
+ * Milliseconds between two reads of the files. The files are polled, because no reliable event reports that an
+ * orchestrator replaced a mounted file.
+ */
 const CHECK_INTERVAL_MS = 5000;
 
 /**
- * The certificates of a process. Files that change are read again. New connections use the new certificates, and open
- * connections continue.
+ * The certificates of a process. Files that change are read again. Then new connections use the new certificates, and
+ * open connections continue unchanged.
  */
 export class Certificates {
   readonly #options: CertificatesOptions;
@@ -99,7 +102,7 @@ export class Certificates {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Reads the files again. Malformed files are logged once, and the certificates in use stay. */
+  /** Reads the files again. Logs malformed files once, and keeps the certificates in use. */
   check(): void {
     let next: Loaded;
     try {
@@ -107,7 +110,10 @@ export class Certificates {
     } catch (cause) {
       const { message } = cause as Error;
       if (message !== this.#refused)
-        this.#options.log.error({ err: cause }, "changed certificates cannot be used; the old ones stay");
+        this.#options.log.error(
+          { err: cause },
+          "the changed certificates cannot be used; the old certificates stay in use",
+        );
       this.#refused = message;
       return;
     }
@@ -134,7 +140,7 @@ interface Loaded {
   readonly listener: SecureContextOptions;
   readonly caller: SecureContextOptions;
   callerContext?: SecureContext;
-  /** The texts of all files. If the text of the next read is the same, no file has changed. */
+  /** The joined texts of all files. If the next read gives the same text, no file has changed. */
   readonly text: string;
 }
 
@@ -144,7 +150,7 @@ interface Loaded {
  */
 const NO_FILES = JSON.stringify([null, null, null, null]);
 
-/** Reads and checks all files. */
+/** Reads and checks all files of the settings. */
 function load({ tlsCertFile, tlsKeyFile, tlsClientCaFile, tlsCaFile, tlsMinVersion }: TlsSettings): Loaded {
   const [cert, key, clientCa, ca] = [tlsCertFile, tlsKeyFile, tlsClientCaFile, tlsCaFile].map((path) =>
     path === "" ? undefined : readFileSync(path, "utf8"),
@@ -158,7 +164,8 @@ function load({ tlsCertFile, tlsKeyFile, tlsClientCaFile, tlsCaFile, tlsMinVersi
   };
   const listener = { ...common, ...(clientCa !== undefined && { ca: clientCa }) };
   const caller = { ...common, ...(ca !== undefined && { ca }) };
-  // Both calls are checks: they throw if a file is malformed, or if the key does not belong to the certificate.
+  // The results of both calls are not used. The calls throw if a file is malformed, or if the key does not belong to
+  // the certificate.
   createSecureContext(listener);
   createSecureContext(caller);
   return { listener, caller, text: JSON.stringify([cert, key, clientCa, ca]) };
@@ -179,10 +186,14 @@ export function readAuthorities({ tlsCaFile }: Pick<TlsSettings, "tlsCaFile">): 
   }
 }
 
-/** Refuses authorities without a certificate. Node.js would accept such a file, and then trust no peer. */
+/**
+ * Refuses a file of authorities that contains no certificate. Node.js would accept such a file, and then trust no peer.
+ */
 function assertCertificates(variable: string, pem: string | undefined): void {
   if (pem !== undefined && !pem.includes("-----BEGIN CERTIFICATE-----"))
-    throw new Error(`the file of ${variable} has no certificate; it needs authorities in PEM`);
+    throw new Error(
+      `the file of ${variable} contains no certificate; write the certificates of the authorities into it, in PEM`,
+    );
 }
 
 function assertComplete({ tlsCertFile, tlsKeyFile, tlsClientCaFile }: TlsSettings): void {

@@ -9,8 +9,8 @@ const SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/[A-Za-z0-9._-]+)+$/;
 const MAX_SPIFFE_ID = 2048;
 
 /**
- * The member of a socket that stores the SPIFFE id of its client. A map by socket would not work, because an HTTP/2
- * session returns a proxy object instead of the socket. The proxy forwards members.
+ * The member of a socket that stores the SPIFFE id of its client. A WeakMap by socket would not work, because an HTTP/2
+ * session returns a proxy instead of the socket. The proxy passes on members of the socket.
  */
 const CERTIFICATE: unique symbol = Symbol("client certificate");
 
@@ -18,7 +18,7 @@ interface WithCertificate {
   [CERTIFICATE]?: string;
 }
 
-/** Remembers the client certificate of a connection after its handshake. */
+/** Stores the SPIFFE id of a connection's client certificate in its socket. Call it after the handshake. */
 export function rememberCertificate(socket: TLSSocket): void {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return;
@@ -32,8 +32,8 @@ export function rememberCertificate(socket: TLSSocket): void {
  * @param names as Node.js prints them, e.g. `DNS:host, URI:spiffe://example.org/worker`
  */
 export function spiffeIdIn(names: string | undefined): string {
-  // Node.js puts a name in quotes only if the name contains a separator. Such a name could imitate a list of names, so
-  // the certificate has no SPIFFE id.
+  // Node.js quotes only a name that contains a separator. Such a name could imitate a list of names, so the function
+  // accepts no SPIFFE id from the certificate.
   if (names === undefined || names.includes('"')) return "";
   const uris = names.split(", ").filter((name) => name.startsWith("URI:"));
   const id = uris.length === 1 ? (uris[0] ?? "").slice("URI:".length) : "";

@@ -1,19 +1,19 @@
 import type { Random, Timers } from "@depute/core";
 
 /**
- * The fraction by which each connection's maximum age varies. Connections that began together then do not
- * reconnect together.
+ * The fraction by which each connection's maximum age varies. So connections that began together do not reconnect
+ * together.
  */
 const JITTER = 0.1;
 
 export interface ConnectionAge {
-  /** 0 for no limit. */
+  /** Maximum age in milliseconds; 0 for no limit. */
   readonly maxAgeMs: number;
   readonly timers: Timers;
   readonly random: Random;
 }
 
-/** Calls `expire` once, at an age between 90 % and 110 % of `maxAgeMs`. The returned function cancels the call. */
+/** Calls `expire` once, after 90 % to 110 % of `maxAgeMs`. The returned function cancels this. */
 export function limitAge({ maxAgeMs, timers, random }: ConnectionAge, expire: () => void): () => void {
   if (maxAgeMs === 0) return () => {};
   return timers.after(Math.round(maxAgeMs * (1 + JITTER * (2 * random() - 1))), expire);

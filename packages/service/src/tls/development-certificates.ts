@@ -25,11 +25,11 @@ export interface Identity {
   readonly key: string;
 }
 
-/** The names in a certificate. */
+/** The names for which a certificate is issued. */
 export interface IdentityNames {
-  /** DNS names and IP addresses; the first one is the common name. */
+  /** DNS names and IP addresses. The first one also becomes the common name. */
   readonly hosts?: readonly string[];
-  /** URIs, e.g. `spiffe://example.org/worker`. */
+  /** URIs to name in the certificate, e.g. `spiffe://example.org/worker`. */
   readonly uris?: readonly string[];
 }
 
@@ -68,8 +68,8 @@ export class DevelopmentAuthority {
   }
 
   /**
-   * Issues a certificate for servers and clients. Processes of a platform call each other with the certificate
-   * of their listeners, so the certificate has both usages.
+   * Issues a certificate for servers and clients. It has both usages, because each process of a platform also uses the
+   * certificate of its listeners as a client.
    */
   async issue(
     { hosts = [], uris = [] }: IdentityNames,

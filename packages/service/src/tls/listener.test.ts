@@ -52,7 +52,7 @@ function temporaryFolder(): string {
 interface Scene {
   readonly server: Server;
   readonly certificates: Certificates;
-  /** Replaces the certificate's files. */
+  /** Replaces the files of the certificate and its key. */
   save(identity: Identity): void;
 }
 
@@ -182,7 +182,7 @@ describe("a listener with TLS", () => {
     const socket = connect(server.port, "127.0.0.1");
     const ended = new Promise((resolve) => socket.once("close", resolve));
     await new Promise((resolve) => socket.once("connect", resolve));
-    // The response shows that the server has accepted the earlier connection too.
+    // This response shows that the server has also accepted the connection before it.
     await overHttp1(server.url);
     await server.close(60_000);
     await ended;
@@ -259,7 +259,7 @@ describe("the age of connections", () => {
     );
     await new Promise((resolve) => session.once("remoteSettings", resolve));
     stream.write("{");
-    // The answer to the ping shows that the server has read the beginning of the request.
+    // The response to the ping shows that the server has read the beginning of the request.
     await new Promise((resolve) => session.ping(resolve));
     const goaway = new Promise((resolve) => session.once("goaway", resolve));
     clock.advance(MAX_AGE_MS);

@@ -15,8 +15,8 @@ export type Place =
 
 export interface ListenerOptions {
   /**
-   * The certificates of the process. The listener has no TLS if this option is absent or has no certificate for
-   * listeners.
+   * The certificates of the process. The listener has no TLS if this option is absent, or if it contains no certificate
+   * for listeners.
    */
   readonly certificates?: Certificates;
   readonly maxConnections: number;
@@ -30,7 +30,7 @@ export interface ListenerOptions {
 }
 
 export interface Listener {
-  /** e.g. `https://127.0.0.1:8080`, or `unix:/run/depute/gateway.sock` */
+  /** The address on which the listener listens, e.g. `https://127.0.0.1:8080` or `unix:/run/depute/gateway.sock`. */
   readonly url: string;
   /** The port; 0 for a UNIX socket. */
   readonly port: number;
@@ -39,7 +39,7 @@ export interface Listener {
 }
 
 /**
- * Listens with TLS if a certificate for listeners is configured, otherwise in clear text. A UNIX socket has no TLS,
+ * Listens with TLS if a certificate for listeners is configured, otherwise in clear text. A UNIX socket never has TLS,
  * because the permissions of its file protect it.
  *
  * @throws the errors of listen, e.g. EADDRINUSE
@@ -74,14 +74,14 @@ function tcpPlace({ host, port, isShared }: Exclude<Place, { path: string }>) {
   return { host, port, ...(isShared === true && { reusePort: true }) };
 }
 
-/** Returns the address of a host and a port, with an IPv6 address in brackets. */
+/** Returns the URL of a host and a port. An IPv6 address is put in brackets. */
 export function urlOfHost(scheme: "http" | "https", host: string, port: number): string {
   return `${scheme}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 }
 
 interface Created {
   readonly server: Server;
-  /** Ends handshakes, and removes the server from the listeners of the certificates. */
+  /** Ends handshakes, and unsubscribes the server from changes of the certificates. */
   readonly stop: () => void;
 }
 
@@ -109,7 +109,7 @@ function createServerFor(options: ListenerOptions): Created {
     ALPNProtocols: ["h2", "http/1.1"],
     handshakeTimeout: handshakeTimeoutMs,
   });
-  // The map is keyed by the peer's address, because a TLSSocket has no public reference to its TCP socket.
+  // TCP sockets by the peer's address and port, because a TLSSocket has no public reference to its TCP socket.
   const handshakes = new Map<string, Socket>();
   server.on("connection", (socket: Socket) => {
     onSocket(socket);
@@ -135,7 +135,10 @@ function createServerFor(options: ListenerOptions): Created {
   };
 }
 
-/** Removes the socket file of a process that has ended. A file with a listener stays, and listening fails. */
+/**
+ * Removes the socket file of a process that has ended. If a process still listens on the socket, the file stays, and
+ * listening on it fails.
+ */
 async function removeStaleSocket(path: string): Promise<void> {
   const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
     const socket = connect({ path }, () => resolve(undefined));

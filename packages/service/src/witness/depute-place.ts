@@ -9,16 +9,16 @@ import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
 
 /** Maximum time of one call, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Maximum size of an answer in bytes. A record with both heads has less than 1,000. */
+/** Maximum size of a response in bytes. A record with both heads has less than 1,000 bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Signs a proof of the holder's key for one call (RFC 9449). */
+/** Returns a holder proof (RFC 9449) for one call, signed with the key of `seed`. */
 export type HolderProof = (
   seed: Uint8Array,
   claims: { readonly htm: string; readonly htu: string },
 ) => string;
 
-/** What a log offers to a witness that checks heads. */
+/** The functions of a log that a witness needs to check its heads. */
 export interface WitnessedLog {
   readonly holderProof: HolderProof;
   /**
@@ -29,10 +29,13 @@ export interface WitnessedLog {
 }
 
 export interface DeputePlaceOptions {
-  /** The witness's public address, with `depute+` before it. */
+  /** The public address of the witness, with the prefix `depute+`. */
   readonly witness: string;
   readonly name: LogName;
-  /** The credentials: a bearer token, or the seed of a holder's key. Empty for an open witness on the loopback. */
+  /**
+   * The credentials of this platform at the witness: a bearer token, or the seed of a key for holder proofs. Empty for
+   * an open witness on loopback.
+   */
   readonly credentials: { readonly token?: string; readonly seed?: Uint8Array };
   /** PEM certificates of the witness's authorities; the system's when absent. */
   readonly ca?: string;
@@ -40,8 +43,8 @@ export interface DeputePlaceOptions {
 }
 
 /**
- * Returns the place of a log's head at another Depute. That Depute stores the heads of both logs in one record of the
- * caller. It refuses a head that does not extend the stored head.
+ * Returns a place for a log's head at another Depute platform, the witness. The witness stores the heads of both logs
+ * in one record, and refuses a head that does not extend the stored head.
  *
  * @throws SettingsError for an address that cannot be used
  */
@@ -51,7 +54,8 @@ export function deputePlace({ witness, name, credentials, ca, log }: DeputePlace
     baseUrl: url,
     // Every reverse proxy serves HTTP/1.1.
     httpVersion: "1.1",
-    // With JSON, a program other than Depute can be the witness. A platform publishes at most four heads a second.
+    // JSON lets a program other than Depute be the witness. Its cost does not matter, because a platform publishes at
+    // most four heads a second.
     useBinaryFormat: false,
     ...(ca !== undefined && { nodeOptions: { ca } }),
     defaultTimeoutMs: TIMEOUT_MS,
@@ -107,7 +111,9 @@ async function recordOf(client: Client<typeof WitnessService>) {
   }
 }
 
-/** @throws HeadMovedError if another head was published meanwhile; otherwise Error with the refusal's message */
+/**
+ * @throws HeadMovedError if another head was published in the meantime; otherwise Error with the message of the refusal
+ */
 function refused(error: unknown): never {
   const reason = reasonOf(error);
   const { message } = ConnectError.from(error);

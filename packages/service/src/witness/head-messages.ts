@@ -17,16 +17,16 @@ import {
   toTimestamp,
 } from "@depute/core";
 
-/** The logs of a platform, by the names of their heads. */
+/** The names of a platform's logs, which are also the names of their heads. */
 export type LogName = "revocations" | "transparency";
 
-/** A head in the form of a publication. */
+/** The type of a head in the request of PublishLogHead. */
 type HeadOfRequest = NonNullable<MessageInitShape<typeof PublishLogHeadRequestSchema>["head"]>;
 
 /**
- * Returns the message of a head's text, and the number of the log's entries.
+ * Parses the text of a head. Returns its message, and the number of the log's entries.
  *
- * @throws Error if the text is no head of the log
+ * @throws Error if the text is not a head of the log
  */
 export function toHead(name: LogName, text: string): { readonly head: HeadOfRequest; readonly size: number } {
   const value = JSON.parse(text) as Record<string, unknown>;
@@ -47,7 +47,7 @@ export function toHead(name: LogName, text: string): { readonly head: HeadOfRequ
   return { head: { case: "revocationCheckpoint", value: checkpoint }, size: Number(sequence) };
 }
 
-/** Returns the text of the head that a record has; undefined if it has none of this log. */
+/** Returns the text of a log's head in a record; undefined if the record has no head of this log. */
 export function textOf(name: LogName, record: WitnessedPlatform | undefined): string | undefined {
   const { logHead, revocationCheckpoint } = record ?? {};
   if (name === "transparency") return logHead && textOfLog(logHead);

@@ -13,9 +13,9 @@ export interface WitnessSettings {
   readonly witness: string;
   /** The bearer token for an address; empty for none. */
   readonly witnessToken: string;
-  /** The file of the key that proves the platform to another Depute; empty: none. */
+  /** The file of the key that signs holder proofs for another Depute platform; empty for none. */
   readonly witnessKeyFile: string;
-  /** The PEM file of another Depute's authorities; empty: the system's. */
+  /** The PEM file with the authorities of another Depute platform; empty for the authorities of the system. */
   readonly witnessCaFile: string;
   readonly dataDir: string;
 }
@@ -26,12 +26,12 @@ const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Returns the place of a log's head: the file `NAME.head` of a folder, the address `WITNESS/NAME.head` with GET and PUT,
- * or the record of the platform at another Depute.
+ * Returns the place of a log's head: the file `NAME.head` in a folder, the address `WITNESS/NAME.head` with GET and
+ * PUT, or the platform's record at another Depute platform.
  *
  * @returns undefined if no witness is configured
  * @throws SettingsError for a folder that does not exist, or that is part of the data folder, and for credentials that
- *   the witness does not use
+ * this kind of witness does not use
  */
 export function witnessPlace(
   settings: WitnessSettings,
@@ -49,7 +49,7 @@ export function witnessPlace(
   ]) {
     if (value !== "")
       throw new SettingsError(
-        `${setting}: it counts for a witness like depute+https://host alone; remove it, or name such a witness`,
+        `${setting}: it is used only with a witness like depute+https://host; remove it, or name such a witness`,
       );
   }
   if (/^https?:\/\//.test(witness)) {
@@ -63,7 +63,7 @@ export function witnessPlace(
     );
   if (isWithin(witness, dataDir))
     throw new SettingsError(
-      `DEPUTE_WITNESS: ${witness} is within the data folder, so an old copy of the folder would contain it; name another one`,
+      `DEPUTE_WITNESS: ${witness} is within the data folder, so an old copy of the folder would contain it; name another folder`,
     );
   return filePlace(join(witness, `${name}.head`));
 }
@@ -75,7 +75,7 @@ function placeAtDepute(
 ): WitnessPlace {
   if (witnessToken !== "" && witnessKeyFile !== "")
     throw new SettingsError(
-      "DEPUTE_WITNESS_KEY_FILE: DEPUTE_WITNESS_TOKEN is set too; the platform has one of both at its witness",
+      "DEPUTE_WITNESS_KEY_FILE: DEPUTE_WITNESS_TOKEN is set too; set only one of the two",
     );
   const danger = "its readers can publish heads in the platform's name";
   const key = { dataDir, name: "", configured: witnessKeyFile, danger };
@@ -150,12 +150,12 @@ function addressPlace(
     async read() {
       const { status, text } = await request({ method: "GET" });
       if (status === 404) return undefined;
-      if (status !== 200) throw new Error(`it answers GET with ${status}`);
+      if (status !== 200) throw new Error(`it answers GET with status ${status}`);
       return text;
     },
     async write(text) {
       const { status } = await request({ method: "PUT", body: text });
-      if (status < 200 || status > 299) throw new Error(`it answers PUT with ${status}`);
+      if (status < 200 || status > 299) throw new Error(`it answers PUT with status ${status}`);
     },
   };
 }

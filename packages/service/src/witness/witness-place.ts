@@ -2,16 +2,16 @@
 export interface WitnessPlace {
   /** The file or address, for messages. */
   readonly address: string;
-  /** The way in which an operator removes the head, for messages; "remove that head" when absent. */
+  /** An instruction to the operator how to remove the head, for messages; "remove that head" when absent. */
   readonly removal?: string;
   /** Returns the text of the newest head; undefined if there is none. Throws Error if the place does not answer. */
   read(): Promise<string | undefined>;
   /**
-   * Replaces the text. Throws HeadMovedError if another head was published meanwhile, and Error if the place does not
-   * confirm.
+   * Replaces the text. Throws HeadMovedError if another head was published in the meantime, and Error if the place does
+   * not confirm the write.
    */
   write(text: string): Promise<void>;
 }
 
-/** Another process published a newer head meanwhile. The caller must read the log's head again. */
+/** Thrown when another process has published a newer head. The caller must read the log's head again. */
 export class HeadMovedError extends Error {}

@@ -56,9 +56,9 @@ test.each<[string, string, Partial<WitnessSettings>, string]>([
     "a key",
     "heads",
     { witnessKeyFile: "w.key" },
-    "DEPUTE_WITNESS_KEY_FILE: it counts for a witness like depute+https",
+    "DEPUTE_WITNESS_KEY_FILE: it is used only with a witness like depute+https",
   ],
-  ["authorities", "heads", { witnessCaFile: "ca.pem" }, "DEPUTE_WITNESS_CA_FILE: it counts for"],
+  ["authorities", "heads", { witnessCaFile: "ca.pem" }, "DEPUTE_WITNESS_CA_FILE: it is used only with"],
 ])("another kind of witness than a Depute refuses %s", (_, name, more, reason) => {
   expect(() => placeOf(join(folder, name), more)).toThrow(reason);
 });
@@ -71,7 +71,7 @@ test.each<[string, string, Partial<WitnessSettings>, string]>([
     "two credentials",
     "depute+https://host",
     { witnessToken: "t", witnessKeyFile: "w.key" },
-    "the platform has one of both",
+    "set only one of the two",
   ],
   ["a missing key", "depute+https://host", { witnessKeyFile: "/missing.key" }, "/missing.key cannot be used"],
   [
@@ -241,7 +241,7 @@ describe("a witness", () => {
     [
       "an old copy",
       { kept: "2", isAway: false },
-      "the data is an old copy: the log of the test does not go on from the head at the place",
+      "the data is an old copy: the log of the test does not continue from the head at the place",
     ],
     [
       "a head of another platform",

@@ -7,7 +7,9 @@ import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
 const PUBLISH_AFTER_MS = 250;
 /** Milliseconds between a failed publication and the next attempt. */
 const RETRY_MS = 5_000;
-/** Maximum number of writes for one publication. A write fails if another replica published a head meanwhile. */
+/**
+ * Maximum number of writes for one publication. A write fails if another replica has published a head in the meantime.
+ */
 const MAX_TRIES = 3;
 
 /** The result of the comparison of a published head with the log. */
@@ -32,15 +34,18 @@ export interface WitnessOptions {
 }
 
 /**
- * Publishes the heads of a log to a place outside the data folder. At the start, compares the log with the last
- * published head. So the service does not start on an old copy of the data folder, even if that copy is consistent.
+ * Publishes the heads of a log to a place outside the data folder. At the start, it compares the log with the last
+ * published head. So the service does not start on an old copy of the data folder, even if the copy is consistent.
  */
 export class Witness {
   readonly #options: WitnessOptions;
   #cancel: (() => void) | undefined;
   #publishing: Promise<void> | undefined;
   #isNoted = false;
-  /** Whether `check` has succeeded. Before, a publication could replace the head of another platform. */
+  /**
+   * Whether `check` has succeeded. Before that, nothing is published, because it could replace the head of another
+   * platform.
+   */
   #isChecked = false;
   #isClosed = false;
 
@@ -59,20 +64,20 @@ export class Witness {
     const { address, removal = "remove that head" } = place;
     const published = await place.read().catch((cause: unknown) => {
       throw new SettingsError(
-        `DEPUTE_WITNESS: ${address} cannot be read: ${reasonOf(cause)}. Without it an old copy is not noticed; make it available`,
+        `DEPUTE_WITNESS: ${address} cannot be read: ${reasonOf(cause)}. Without it, the platform cannot detect an old copy of its data; make it available`,
         { cause },
       );
     });
     const verdict = published === undefined ? "continued" : await judge(published);
     if (verdict === "foreign") {
       throw new SettingsError(
-        `DEPUTE_WITNESS: ${address} is not a head of this platform's ${subject}; name a place of its own for each platform`,
+        `DEPUTE_WITNESS: ${address} is not a head of this platform's ${subject}; use a separate place for each platform`,
       );
     }
     if (verdict === "older") {
       throw new SettingsError(
-        `the data is an old copy: the ${subject} does not go on from the head at ${address}. Put the newer data back; or, ` +
-          `knowing that its later records are lost and later revocations undone, ${removal}`,
+        `the data is an old copy: the ${subject} does not continue from the head at ${address}. Restore the newer data. Or, if ` +
+          `you accept that its later records are lost and later revocations are undone, ${removal}`,
       );
     }
     await this.#write().catch((cause: unknown) => {
@@ -110,7 +115,7 @@ export class Witness {
     });
   }
 
-  /** Publishes the current head. Never rejects: after a failure, a later attempt publishes the head. */
+  /** Publishes the current head. The promise never rejects: after a failure, a later attempt publishes the head. */
   async #publish(): Promise<void> {
     const { place, subject, log } = this.#options;
     this.#isNoted = false;
@@ -122,7 +127,9 @@ export class Witness {
     }
   }
 
-  /** Writes the log's present head. Tries again if another replica of the platform wrote a head meanwhile. */
+  /**
+   * Writes the log's current head. Tries again if another replica of the platform has written a head in the meantime.
+   */
   async #write(): Promise<void> {
     const { place, head } = this.#options;
     for (let tries = 1; ; tries += 1) {

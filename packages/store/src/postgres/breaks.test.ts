@@ -56,10 +56,10 @@ const all = (store: Store) =>
 const toldOf = (kind: StoreState["kind"]) =>
   vi.waitFor(() => expect(states.at(-1)?.kind).toBe(kind), PATIENCE);
 
-/** A point at which a connection is cut, and the values that may be stored in addition to the first two writes. */
+/** A state in which the connection is cut. */
 interface Break {
   readonly state: string;
-  /** Brings the store to the state and cuts the connection there. Resolves to the calls that the cut interrupted. */
+  /** Brings the store to the state, and then cuts the connection. Resolves to the calls that the cut interrupted. */
   readonly bring: (store: Store, how: Cut) => Promise<Promise<unknown>[]>;
   readonly isWritten?: boolean;
 }
@@ -155,7 +155,8 @@ describe.skipIf(postgres === undefined).each(SHARING)("a broken connection to $s
       async (how) => {
         const store = await open();
         const outcome = await bring(store, how);
-        // A waiting call may still succeed if the store has not yet noticed the break.
+        // Until the store notices the cut, later calls may still succeed. Therefore the test waits for both signs of
+        // it.
         for (const call of outcome) await expect(call).rejects.toMatchObject(UNAVAILABLE);
         await toldOf("unavailable");
         await expect(insertRow(store, 7)).rejects.toMatchObject(UNAVAILABLE);

@@ -1,9 +1,10 @@
 /**
- * Translates a statement to Postgres. Statements use the common subset of both databases, with four exceptions: `?`
- * placeholders, names with capitals after AS, CROSS JOIN with ON (which fixes SQLite's join order), and SQLite's JSON
- * functions. Every schema defines those functions ({@link FUNCTIONS}).
+ * Translates a statement to Postgres. Statements use the common subset of both databases. Only these constructs need a
+ * translation: `?` placeholders, names with capitals after AS, CROSS JOIN with ON (which fixes SQLite's join order),
+ * and `json_each`. The other functions of SQLite that statements use work unchanged, because every schema defines them
+ * ({@link FUNCTIONS}).
  *
- * @param sql with `?` placeholders
+ * @param sql a statement with `?` placeholders
  */
 export function toPostgres(sql: string): string {
   let count = 0;
@@ -19,8 +20,8 @@ export function toPostgres(sql: string): string {
 }
 
 /**
- * Defines SQLite functions that the statements use: array members in order, a value in a JSON text, a position in a
- * text.
+ * Defines functions of SQLite that the statements use. `json_list` (for `json_each`) returns the members of an array,
+ * in order. `json_extract` returns a value of a JSON text. `instr` returns the position of a text in another text.
  */
 export const FUNCTIONS = `
 CREATE OR REPLACE FUNCTION json_list(list TEXT) RETURNS TABLE (key BIGINT, value TEXT) LANGUAGE sql IMMUTABLE AS
@@ -43,7 +44,7 @@ export function toPostgresSchema(sql: string): string {
   );
 }
 
-/** Applies `change` to the parts outside quoted texts, quoted names and comments. */
+/** Applies `change` to the parts of a statement outside quoted texts, quoted names and comments. */
 function mapOutsideLiterals(sql: string, change: (code: string) => string): string {
   return sql
     .split(/('(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*)/)

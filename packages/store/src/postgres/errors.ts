@@ -25,7 +25,7 @@ const UNAVAILABLE = new Set(["08", "40", "53", "57", "58"]);
 
 const OURS = [DeputeError, ConstraintError, MigrationError, StoreKeyError];
 
-/** Converts an error of node-postgres to the store's error for it. Returns any other error unchanged. */
+/** Converts an error of node-postgres to the corresponding error of the store. Returns any other error unchanged. */
 export function fromPostgresError(error: unknown): unknown {
   if (OURS.some((type) => error instanceof type)) return error;
   if (!(error instanceof DatabaseError)) return databaseUnavailable(error);
@@ -36,7 +36,7 @@ export function fromPostgresError(error: unknown): unknown {
   if (code === CHARACTER_NOT_IN_REPERTOIRE) {
     return new DeputeError(
       ErrorReason.INVALID_REQUEST,
-      "a text has a character that cannot be stored; remove it",
+      "a text contains the character NUL, which cannot be stored; remove it",
       {
         cause: error,
       },
@@ -46,16 +46,17 @@ export function fromPostgresError(error: unknown): unknown {
 }
 
 /**
- * Whether a connection is unusable after this error. If a connection is broken or no longer answers, node-postgres
- * raises errors of other classes than DatabaseError.
+ * Whether a connection is unusable after this error. A broken or silent connection raises an error that is not a
+ * DatabaseError of node-postgres.
  */
 export function endsConnection(error: unknown): boolean {
   return !(error instanceof DatabaseError) || isFatal(error);
 }
 
 /**
- * The error for a prepared statement whose columns another process has changed (code feature_not_supported). The
- * statement fails until the session ends. Postgres has other causes of this code, so the message is compared too.
+ * The error (feature_not_supported) of a prepared statement after another process changed the columns that it returns.
+ * The statement fails until the session ends. Postgres uses this code for other errors too, so the message is compared
+ * as well.
  */
 const STALE_PLAN = { code: "0A000", message: "cached plan must not change result type" };
 
@@ -74,7 +75,10 @@ export function isStarting(error: unknown): boolean {
   return error instanceof DatabaseError && error.code?.startsWith("57P") === true;
 }
 
-/** Whether a connection was not open in time. node-postgres gives this error no code. */
+/**
+ * Whether the error means that a connection did not open in time. node-postgres gives this error no code, so its
+ * message is compared.
+ */
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === "timeout expired";
 }

@@ -8,7 +8,8 @@ const MISSING = new Set(["3F000", "42P01"]);
  * Reads the applied migrations of a schema, which other processes may use.
  *
  * @param sql reads the rows
- * @returns undefined if the schema has no tables; the error of the query if the table has another form
+ * @returns undefined if the schema or its table of migrations does not exist; the error of the query if that table
+ * lacks a column
  * @throws DeputeError DEPENDENCY_UNAVAILABLE
  */
 export async function readAppliedInSchema(

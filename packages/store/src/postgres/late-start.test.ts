@@ -14,7 +14,7 @@ describe.skipIf(postgres === undefined)("a database that opens connections late"
     for (const close of closes.splice(0)) close();
   });
 
-  /** Starts a server in front of the database that leaves the first connections without an answer. */
+  /** Starts a proxy in front of the database. The proxy never answers the first `silent` connections. */
   async function lateServer(silent: number): Promise<{ url: string; attempts: () => number }> {
     const sockets: Socket[] = [];
     let attempts = 0;

@@ -1,21 +1,21 @@
 import type { StoreClient } from "./client.ts";
 
 /**
- * The names of a schema's advisory locks. A session that writes holds `owner`; processes that share the schema hold it
- * together. The session that creates or changes the tables of a shared schema holds `setup`. A transaction that writes
- * to a shared schema holds `turn`.
+ * The names of a schema's advisory locks. A session that writes holds `owner`. Processes that share the schema hold
+ * `owner` in shared mode. The session that creates or changes the tables of a shared schema holds `setup`. A
+ * transaction that writes to a shared schema holds `turn`.
  */
 type LockName = "owner" | "setup" | "turn";
 
 /** Returns the SQL expression for the number of a lock. Advisory locks belong to one database. */
 function numberOf(lock: LockName, schema: string): string {
-  // The lock `owner` has no prefix, because earlier versions of the program use this number.
+  // The lock `owner` has no prefix, because earlier versions of the program use the number without a prefix.
   const prefix = lock === "owner" ? "" : `${lock} `;
   return `hashtextextended('depute ${prefix}' || current_database() || ' ${schema}', 0)`;
 }
 
 /**
- * Takes a lock for the session if it is free.
+ * Takes a lock for the session if the lock is free. Resolves to true if the session took the lock.
  *
  * @param schema an identifier; see `openPostgres`
  */
@@ -30,7 +30,7 @@ export async function tryLock(
   return rows[0]?.held === 1;
 }
 
-/** Frees an exclusive lock of the session. */
+/** Releases an exclusive lock of the session. */
 export async function unlock(client: StoreClient, lock: LockName, schema: string): Promise<void> {
   await client.query(`SELECT pg_advisory_unlock(${numberOf(lock, schema)})`);
 }

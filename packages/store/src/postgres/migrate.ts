@@ -30,7 +30,7 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
 
 /**
  * Applies pending migrations, each in its own transaction. The caller owns the schema, so no other process changes it.
- * A call may be repeated after a broken connection.
+ * After a broken connection, the caller may call the function again.
  *
  * @throws MigrationError when database and program have different schemas; node-postgres' own error when the connection
  * broke

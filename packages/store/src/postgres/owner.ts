@@ -6,11 +6,11 @@ import { databaseUnavailable } from "./errors.ts";
 import { tryLock, unlock } from "./locks.ts";
 
 /**
- * Milliseconds between attempts to take the lock while another process holds it. The other process may be about to end,
- * or its session may outlive it.
+ * Milliseconds between attempts to take a lock that another process holds. The holder may be about to end, or its
+ * session may remain for some time after its end.
  */
 const RETRY_MS = 250;
-/** Number of failed attempts after which the other process counts as running. */
+/** Number of failed attempts after which the process gives up: the holder of the lock is then taken to be running. */
 const TRIES = 40;
 
 const TABLE = "CREATE TABLE IF NOT EXISTS store_owner (one BIGINT PRIMARY KEY, generation BIGINT NOT NULL)";
@@ -22,10 +22,11 @@ interface Session {
 }
 
 /**
- * Ensures that a schema has only one writing process, or only processes that share the schema. The connection that
- * writes holds a lock, which Postgres frees when the connection ends. Processes that share a schema hold the lock
- * together, and so exclude a process that uses the schema alone. After a reconnection, this process's caches are valid
- * only if no exclusive holder had the lock in between. A counter of exclusive holders proves this.
+ * Ensures that a schema is used either by a single process, or only by processes that share it. The connection that
+ * writes holds a lock, which Postgres releases when the connection ends. Processes that share a schema hold the lock
+ * together, so a process that needs the schema for itself cannot take the lock. After a reconnection, this process's
+ * caches are valid only if no other process held the lock exclusively in the meantime. A counter in the schema, which
+ * each exclusive holder raises, shows this.
  */
 export class SchemaOwner {
   readonly #schema: string;
@@ -42,12 +43,12 @@ export class SchemaOwner {
   }
 
   /**
-   * Takes the schema's lock for a new connection: the first connection, or the replacement of a broken one. The
-   * first connection to a shared schema also holds the lock for its setup; see `endSetup`.
+   * Takes the schema's lock for a new connection: the first connection, or the replacement of a broken one. The first
+   * connection to a shared schema also holds the lock for its setup; see `endSetup`.
    *
-   * @param check called while the lock is held, before any change in the schema
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds a lock; StoreLostError when another
-   * process has held the exclusive lock since the last call; errors of `check`
+   * @param check called while this process holds the lock, before it changes the schema
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds a lock; StoreLostError when another process
+   * has held the exclusive lock since the last call; errors of `check`
    */
   async take(client: StoreClient, check: () => Promise<void>): Promise<void> {
     if (this.#generation === undefined) {
@@ -81,12 +82,15 @@ export class SchemaOwner {
     this.#generation = rows[0]?.generation;
   }
 
-  /** Lets the next process set up a shared schema. Call it when the tables are complete. */
+  /**
+   * Releases the lock `setup`, so that the next process can set up a shared schema. Call it when the tables are
+   * complete.
+   */
   async endSetup(client: StoreClient): Promise<void> {
     if (this.#isShared) await unlock(client, "setup", this.#schema);
   }
 
-  /** Waits until no other process sets up the schema. */
+  /** Waits until no other process sets up the schema, and takes the lock `setup`. */
   async #beginSetup(client: StoreClient): Promise<void> {
     for (let remainingTries = TRIES; !(await tryLock(client, "setup", this.#schema, "exclusive")); ) {
       if (remainingTries-- === 0)
@@ -107,10 +111,15 @@ export class SchemaOwner {
       .query<{ generation: number }>("SELECT generation FROM store_owner")
       .catch((error: { code?: string }) => {
         if (error.code !== UNDEFINED_TABLE) throw error;
-        throw new StoreLostError(`the schema ${this.#schema} of the database is gone`, error);
+        throw new StoreLostError(
+          `the schema ${this.#schema} was removed from the database; restore it and restart this process`,
+          error,
+        );
       });
     if (rows[0]?.generation !== this.#generation) {
-      throw new StoreLostError(`another process has used the schema ${this.#schema} since; restart this one`);
+      throw new StoreLostError(
+        `another process has used the schema ${this.#schema} in the meantime; restart this process`,
+      );
     }
   }
 
@@ -136,12 +145,12 @@ export class SchemaOwner {
 
 const UNDEFINED_TABLE = "42P01";
 
-/** The error code for a row with a key that another row already has. */
+/** The error code for a row whose key another row already has. */
 const UNIQUE_VIOLATION = "23505";
 
 /**
  * Creates a schema if it does not exist. If two processes create the schema at the same time, Postgres refuses one of
- * them.
+ * the two statements.
  */
 async function createSchema(client: StoreClient, schema: string): Promise<void> {
   try {

@@ -26,7 +26,7 @@ afterAll(async () => {
   await postgres?.stop();
 });
 
-/** Starts PgBouncer on a socket. @returns the address of the database behind it */
+/** Starts PgBouncer on a socket, and returns the URL of the database through PgBouncer. */
 async function startPgBouncer(settings: Readonly<Record<string, string>>): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "depute-pgbouncer-"));
   const user = postgresUser();
@@ -85,7 +85,7 @@ describe.skipIf(postgres === undefined)("behind PgBouncer, no mode can open a st
       );
       expect(error).toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
       expect(String(error)).toContain(why);
-      expect(String(error)).toContain("name the address of Postgres itself in DEPUTE_POSTGRES_URL");
+      expect(String(error)).toContain("set DEPUTE_POSTGRES_URL to the address of Postgres itself");
     }
   });
 });
@@ -93,7 +93,7 @@ describe.skipIf(postgres === undefined)("behind PgBouncer, no mode can open a st
 describe.skipIf(postgres === undefined)("a connection has its own session", () => {
   const SEARCH_PATH = '"$user", public';
 
-  /** Checks a connection whose search path is the one that the check expects. */
+  /** Runs the check on a connection with the search path that the check expects. */
   async function check(url: string): Promise<void> {
     const connected = async () => {
       const client = new StoreClient({ connectionString: url });
@@ -114,6 +114,6 @@ describe.skipIf(postgres === undefined)("a connection has its own session", () =
 
   test("but not at PgBouncer in transaction mode", async () => {
     const url = await startPgBouncer({ pool_mode: "transaction" });
-    await expect(check(url)).rejects.toThrow("a pooler shares sessions");
+    await expect(check(url)).rejects.toThrow("shares sessions between connections");
   });
 });

@@ -2,7 +2,7 @@ import type { StoreClient } from "./client.ts";
 import { databaseUnavailable } from "./errors.ts";
 
 const REMEDY =
-  "Depute keeps locks, settings and notifications in its sessions; name the address of Postgres itself in DEPUTE_POSTGRES_URL";
+  "Depute keeps locks, settings and notifications in its sessions; set DEPUTE_POSTGRES_URL to the address of Postgres itself";
 
 /** The error code for a connection whose parameters are refused: protocol_violation. */
 const PROTOCOL_VIOLATION = "08P01";
@@ -22,8 +22,8 @@ export function refusedByPooler(cause: unknown): Error {
 }
 
 /**
- * Ensures that a connection has a Postgres session of its own. A pooler in transaction mode gives the session of an
- * idle connection to another connection, together with the locks of the schema's owner.
+ * Ensures that a connection has a Postgres session that no other connection uses. A pooler in transaction mode lets
+ * another connection use the session of an idle connection, together with the locks of the schema's owner.
  *
  * @param open opens a second connection with the same configuration
  * @throws DeputeError DEPENDENCY_UNAVAILABLE if a pooler drops the search path, or shares sessions
@@ -42,22 +42,22 @@ export async function assertOwnSession(
   const session = await sessionOf(client);
   const second = await open();
   try {
-    // The open transaction keeps its session, so the first connection gets another session if the pooler shares
-    // sessions.
+    // The open transaction keeps its session. If the pooler shares sessions, the first connection therefore gets
+    // another session.
     await second.query("BEGIN");
     const isShared = (await sessionOf(second)) === session || (await sessionOf(client)) !== session;
     await second.query("ROLLBACK");
     if (isShared)
       throw databaseUnavailable(
         undefined,
-        `a pooler shares sessions, as PgBouncer in transaction mode: ${REMEDY}`,
+        `a pooler such as PgBouncer in transaction mode shares sessions between connections: ${REMEDY}`,
       );
   } finally {
     await second.end().catch(() => {});
   }
 }
 
-/** Returns the process id of the connection's session. */
+/** Returns the Postgres process id of the connection's session. */
 async function sessionOf(client: StoreClient): Promise<number | undefined> {
   const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
   return rows[0]?.pid;

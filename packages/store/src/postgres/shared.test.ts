@@ -55,7 +55,7 @@ describe.skipIf(postgres === undefined)("a schema that processes share", () => {
 
   const count = (store: Store) => store.read(async (tx) => (await tx.get(N, "SELECT n FROM counter"))?.n);
 
-  /** Adds one to the counter by a read and a write, and notes the step. */
+  /** Reads the counter, writes it back plus one, and records the step. */
   const step = (store: Store, number: number) =>
     store.write(async (tx) => {
       const { n } = (await tx.get(N, "SELECT n FROM counter")) ?? { n: Number.NaN };

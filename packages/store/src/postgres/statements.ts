@@ -13,7 +13,10 @@ import { toPostgresValue } from "./values.ts";
  */
 const MAX_STATEMENTS = 500;
 
-/** Statements that only the store may run. Within a function they would affect the work of other functions. */
+/**
+ * Statements that only the store may run. Within a transaction function, they would affect other functions of the
+ * batch.
+ */
 const NOT_FOR_FUNCTIONS =
   /^\s*(begin|start|commit|end|abort|rollback|savepoint|release|prepare|set|reset)\b/i;
 
@@ -29,7 +32,7 @@ function prepare(sql: string): Prepared {
   if (preparedName !== undefined) return preparedName;
   if (NOT_FOR_FUNCTIONS.test(sql))
     throw new Error(
-      `not a statement for a transaction function: ${sql}; use tx.all, tx.get or tx.run with a query`,
+      `a transaction function must not run the statement ${sql}; use tx.all, tx.get or tx.run with a query`,
     );
   const text = toPostgres(sql);
   if (prepared.size >= MAX_STATEMENTS) return { name: undefined, text };
@@ -39,7 +42,7 @@ function prepare(sql: string): Prepared {
 }
 
 /**
- * Returns a named statement, so that a connection plans it once.
+ * Returns a named statement, so that each connection plans the statement only once.
  *
  * @throws synchronously: Error for a statement that functions may not run, TypeError for an invalid SQL value
  */
@@ -50,7 +53,7 @@ export function toQuery(sql: string, params: readonly SqlValue[]): QueryConfig {
   return { ...(name !== undefined && { name }), text, values, queryMode: "extended" } as QueryConfig;
 }
 
-/** Runs the statements of a read-only transaction. */
+/** Runs the statements of a read-only transaction on one connection. */
 export class ReadStatements implements Executor {
   readonly dialect = "postgres";
   readonly #client: StoreClient;

@@ -25,8 +25,8 @@ const WAIT_LIMIT_MS = 5_000;
  */
 const CONNECT_LIMIT_MS = 1_500;
 /**
- * Maximum milliseconds for which the store tries again when the first connection does not open in time. One attempt may
- * be too short on a busy host.
+ * Maximum milliseconds for which the store retries when its first connection does not open in time. On a busy host, one
+ * attempt may be too short.
  */
 const LATE_START_MS = 15_000;
 /** Maximum time in milliseconds for the database to end the connections. */
@@ -36,12 +36,12 @@ const CLOSE_LIMIT_MS = 1_000;
  * session, so that a stopped process does not block the other processes.
  */
 const IDLE_LIMIT_MS = 900;
-/** Milliseconds before a schema is opened again, after the connection broke while the schema was opened. */
+/** Milliseconds before the store opens a schema again, after the connection broke during the first attempt. */
 const REOPEN_MS = 250;
 
 /**
- * Opens a schema of a Postgres database: one connection that writes, and READERS connections that read. In a shared
- * schema, a transaction that writes waits for the turn of its process.
+ * Opens a schema of a Postgres database: one connection that writes, and {@link READERS} connections that read. In a
+ * shared schema, a transaction that writes waits for the turn of its process.
  *
  * @param url `postgres://user:password@host:port/database`
  * @param schema created when missing; lower-case letters, digits and _
@@ -53,7 +53,7 @@ export async function openPostgres(
   settings: OpenSettings,
 ): Promise<Store> {
   if (!/^[a-z][a-z0-9_]{0,62}$/.test(schema))
-    throw new Error(`not a name for a schema: ${schema.slice(0, 64)}`);
+    throw new Error(`${schema.slice(0, 64)} is not a schema name; use lower-case letters, digits and _`);
   const config: PoolConfig = {
     connectionString: url,
     options: `-c search_path=${schema}`,
@@ -75,7 +75,7 @@ export async function openPostgres(
   let isClosed = false;
   let wasReached = false;
   let isFirst = true;
-  /** Opens a connection. Rejects with node-postgres' own error. */
+  /** Opens a connection. Rejects with the error of node-postgres, unconverted. */
   const connect = async (ready: (client: StoreClient) => Promise<void>) => {
     if (isClosed) throw databaseUnavailable(undefined);
     const client = made(new StoreClient({ ...config, pipeline: true } as PoolConfig));
@@ -150,7 +150,7 @@ export async function openPostgres(
     watch.close();
     await Promise.all([reader.done(), writer.close()]);
     isClosed = true;
-    // The close of a connection to a database that no longer answers may never end, so the wait is limited.
+    // Closing a connection to a database that no longer answers may never end, so the wait is limited.
     const limit = setTimeout(() => {
       for (const client of clients) client.destroy();
     }, CLOSE_LIMIT_MS);
@@ -186,8 +186,8 @@ function asFailure(error: unknown): never {
 /**
  * Opens the schema. If the connection breaks before the schema is open, the function starts again.
  *
- * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database cannot be reached at all, or another process
- * holds the schema's lock
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database cannot be reached, or another process holds the schema's
+ * lock
  */
 async function untilOpen(
   open: () => Promise<StoreClient>,
@@ -207,7 +207,7 @@ async function untilOpen(
         error,
         isLate
           ? "the database did not open a connection in time; trying again"
-          : "the database went away while the store was opened; trying again",
+          : "the connection to the database broke while the store was opened; trying again",
       );
       await new Promise<void>((resolve) => timers.after(REOPEN_MS, resolve));
     }

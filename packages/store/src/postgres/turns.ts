@@ -3,8 +3,8 @@ import type { ReadTx } from "../store.ts";
 import { lockStatement } from "./locks.ts";
 
 /**
- * The table with the number of commits in a shared schema. Each commit group that changed rows raises this number, in
- * its own transaction.
+ * The table with the version of a shared schema: a number. Each batch that changed rows raises this number, in the
+ * transaction of the batch.
  */
 export const VERSION_TABLE = `
 CREATE TABLE IF NOT EXISTS store_version (one BIGINT PRIMARY KEY, version BIGINT NOT NULL);
@@ -15,7 +15,7 @@ const VERSION_ROW = row({ version: integer });
 const READ = "SELECT version FROM store_version";
 const RAISE = "UPDATE store_version SET version = version + 1";
 
-/** Returns the number of commits in a shared schema. */
+/** Returns the version of a shared schema: the number of commits that changed rows. */
 export async function readVersion(tx: ReadTx): Promise<number> {
   return (await tx.get(VERSION_ROW, READ))?.version ?? 0;
 }
@@ -23,18 +23,18 @@ export async function readVersion(tx: ReadTx): Promise<number> {
 type Run = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
 
 /**
- * The turns of one process in a shared schema. Each commit group waits for the schema's lock, so that the groups of all
- * processes run one after the other. Then the group compares the version of the schema with the version after this
- * process's last group. A difference shows that another process has committed since, and that copies of rows in memory
- * are stale.
+ * The turns of one process in a shared schema. Each batch waits for the schema's lock `turn`, so that the batches of
+ * all processes run one after the other. Then this process compares the version of the schema with the version after
+ * its own last batch. A difference shows that another process has committed in the meantime, and that copies of rows in
+ * memory are stale.
  */
 export class Turns {
   readonly #lock: string;
   readonly #onError: (error: unknown, message: string) => void;
   readonly #listeners: (() => void)[] = [];
-  /** The version after this process's last group; undefined before the first one. */
+  /** The version after this process's last batch; undefined if this process does not know it. */
   #version: number | undefined;
-  /** The version before the present group, if the group raises the version. */
+  /** The version before the current batch raises it; undefined if the batch does not raise it. */
   #raised: number | undefined;
 
   constructor(schema: string, onError: (error: unknown, message: string) => void) {
@@ -48,8 +48,8 @@ export class Turns {
   }
 
   /**
-   * Waits for the turn. Call this method right after BEGIN. Both statements are sent at once. The second statement has
-   * its own snapshot, which Postgres takes after the lock.
+   * Waits for the turn. Call this method right after BEGIN. The statement for the lock and the read of the version are
+   * sent together. Postgres takes the snapshot of the read after it has granted the lock.
    */
   async begin(run: Run): Promise<void> {
     const locked = run(this.#lock);
@@ -73,7 +73,7 @@ export class Turns {
     return RAISE;
   }
 
-  /** Notes that the group which raised the version has committed. */
+  /** Notes that the batch that raised the version has committed. */
   committed(): void {
     if (this.#raised !== undefined) this.#version = this.#raised + 1;
   }

@@ -16,8 +16,8 @@ export function toPostgresValue(value: SqlValue): string | Buffer | null {
 }
 
 /**
- * Parsers of column values. Their results have the types of SqlValue. An integer becomes a number if the number is
- * exact. A Boolean becomes 1 or 0.
+ * Parsers of column values. Each parser returns a type of SqlValue. An integer becomes a number if the number is exact.
+ * A Boolean becomes 1 or 0.
  */
 export const valueTypes = {
   getTypeParser(oid: number, format?: "text" | "binary"): (value: never) => unknown {

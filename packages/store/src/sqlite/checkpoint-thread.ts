@@ -27,7 +27,8 @@ function handleRequest({ file, action }: CheckpointRequest): void {
   }
   const database = open.get(file) ?? new DatabaseSync(file);
   open.set(file, database);
-  // A passive checkpoint never waits. If a reader or the writer blocks pages, the next checkpoint writes these pages.
+  // A passive checkpoint never waits. It skips pages that a reader or the writer blocks, and a later checkpoint copies
+  // them.
   database.exec("PRAGMA wal_checkpoint(PASSIVE)");
 }
 

@@ -30,7 +30,7 @@ export function fromSqlite(row: Record<string, SqlValue>): Cells {
 
 /** A primary result code of SQLite (sqlite.org/rescode.html), which is the low byte of `errcode`. */
 const CONSTRAINT = 19;
-/** BUSY, LOCKED, IOERR, FULL, CANTOPEN: failures of the disk or another process, so a retry may help. */
+/** BUSY, LOCKED, IOERR, FULL, CANTOPEN: the disk or another process's lock causes these errors, so a retry may help. */
 const UNAVAILABLE = new Set([5, 6, 10, 13, 14]);
 
 /** Extended result codes of violated constraints. */
@@ -62,10 +62,13 @@ export function fromSqliteError(error: unknown): unknown {
  * in the code.
  */
 const MAX_STATEMENTS = 500;
-/** Milliseconds to wait for another process's lock. The wait blocks the event loop. */
+/** Maximum milliseconds to wait for another process's lock. The wait blocks the event loop. */
 const BUSY_TIMEOUT_MS = 1_000;
 
-/** Statements that only the store may run. Within a function they would affect the work of other functions. */
+/**
+ * Statements that only the store may run. Within a transaction function, they would affect other functions of the
+ * batch.
+ */
 const NOT_FOR_FUNCTIONS = /^\s*(begin|commit|end|rollback|savepoint|release|pragma|attach|detach|vacuum)\b/i;
 
 export interface SqliteConnectionOptions {
@@ -114,7 +117,7 @@ export class SqliteConnection implements WriteConnection {
     return { changes: Number(changes) };
   }
 
-  /** Runs any statements, including settings and transaction control. */
+  /** Runs any statements, including PRAGMA settings and transaction control. */
   exec(sql: string): void {
     try {
       this.#database.exec(sql);
@@ -137,7 +140,8 @@ export class SqliteConnection implements WriteConnection {
   }
 
   async begin(): Promise<void> {
-    // IMMEDIATE takes the write lock at once. Taking it later could fail in the middle of the transaction.
+    // IMMEDIATE takes the write lock at once. If the transaction took the lock later, it could fail after it has
+    // already read.
     this.#control("BEGIN IMMEDIATE");
   }
 
@@ -202,13 +206,13 @@ export class SqliteConnection implements WriteConnection {
   #compile(sql: string): StatementSync {
     if (NOT_FOR_FUNCTIONS.test(sql))
       throw new Error(
-        `not a statement for a transaction function: ${sql}; use tx.all, tx.get or tx.run with a query`,
+        `a transaction function must not run the statement ${sql}; use tx.all, tx.get or tx.run with a query`,
       );
     const statement = this.#database.prepare(sql);
     // Refuses a text with several statements, because SQLite would compile the first statement and silently
     // ignore the others.
     if (sql.slice(statement.sourceSQL.length).trim() !== "")
-      throw new Error(`more than one statement: ${sql}; run each by itself`);
+      throw new Error(`the text has more than one statement: ${sql}; run each statement separately`);
     if (this.#statements.size >= MAX_STATEMENTS) {
       for (const oldest of this.#statements.keys()) {
         this.#statements.delete(oldest);

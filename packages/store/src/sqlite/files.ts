@@ -10,8 +10,8 @@ interface Identity {
 const FILE_SUFFIXES = ["", "-wal", "-shm", "-lock"] as const;
 
 /**
- * Checks the files that a database has open. If another program removes or replaces a file, later writes go to a file
- * without a path. SQLite does not notice this.
+ * Checks the files that a database has open. If another program removes or replaces a file, SQLite does not notice. Its
+ * later writes then go to a file that has no path.
  */
 export class DatabaseFiles {
   readonly #open: ReadonlyMap<string, Identity>;
@@ -19,8 +19,8 @@ export class DatabaseFiles {
   /**
    * Records the identities of a database's files, all of which must be open.
    *
-   * @param before the identity of the file before SQLite opened it
-   * @param log the descriptor of the log
+   * @param before the identity of the database file before SQLite opened it
+   * @param log the open descriptor of the log
    * @throws StoreLostError when the files were replaced in the meantime
    */
   constructor(file: string, before: Identity, log: number) {

@@ -6,7 +6,7 @@ import { fromSqlite, fromSqliteError } from "./connection.ts";
  * Reads the applied migrations of a file, which other processes may use.
  *
  * @param sql reads the rows
- * @returns undefined if there is no file, or an empty one; the error of the query if the table has another form
+ * @returns undefined if the file or its table of migrations does not exist; the error of the query if the query fails
  * @throws DeputeError DEPENDENCY_UNAVAILABLE; errors of SQLite for a damaged file
  */
 export function readAppliedInFile(file: string, sql: string): readonly object[] | Error | undefined {

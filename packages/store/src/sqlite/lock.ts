@@ -6,8 +6,8 @@ import { DeputeError, ErrorReason } from "@depute/core";
 const BUSY = 5;
 
 /**
- * Prevents other processes from opening a database file while this process lives. The function takes SQLite's lock on
- * an empty file beside the database. The operating system frees that lock when the process ends, also after a crash.
+ * Prevents other processes from opening a database file while this process runs. The function takes SQLite's lock on an
+ * empty file beside the database. The operating system releases that lock when the process ends, even by a crash.
  *
  * @returns a function that unlocks the file
  * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds the lock; errors of SQLite for a file that

@@ -24,7 +24,7 @@ let last = 0;
 const commit = (store: Store, bytes = 2_000) =>
   store.write((tx) => tx.run("INSERT INTO rows (id, value) VALUES (?, ?)", [++last, new Uint8Array(bytes)]));
 
-/** Returns the number of rows in the file itself, without its log. */
+/** Returns the number of rows in the database file alone, without the rows that only its log has. */
 function folded(name: string): number {
   const copy = join(folder, `${name}-copy`);
   copyFileSync(join(folder, name), copy);
@@ -77,7 +77,9 @@ test("reports a failure and retries at later commits", async () => {
     await vi.waitFor(() => expect(reported).toHaveLength(round));
   }
   await checkpoints.close();
-  expect(new Set(reported)).toEqual(new Set(["the log could not be folded into the database"]));
+  expect(new Set(reported)).toEqual(
+    new Set(["the write-ahead log could not be copied into the database file"]),
+  );
 });
 
 test("starts no thread for a file without a commit, and releases the file at once", async () => {

@@ -21,8 +21,8 @@ export class LogFlusher {
   }
 
   /**
-   * Closes the descriptor of the log. Closing it frees no lock of SQLite, because SQLite's locks are on the
-   * database and on the log's index.
+   * Closes the descriptor of the log. This releases none of SQLite's locks, which are on the database and on the log's
+   * index.
    */
   close(): void {
     if (!this.#isClosed) closeSync(this.fd);
@@ -31,8 +31,8 @@ export class LogFlusher {
 }
 
 /**
- * Number of commits between checkpoints, which is about a thousand pages of log. A page that changes often is then
- * written once for all these commits.
+ * Number of commits between checkpoints. These commits write about a thousand pages of log. A checkpoint copies a page
+ * once, even if many of these commits changed it.
  */
 const EVERY_COMMITS = 64;
 
@@ -40,7 +40,7 @@ type Report = (error: unknown, activity: string) => void;
 
 /**
  * Copies a database's write-ahead log into its file (a checkpoint) on a separate thread. On the main thread, the
- * flushes would block the event loop. One thread of the process serves all files.
+ * flushes would block the event loop. One thread serves all database files of the process.
  */
 export class Checkpoints {
   readonly #file: string;
@@ -69,7 +69,9 @@ export class Checkpoints {
     this.#commits = 0;
     this.#isFolding = true;
     ask({ file: this.#file, action: "fold" })
-      .catch((error: unknown) => this.#onError(error, "the log could not be folded into the database"))
+      .catch((error: unknown) =>
+        this.#onError(error, "the write-ahead log could not be copied into the database file"),
+      )
       .finally(() => {
         this.#isFolding = false;
         if (this.#isDue) this.fold();
@@ -77,8 +79,8 @@ export class Checkpoints {
   }
 
   /**
-   * Releases the file. Call this method before the process closes its last connection. SQLite then copies the rest of
-   * the log into the database.
+   * Releases the file. Call this method before the process closes its last connection. At that close, SQLite copies the
+   * rest of the log into the database file.
    */
   async close(): Promise<void> {
     this.#isClosed = true;

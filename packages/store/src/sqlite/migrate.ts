@@ -24,7 +24,8 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
 
 /**
  * Applies pending migrations, each in its own transaction. If several stores open one file, they migrate one after the
- * other. No other code runs between BEGIN and COMMIT, because a wait for a lock blocks the event loop.
+ * other. The migration runs without pause between BEGIN and COMMIT, because a store that waits for the lock blocks the
+ * event loop.
  */
 export function migrate(connection: SqliteConnection, migrations: Migrations, clock: Clock): void {
   while (applyNext(connection, migrations, clock));

@@ -26,9 +26,9 @@ describe("a file that cannot be a store is refused with its path and a remedy", 
     [
       "another file",
       (file) => writeFileSync(file, "a text of some length".repeat(500)),
-      "it is damaged, or no database",
+      "it is damaged, or is not a database",
     ],
-    ["a folder", (file) => mkdirSync(file), "it is no file that this user can open"],
+    ["a folder", (file) => mkdirSync(file), "it is not a file that this user can open"],
     [
       "a store whose first pages are overwritten",
       async (file) => {
@@ -39,7 +39,7 @@ describe("a file that cannot be a store is refused with its path and a remedy", 
         writeSync(handle, new Uint8Array(8_000).fill(0x5a), 0, 8_000, 100);
         closeSync(handle);
       },
-      "it is damaged, or no database",
+      "it is damaged, or is not a database",
     ],
     [
       "a store that was cut",
@@ -47,7 +47,7 @@ describe("a file that cannot be a store is refused with its path and a remedy", 
         await (await open(file)).close();
         truncateSync(file, 5_000);
       },
-      "it is damaged, or no database",
+      "it is damaged, or is not a database",
     ],
   ])("%s", async (name, prepare, remedy) => {
     const file = join(folder, `${name}.sqlite`);
@@ -56,7 +56,7 @@ describe("a file that cannot be a store is refused with its path and a remedy", 
     await expect(refused).rejects.toThrow(StoreFileError);
     await expect(refused).rejects.toThrow(`${file} cannot be opened (`);
     await expect(refused).rejects.toThrow(remedy);
-    // The lock is free again.
+    // The failed attempt has released the lock, so another attempt fails for the same reason.
     await expect(open(file)).rejects.toThrow(remedy);
   });
 });
@@ -71,7 +71,7 @@ describe("the remedy", () => {
     [{ errcode: 1544 }, "it cannot be written"], // READONLY_DIRECTORY
     [{ errcode: 13 }, "the disk is full"],
     [{ errcode: 778 }, "the disk is full"], // IOERR_WRITE
-    [{ errcode: 266 }, "the disk fails"], // IOERR_READ
+    [{ errcode: 266 }, "the disk reports errors"], // IOERR_READ
     [{ errcode: 267 }, "it is damaged"], // CORRUPT_VTAB
   ])("of %j", (codes, remedy) => {
     expect(String(openFailure("/a.sqlite", withCode(codes)))).toContain(

@@ -1,12 +1,12 @@
 import { StoreFileError } from "../errors.ts";
 
 const REMEDIES = {
-  damaged: "it is damaged, or no database; restore a backup, or name another data folder",
+  damaged: "it is damaged, or is not a database; restore a backup, or name another data folder",
   readOnly:
     "it cannot be written; let this user write the file and its folder, and mount the disk for writing",
-  full: "the disk is full, or a limit of files is reached; free space, then start again",
-  broken: "the disk fails; look at the log of the system",
-  noFile: "it is no file that this user can open; move it away, or name another data folder",
+  full: "the disk is full, or a quota or the maximum file size is reached; free space, then start again",
+  broken: "the disk reports errors; read the log of the operating system",
+  noFile: "it is not a file that this user can open; move it, or name another data folder",
 } as const;
 
 /** The remedies by the primary result code of SQLite (sqlite.org/rescode.html). */

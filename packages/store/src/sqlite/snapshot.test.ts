@@ -11,7 +11,7 @@ import { snapshotFiles } from "./snapshot.ts";
 const folder = mkdtempSync(join(tmpdir(), "depute-snapshot-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A process that writes each number first to one file and then to the other, so that the first is never behind. */
+/** A process that writes each number first to file 1 and then to file 2, so that file 1 is never behind file 2. */
 const WRITER = `
 const { DatabaseSync } = require("node:sqlite");
 const files = process.argv.slice(1).map((file) => {
@@ -54,7 +54,7 @@ test("copies of files in use show one instant", async () => {
       expect([second, second + 1]).toContain(first);
       rounds.push(first);
     }
-    // The writer went on in the meantime.
+    // The snapshots differ, so the writer kept writing during the test.
     expect(new Set(rounds).size).toBeGreaterThan(1);
   } finally {
     writer.kill("SIGKILL");

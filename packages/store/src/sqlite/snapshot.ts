@@ -15,14 +15,14 @@ export interface FileCopy {
  */
 const MAX_TRIES = 1_000;
 /**
- * The maximum number of pages in one step. One step copies the whole file, so that no later commit makes SQLite begin
- * the copy again.
+ * The maximum number of pages in one step. One step copies the whole file, because a commit between two steps makes
+ * SQLite begin the copy again.
  */
 const ALL_PAGES = 2 ** 31 - 1;
 
 /**
- * Copies database files that other processes may use at the same time. All copies show the files at one instant, as
- * they would be after a crash of the machine at that instant. Each copy is checked, and is on disk.
+ * Copies database files that other processes may use at the same time. All copies show the files at the same instant,
+ * like files after a crash of the machine at that instant. The function checks each copy and flushes it to disk.
  *
  * @throws Error when a file cannot be read, is damaged, or changes so often that no such instant is found
  */
@@ -53,15 +53,15 @@ function openForReading(file: string): DatabaseSync {
 }
 
 /**
- * Begins a read transaction on every file. Repeats this until no file has changed between the first and the last begin,
- * which the monitors detect.
+ * Begins a read transaction on every file, and begins again until all transactions show the same instant. The monitors
+ * detect whether a file changed between the first and the last BEGIN.
  */
 function pinInstant(sources: readonly DatabaseSync[], monitors: readonly DatabaseSync[]): void {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const before = monitors.map(versionOf);
     for (const source of sources) {
       source.exec("BEGIN");
-      // The transaction sees the state of its first read.
+      // The first read fixes the state that the transaction sees.
       source.prepare("SELECT count(*) FROM sqlite_schema").get();
     }
     if (monitors.every((monitor, index) => versionOf(monitor) === before[index])) return;

@@ -14,7 +14,7 @@ const TABLE: Migration = {
   sql: "CREATE TABLE rows (id BIGINT PRIMARY KEY, value BLOB NOT NULL)",
 };
 const MIB = 1024 * 1024;
-/** The log keeps its largest size, up to 64 MiB. */
+/** The log file keeps the largest size that it has had, up to 64 MiB. */
 const LOG_MIB = 64;
 const WAIT = { timeout: 30_000, interval: 50 };
 
@@ -64,11 +64,11 @@ describe("after a purge", () => {
     expect(before).toBeGreaterThan(40);
     await purge(opened, 32);
     await fill(opened, 16, 1_000);
-    // 48 rows are 3 MiB.
+    // The 48 rows that remain take 3 MiB.
     await vi.waitFor(() => expect(mib()).toBeLessThan(3 * 1.125 + 4 + 0.5), WAIT);
     expect(mib(`${file}-wal`)).toBeLessThanOrEqual(LOG_MIB + 1);
     expect(await count(opened)).toBe(48);
-    // Without these free pages, a steady load would move pages back and forth.
+    // The file keeps some free pages. Without them, a steady load would move pages back and forth.
     await opened.close();
     expect(mib()).toBeGreaterThan(6);
   });

@@ -3,16 +3,19 @@ import { isStoreFailure } from "../errors.ts";
 import type { Store } from "../store.ts";
 import type { SqliteConnection } from "./connection.ts";
 
-/** The value of `PRAGMA auto_vacuum` with which SQLite can return free pages in small steps. */
+/** The value of `PRAGMA auto_vacuum` with which SQLite can return free pages to the file system in small steps. */
 const INCREMENTAL = 2;
-/** Number of free pages that a file keeps for later rows: 4 MiB. */
+/** Minimum number of free pages that a file keeps for later rows: 4 MiB. */
 const KEPT_PAGES = 1_024;
 /**
- * A file keeps free pages up to this part of its used pages, if that is more than KEPT_PAGES. Under a steady load,
- * pages then do not move back and forth.
+ * A file keeps free pages up to this part of its used pages, if that is more than KEPT_PAGES. Otherwise a steady load
+ * would return pages and take them again.
  */
 const KEPT_PART = 1 / 8;
-/** Number of pages that one step returns. A step of this size occupies the writer for about a millisecond. */
+/**
+ * Maximum number of pages that one step returns to the file system. A step of this size occupies the writer for about a
+ * millisecond.
+ */
 const STEP_PAGES = 256;
 /** Milliseconds from a commit to the check for free pages. */
 const CHECK_MS = 1_000;
@@ -20,9 +23,9 @@ const CHECK_MS = 1_000;
 const STEP_MS = 20;
 
 /**
- * Prepares a file for {@link FreeSpace}. A new file gets the mode at once, so call this function before any write. A
- * file of an earlier version is rewritten once, for which the disk needs as much free space as the file has. Without
- * that space, the file stays unchanged, and new rows use its free pages.
+ * Prepares a file for {@link FreeSpace}. A new file gets the mode `auto_vacuum` at once, so call this function before
+ * any write. A file of an earlier version is rewritten once. The disk then needs as much free space as the size of the
+ * file. Without that space, the file stays unchanged, and new rows use its free pages.
  *
  * @param onError receives the failure of the rewrite
  */
@@ -56,7 +59,7 @@ export class FreeSpace {
   readonly #options: FreeSpaceOptions;
   readonly #isUsable: boolean;
   #cancel: (() => void) | undefined;
-  /** Whether steps are running one after the other, so that a commit need not schedule a check. */
+  /** Whether steps are running. A commit then need not schedule a check. */
   #isShrinking = false;
   #isClosed = false;
 
@@ -110,8 +113,9 @@ export class FreeSpace {
       },
       (error: unknown) => {
         this.#isShrinking = false;
-        // The watch of the store already knows a failure of the store itself. The next commit schedules the next check.
-        if (!this.#isClosed && !isStoreFailure(error)) onError(error, "free space could not be given back");
+        // StoreWatch already reports failures of the store itself. The next commit schedules the next check.
+        if (!this.#isClosed && !isStoreFailure(error))
+          onError(error, "free pages could not be returned to the file system");
       },
     );
   }

@@ -42,7 +42,7 @@ describe("a file", () => {
     earlier.close();
     const opened = openStore({ file, migrations: [TABLE], onError });
     await expect(opened).rejects.toThrow(MigrationError);
-    await expect(opened).rejects.toThrow("start with an empty one");
+    await expect(opened).rejects.toThrow("start with an empty database");
     const still = new DatabaseSync(file);
     expect(still.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all()).toEqual([
       { name: "schema_migrations" },

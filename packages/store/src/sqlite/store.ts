@@ -15,21 +15,21 @@ import { migrate } from "./migrate.ts";
 import { openFailure } from "./open-failure.ts";
 import { enableIncrementalVacuum, FreeSpace } from "./space.ts";
 
-/** Maximum number of consecutive reads before other work of the event loop runs. */
+/** Maximum number of consecutive reads before the reader lets other work of the event loop run. */
 const MAX_IN_A_ROW = 128;
 
 export interface ReaderOptions {
   readonly connection: SqliteConnection;
   readonly maxWaiting: number;
   readonly transactionLimitMs: number;
-  /** Resolves when all readable data is durable. Undefined if the data is durable already. */
+  /** Resolves when all data that a read can see is durable. Undefined if the data is durable already. */
   readonly durable: () => Promise<void> | undefined;
   readonly timers: Timers;
 }
 
 /**
  * Reads on a separate connection. Each read sees the commits before its start, and no write waits for a read. A result
- * is returned only when its data is durable, because a crash before that would undo the data.
+ * is returned only when its data is durable, because a crash before then would undo the data.
  */
 export class Reader {
   readonly #options: ReaderOptions;
@@ -61,7 +61,7 @@ export class Reader {
         );
         const durable = this.#options.durable();
         if (durable === undefined) settle();
-        // The next read begins before this result is durable.
+        // The next read need not wait until this result is durable.
         else durable.then(settle, reject);
       });
     });
@@ -115,8 +115,8 @@ export async function openSqliteFile(
     if (settings.keys !== undefined) recordKeys(writing, settings.keys);
     migrate(writing, migrations, settings.clock);
     writing.exec(probeTable("BLOB"));
-    // Holds in memory the data from which SQLite restores a savepoint. In a file, this data would cost more than the
-    // write itself.
+    // SQLite keeps in memory the data from which it restores a savepoint. To write this data to a file would cost more
+    // than the write itself.
     writing.exec("PRAGMA temp_store = MEMORY");
     const reading = new SqliteConnection(file, { readOnly: true, onFailure });
     reading.exec(`PRAGMA cache_size = -${settings.readCacheMib * 1024}`);
@@ -182,7 +182,7 @@ function lockedFile(file: string): () => void {
 }
 
 /**
- * Compares the keys with the record, and records new keys.
+ * Compares the keys with the keys that the store has recorded, and records new keys.
  *
  * @throws StoreKeyError
  */

@@ -4,7 +4,8 @@ import type { SqlValue, Store } from "../store.ts";
 const NAME_ROW = row({ name: text });
 
 /**
- * Returns every value of every table as text, with bytes as latin1. Tests use it to prove that a value is not stored.
+ * Returns every value of every table as text, with bytes as latin1. Tests use this function to prove that a value is
+ * not stored.
  */
 export async function cellsOf(store: Store): Promise<string[]> {
   return store.read(async (tx) => {

@@ -1,6 +1,6 @@
 /**
- * A program that a test kills. Until then the program writes, and prints the id of each acknowledged write on a
- * separate line.
+ * A program that a test kills. Until the test does so, the program writes rows, and prints the id of each acknowledged
+ * write on a separate line.
  */
 import { writeSync } from "node:fs";
 import { openStore } from "../open.ts";

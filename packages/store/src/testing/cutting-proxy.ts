@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** The way in which a connection ends: by a reset, by an orderly end, or by silence, as from a pulled cable. */
+/** The way in which a connection ends: by a reset, by an orderly end, or by silence, as after a cable is unplugged. */
 export type Cut = "reset" | "end" | "silence";
 
 /** A loopback port that forwards to a server until the test cuts the connections. */
@@ -21,7 +21,7 @@ export class CuttingProxy {
   /** @param target a port, or the path of a socket */
   static async start(target: { host: string; port: number } | { path: string }): Promise<CuttingProxy> {
     const pairs = new Set<Pair>();
-    const wires: Wires = { isSilent: false, isDown: false, onPassing: [] };
+    const wires: Wires = { isSilent: false, isDown: false, onRequest: [], onResponse: [] };
     const server = createServer((inside) => {
       if (wires.isDown) return void inside.resetAndDestroy();
       const outside = connect(target);
@@ -29,10 +29,11 @@ export class CuttingProxy {
       pairs.add(pair);
       const pass = (from: Socket, to: Socket, isRequest: boolean) => {
         from.on("data", (chunk: Buffer) => {
-          // Data that a silent connection lost never arrives later, so the connection stays silent.
+          // TCP never loses data in the middle of a stream, so a connection that lost data stays silent.
           if (wires.isSilent || mute.has(from)) return void mute.add(from).add(to);
-          if (isRequest) notice(wires, chunk, () => to.write(chunk));
-          else to.write(chunk);
+          const cut = takeCut(isRequest ? wires.onRequest : wires.onResponse, chunk);
+          if (cut === undefined) to.write(chunk);
+          else cut();
         });
         from.on("error", () => {});
         from.on("close", () => {
@@ -50,7 +51,7 @@ export class CuttingProxy {
     return new CuttingProxy(server, address.port, pairs, wires);
   }
 
-  /** Cuts every connection, and refuses new ones until `restore`. */
+  /** Cuts every connection. Until `restore`, new connections are refused, or silent after `silence`. */
   cut(how: Cut): void {
     if (how === "silence") {
       this.#wires.isSilent = true;
@@ -70,25 +71,18 @@ export class CuttingProxy {
   }
 
   /**
-   * Resolves when a client sends a text, and then cuts the connections.
+   * Cuts the connections when a client sends a text, which then never reaches the server. Resolves after the cut.
    *
-   * @param isAfter whether the text still reaches the server
+   * @param isAfter cuts when the server's response contains the text; the response never reaches the client
    */
   cutAt(text: string, how: Cut, { isAfter = false } = {}): Promise<void> {
+    const { onRequest, onResponse } = this.#wires;
     return new Promise((resolve) => {
-      this.#wires.onPassing.push({
-        text,
-        act: (forward) => {
-          if (isAfter) forward();
-          // The proxy cuts the connection one turn later, so that the forwarded data is sent before the cut.
-          const cut = () => {
-            this.cut(how);
-            resolve();
-          };
-          if (isAfter) setImmediate(cut);
-          else cut();
-        },
-      });
+      const cut = () => {
+        this.cut(how);
+        resolve();
+      };
+      (isAfter ? onResponse : onRequest).push({ text, cut });
     });
   }
 
@@ -108,18 +102,23 @@ interface Pair {
   readonly outside: Socket;
 }
 
+interface PendingCut {
+  readonly text: string;
+  readonly cut: () => void;
+}
+
 interface Wires {
   isSilent: boolean;
   isDown: boolean;
-  readonly onPassing: { readonly text: string; readonly act: (forward: () => void) => void }[];
+  readonly onRequest: PendingCut[];
+  readonly onResponse: PendingCut[];
 }
 
-/** Sockets whose peer no longer receives their data. */
+/** Sockets whose data the proxy no longer forwards. */
 const mute = new WeakSet<Socket>();
 
-function notice(wires: Wires, chunk: Buffer, forward: () => void): void {
-  const at = wires.onPassing.findIndex(({ text }) => chunk.includes(text));
-  const [passing] = at < 0 ? [] : wires.onPassing.splice(at, 1);
-  if (passing === undefined) forward();
-  else passing.act(forward);
+/** Removes and returns the first pending cut whose text the chunk contains. */
+function takeCut(pending: PendingCut[], chunk: Buffer): (() => void) | undefined {
+  const at = pending.findIndex(({ text }) => chunk.includes(text));
+  return at < 0 ? undefined : pending.splice(at, 1)[0]?.cut;
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { findPostgresPrograms, postgresUser } from "../postgres/local-programs.ts";
 
 export interface TestPostgres {
-  /** A database of the server, without schemas in use. */
+  /** The URL of a database on the server, in which no other program uses a schema. */
   readonly url: string;
   stop(): Promise<void>;
 }
@@ -15,7 +15,7 @@ export interface TestPostgres {
 export interface OwnPostgres extends TestPostgres {
   /** The path of the server's socket. */
   readonly path: string;
-  /** Runs `pg_ctl restart`. The mode `fast` ends the sessions in order; `immediate` acts like a crash. */
+  /** Runs `pg_ctl restart`. The mode `fast` ends the sessions in an orderly way; `immediate` acts like a crash. */
   restart(mode: "fast" | "immediate"): Promise<void>;
 }
 
@@ -99,7 +99,7 @@ async function startPostgres(programs: string, fsync: "on" | "off" = "off"): Pro
     ],
     { ...user, cwd: folder, stdio: ["ignore", "ignore", "pipe"] },
   );
-  // The process id is read again, because each restart starts another process.
+  // The file is read at each call, because each restart starts another process.
   const pidOf = () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]);
   const kill = () => {
     try {

@@ -8,7 +8,7 @@ import type { StoreSettings } from "../options.ts";
 import { CELLS, integer, row, text } from "../row.ts";
 import type { SqlValue, Store, WriteTx } from "../store.ts";
 
-/** Opens an empty store; each call opens another one. */
+/** Opens an empty store; each call opens another store. */
 export type OpenForTests = (settings: StoreSettings) => Promise<Store>;
 
 export interface StoreSuiteOptions {
@@ -155,18 +155,41 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       ["check", "INSERT INTO item (id, name) VALUES (-1, 'other')"],
       ["not_null", "INSERT INTO item (id, name) VALUES (2, NULL)"],
       ["foreign_key", "INSERT INTO part (id, item_id) VALUES (1, 99)"],
-    ])("reports a violated constraint as %s (%s), and the transaction goes on", async (kind, sql) => {
+    ])("reports a violated constraint as %s (%s), and undoes the function", async (kind, sql) => {
       const store = await open();
       await insertItem(store, 1);
-      await store.write(async (tx) => {
-        const error = await tx.run(sql).catch((thrown: unknown) => thrown);
-        expect(error).toBeInstanceOf(ConstraintError);
-        expect(error).toMatchObject({ kind });
-        expect(isUniqueViolation(error)).toBe(kind === "unique");
-        await tx.run(PUT, [5, "five"]);
-      });
-      expect(await ids(store)).toEqual([1, 5]);
+      const error = await store
+        .write(async (tx) => {
+          await tx.run(PUT, [5, "five"]);
+          await tx.run(sql);
+        })
+        .catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(ConstraintError);
+      expect(error).toMatchObject({ kind });
+      expect(isUniqueViolation(error)).toBe(kind === "unique");
+      expect(await ids(store)).toEqual([1]);
     });
+
+    test.each([false, true])(
+      "a caught error of a statement still ends its function (repeatable: %s)",
+      async (isRepeatable) => {
+        const store = await open();
+        await insertItem(store, 1);
+        const refused: unknown[] = [];
+        const failing = store.write(
+          async (tx) => {
+            await tx.run(PUT, [5, "five"]);
+            await tx.run(PUT, [1, "again"]).catch(() => {});
+            refused.push(await tx.run(PUT, [6, "six"]).catch((thrown: unknown) => thrown));
+          },
+          { isRepeatable },
+        );
+        const [outcome] = await Promise.allSettled([failing, insertItem(store, 7)]);
+        expect(outcome).toMatchObject({ status: "rejected", reason: { kind: "unique" } });
+        expect(refused.every((error) => isUniqueViolation(error))).toBe(true);
+        expect(await ids(store)).toEqual([1, 7]);
+      },
+    );
 
     test.each(["COMMIT", "rollback", "BEGIN", "SAVEPOINT x", "RELEASE x", "SELECT 1; SELECT 2", "nonsense"])(
       "%s is refused",

@@ -6,10 +6,10 @@ const TEXT = "text/plain";
 const JSON_TYPE = "application/json";
 
 /**
- * Returns an artifact or a message in the media types that a client accepts. For a client that accepts only text, data
- * becomes JSON text. For a client that accepts only JSON, text becomes a JSON string. All other parts in media types
- * that the client does not accept are left out. If no part would remain, all parts are returned unchanged. (A2A 3.2.2,
- * `accepted_output_modes`)
+ * Returns an artifact or a message in the media types that a client accepts. For a client that accepts only text,
+ * data becomes JSON text. For a client that accepts only JSON, text becomes a JSON string. Leaves out all other
+ * parts in media types that the client does not accept. If no part would remain, returns all parts unchanged. (A2A
+ * 3.2.2, `accepted_output_modes`)
  *
  * @param modes media types, also as ranges such as `text/*`; an empty list accepts all
  */
@@ -33,7 +33,7 @@ function partInModes(part: Part, modes: readonly string[]): Part | undefined {
   return undefined;
 }
 
-/** Returns the media type of a part. A part without a stated media type has the type of its content. */
+/** Returns the media type of a part. If the part states none, its content determines the type. */
 function typeOf({ mediaType, content }: Part): string {
   if (mediaType !== "") return mediaType;
   if (content.case === "text") return TEXT;

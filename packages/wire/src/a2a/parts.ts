@@ -20,9 +20,9 @@ export const MAX_ARTIFACTS = 64;
 export const MAX_PARTS = 1024;
 
 /**
- * Returns the value of parts. If all parts are texts, the value is one string with one line for each part. A single
- * data part gives its value. An empty list of parts gives null. Every other list gives `{"parts": [...]}`, with the
- * parts in their A2A form. {@link partsIn} is the inverse.
+ * Converts parts to a JSON value. If all parts are texts, the value is one string with one line for each part. A
+ * single data part gives its value. An empty list of parts gives null. Every other list gives `{"parts": [...]}`,
+ * with the parts in their A2A form. {@link partsIn} is the inverse for this form.
  */
 export function valueOfParts(parts: readonly Part[]): JsonValue {
   const [only] = parts;
@@ -119,7 +119,7 @@ function readPart(json: JsonValue): Part | undefined {
 }
 
 /**
- * Reads the elements of the list in an object's only member. Undefined if the member has another name or an
+ * Reads the elements of the list in an object's only member. Returns undefined if the member has another name or an
  * element cannot be read.
  */
 function listIn<T>(
@@ -135,7 +135,7 @@ function listIn<T>(
     const elements = list.flatMap((element: JsonValue) => read(element) ?? []);
     return elements.length === list.length ? elements : undefined;
   } catch {
-    // The object is no list in A2A's form. It only has a member with the same name.
+    // The object is not a list in A2A's form. It only has a member with the same name.
     return undefined;
   }
 }
@@ -155,9 +155,9 @@ export interface Place {
 }
 
 /**
- * Creates a message of the agent.
+ * Creates a message from the agent.
  *
- * @param sequence the sequence of the event with the message, from which the message's id is derived; so the message
+ * @param sequence the sequence of the event with the message. The message's id is derived from it, so the message
  * has the same id in every stream and answer
  */
 export function agentMessage(

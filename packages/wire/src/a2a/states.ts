@@ -26,8 +26,8 @@ const byNumber = new Map<number, TaskState>(
 );
 
 /**
- * The A2A state of a status; a status of a later version is UNSPECIFIED. A task whose question asks for an authorization
- * is AUTH_REQUIRED. (A2A 7.6.1)
+ * Returns the A2A state of a status; UNSPECIFIED for a status that this version does not know. A task whose question
+ * asks for an authorization is AUTH_REQUIRED. (A2A 7.6.1)
  */
 export function stateOf(status: TaskStatus, question?: TaskQuestion): TaskState {
   const needsAuthorization = question?.kind === TaskQuestionKind.AUTHORIZATION;
@@ -62,7 +62,7 @@ export function isInterrupted(state: TaskState): boolean {
   return INTERRUPTED.has(state);
 }
 
-/** Whether a waiting SendMessage returns in this state: the task ended, or needs the caller. (A2A 3.2.2) */
+/** Whether a SendMessage that waits returns in this state: the task has ended, or needs its caller. (A2A 3.2.2) */
 export function isSettled(state: TaskState): boolean {
   return isTerminal(state) || isInterrupted(state);
 }

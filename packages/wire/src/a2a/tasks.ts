@@ -26,7 +26,7 @@ import {
 } from "./parts.ts";
 import { stateOf } from "./states.ts";
 
-/** A task in the form of A2A. (A2A 4.1.1) */
+/** Converts a task to the form of A2A. (A2A 4.1.1) */
 export function toA2aTask(task: Task, history: readonly Message[] = []): A2aTask {
   const { id, correlationId: contextId, status, question, failure, lastSequence, updateTime } = task;
   const text = question?.prompt ?? (failure && (failure.message || failure.reason)) ?? "";
@@ -69,7 +69,7 @@ export function createdTask({ taskId, payload, status, eventTime }: TaskEvent): 
   const message = payload.case === "created" ? payload.value.message : undefined;
   return create(TaskSchema, {
     id: taskId,
-    // If the delegator names no context, the task begins a new context, whose id is the task's id.
+    // If the delegator names no context, the task begins a new context. The context's id is the task's id.
     contextId: message?.contextId || taskId,
     status: statusAt(stateOf(status), eventTime),
     history: message === undefined ? [] : [message],
@@ -86,7 +86,7 @@ export interface Change {
   readonly message?: Message;
 }
 
-/** Returns the change that an event makes; empty for an event that A2A does not show. */
+/** Returns the change that an event makes. The change is empty for an event that A2A does not show. */
 export function changeOf(event: TaskEvent, place: Place): Change {
   const { payload, eventTime, sequence } = event;
   const state = stateOf(event.status);
@@ -135,8 +135,8 @@ export function changeOf(event: TaskEvent, place: Place): Change {
 }
 
 /**
- * Returns the message with which an agent replies in place of a task. Undefined if the event's result is not
- * a message.
+ * Returns the message with which an agent answers without an A2A task; undefined if the event's result is not a
+ * message.
  */
 export function replyOf({ payload, taskId, sequence }: TaskEvent, contextId: string): Message | undefined {
   if (payload.case !== "completed" || payload.value.output?.full === undefined) return undefined;
@@ -159,7 +159,10 @@ export function changed(task: A2aTask, { status, artifacts = [], isResult, messa
   return after;
 }
 
-/** Returns an artifact after a chunk. The chunk replaces the artifact, or its parts follow the artifact's parts. */
+/**
+ * Adds a chunk to the task's artifacts, and returns the resulting artifact. An appended chunk adds its parts to the
+ * existing artifact; any other chunk replaces the artifact.
+ */
 function combined(before: readonly Artifact[], { artifact, append }: ArtifactChunk): Artifact {
   const existing = before.find(({ artifactId }) => artifactId === artifact.artifactId);
   if (!append || existing === undefined) return artifact;

@@ -8,10 +8,10 @@ import { withProtoMembers } from "./proto-members.ts";
 
 /**
  * The strictness with which a schema is read. `contract` is Ajv's strict mode, as DelegateOS 6.2 requires. This mode
- * refuses misspelt keywords and bounds without a type. A schema with such a fault would let every value pass. `plain`
- * follows JSON Schema, where unknown keywords are annotations, because agents' schemas contain many unknown keywords.
- * In both modes, unknown `format`s and members that begin with `x-` are annotations. `default`, `examples` and similar
- * keywords have no effect.
+ * refuses misspelt keywords and bounds without a type, because a schema with such a fault would accept every value.
+ * `plain` follows JSON Schema, where unknown keywords are annotations, because agents' schemas contain many unknown
+ * keywords. In both modes, unknown `format`s and members that begin with `x-` are annotations. `default`, `examples`
+ * and similar keywords have no effect.
  */
 export type Strictness = "contract" | "plain";
 
@@ -64,7 +64,7 @@ export function compileSchema(schema: unknown, dialect: Dialect, strictness: Str
 
 /**
  * Compiles a trusted schema of draft 2020-12 that ships with the platform, such as a protocol's published schema. No
- * limits apply. Such a schema may leave out `type` beside other keywords; otherwise strict mode applies.
+ * limits apply. Strict mode applies, with one exception: the schema may leave out `type` beside other keywords.
  *
  * @throws InvalidSchema, UnsupportedPattern
  */
@@ -106,7 +106,7 @@ function instanceFor(survey: SchemaSurvey, draft: Dialect, strictness: Strictnes
   for (const keyword of [...ANNOTATIONS, ...survey.extensions]) ajv.addKeyword(keyword);
   for (const referred of survey.metaSchemas) {
     for (const meta of metaSchemasOf(referred)) {
-      // Adds the bundled meta-schema unless the schema contains a copy of it; then the copy is used.
+      // Adds the bundled meta-schema, unless the schema contains its own copy of the meta-schema.
       if (!survey.ids.has(String(meta.$id).replace(/#$/, ""))) ajv.addSchema(meta, undefined, true, false);
     }
   }
@@ -119,7 +119,7 @@ function options(strictness: Strictness): Options {
     strictSchema: strict,
     strictTypes: strict,
     strictNumbers: true,
-    // Both strict options are off, because the constructs that they refuse are valid and unambiguous.
+    // Both strict options are off, because the constructs that these options refuse are valid and unambiguous.
     strictTuples: false,
     strictRequired: false,
     allowUnionTypes: true,

@@ -19,7 +19,7 @@ export interface SchemaSurvey {
   formats: Set<string>;
   /** Member names that begin with `x-`. */
   extensions: Set<string>;
-  /** The drafts to whose meta-schemas the schema may refer. */
+  /** The drafts whose meta-schemas the schema may reference. */
   metaSchemas: Set<Dialect>;
   /** The addresses in `$id`, written without an empty fragment. */
   ids: Set<string>;
@@ -28,7 +28,7 @@ export interface SchemaSurvey {
 }
 
 /**
- * Measures a schema. If the schema exceeds a limit, `problem` names the limit. Otherwise the function returns the
+ * Measures a schema. If the schema exceeds a limit, returns `problem`, which names the limit. Otherwise returns the
  * collected facts.
  */
 export function surveySchema(schema: unknown): SchemaSurvey | { problem: string } {

@@ -5,7 +5,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 export type Dialect = "draft-07" | "2020-12";
 
 interface Draft {
-  /** The `$id` of the draft's meta-schema, written without an empty fragment. */
+  /** The `$id` of the draft's meta-schema. It has no empty fragment (`#`) at its end. */
   readonly id: string;
   readonly create: () => Ajv;
 }
@@ -25,7 +25,7 @@ const DIALECT_IDS: Record<string, Dialect> = {
 
 /**
  * Ajv instances that contain the meta-schemas of Ajv's package. Each meta-schema is compiled once per process or
- * thread, in 15 ms.
+ * thread, which takes 15 ms.
  */
 const instances = new Map<Dialect, Ajv>();
 

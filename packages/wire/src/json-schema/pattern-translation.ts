@@ -1,7 +1,8 @@
 /**
- * Translates JavaScript's regular expressions to RE2's syntax. The two syntaxes look alike, but some constructs have
- * different meanings, so that a check would change silently: `\s` and `.`, `[^]`, `\u`, identity escapes, RE2's
- * extensions. The translator therefore parses and rewrites each construct, and refuses unknown ones.
+ * Translates JavaScript's regular expressions to RE2's syntax. The two syntaxes look alike, but these constructs
+ * differ in meaning: `\s` and `.`, `[^]`, `\u`, identity escapes, RE2's extensions. An untranslated pattern could
+ * silently accept other texts. The translator therefore parses and rewrites each construct, and refuses unknown
+ * ones.
  */
 
 export interface TranslationOptions {
@@ -68,7 +69,8 @@ const CATEGORIES: Record<string, string> = {
 class Problem extends Error {}
 
 /**
- * Returns the pattern in RE2's syntax. The caller must pass only RE2's flags i and m; the translation covers s and u.
+ * Translates a pattern to RE2's syntax. The caller must pass only the flags i and m to RE2, because the translation
+ * covers s and u.
  */
 export function translatePattern(pattern: string, options: TranslationOptions): Translation {
   try {

@@ -1,10 +1,7 @@
 import { RE2JS } from "re2js";
 import { translatePattern } from "./pattern-translation.ts";
 
-/**
- * Thrown for a pattern that cannot run in linear time, or whose meaning in RE2 would differ from its meaning in
- * JavaScript.
- */
+/** Thrown for a pattern that cannot run in linear time, or that has another meaning in RE2 than in JavaScript. */
 export class UnsupportedPattern extends Error {
   override readonly name = "UnsupportedPattern";
   readonly pattern: string;
@@ -19,11 +16,11 @@ export class UnsupportedPattern extends Error {
 const MAX_LENGTH = 1024;
 
 /**
- * Compiles a JavaScript regular expression to an automaton that is linear in the text for every pattern. Semantics are
- * those of `new RegExp(pattern, flags)` (DelegateOS 6.2). Look-around, back-references and repetition beyond 1,000 are
- * refused, because no linear-time engine supports them. Constructs whose meaning would silently change are refused too.
- * Flags i and s act as in JavaScript. With m only `\n` ends a line; y searches at the start only. Flags g and d have no
- * effect on a single search. Texts are read by code points, as with u in JavaScript.
+ * Compiles a JavaScript regular expression to an automaton whose running time is linear in the length of the text.
+ * Semantics are those of `new RegExp(pattern, flags)` (DelegateOS 6.2). Look-around, back-references and repetition
+ * beyond 1,000 are refused, because no linear-time engine supports them. Constructs whose meaning would silently
+ * change are refused too. Flags i and s act as in JavaScript. With m only `\n` ends a line; y searches at the start
+ * only. Flags g and d have no effect on a single search. Texts are read by code points, as with u in JavaScript.
  *
  * @throws UnsupportedPattern
  */
@@ -32,7 +29,7 @@ export function compilePattern(pattern: string, flags = ""): LinearPattern {
     throw new UnsupportedPattern(pattern, `longer than ${MAX_LENGTH} characters`);
   if (/[^dgimsuy]/.test(flags)) throw new UnsupportedPattern(pattern, "flags other than d, g, i, m, s, u, y");
   try {
-    // This call checks only JavaScript's syntax. RegExp compiles nothing before the first search.
+    // Checks only JavaScript's syntax, because RegExp compiles nothing before the first search.
     new RegExp(pattern, flags);
   } catch {
     throw new UnsupportedPattern(pattern, "not a regular expression of JavaScript");

@@ -49,8 +49,8 @@ function occurrences(value: unknown): number {
 }
 
 /**
- * Repeats each schema's rule for the property `__proto__` under `patternProperties`, in place, because Ajv skips it in
- * `properties`. Returns the number of handled occurrences of the name.
+ * Repeats each schema's rule for the property `__proto__` under `patternProperties`, because Ajv skips this name in
+ * `properties`. Changes the schema in place. Returns the number of occurrences of the name that were handled.
  */
 function rewrite(schema: unknown): number {
   if (Array.isArray(schema)) return schema.reduce<number>((count, inner) => count + rewrite(inner), 0);

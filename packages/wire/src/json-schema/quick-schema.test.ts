@@ -113,8 +113,7 @@ test.each<[what: string, schema: unknown, output: string]>([
   expect(output.length).toBeLessThanOrEqual(MAX_OUTPUT_CHARS);
   const steps = { remaining: MAX_STEPS };
   fitsQuickly(read(schemaDocument), output, steps);
-  // The last step may subtract more than one. It subtracts at most the number of names in a schema or an
-  // output.
+  // The last step may subtract more than one: at most the number of names in a schema or an output.
   expect(steps.remaining).toBeGreaterThan(-MAX_OUTPUT_CHARS);
   expect(MAX_STEPS - steps.remaining).toBeGreaterThan(3000);
 });

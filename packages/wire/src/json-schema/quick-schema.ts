@@ -81,7 +81,7 @@ type Bounded = "number" | "length" | "items" | "members";
 /** Maximum supported nesting of schemas. */
 const MAX_DEPTH = 32;
 
-/** Reads a valid schema. Returns undefined for an unsupported keyword or value, and for too deep nesting. */
+/** Reads a valid schema. Returns undefined if the schema has an unsupported keyword or value, or is nested too deep. */
 export function readQuickSchema(schema: unknown, depth = 0): QuickSchema | undefined {
   if (schema === true) return { types: ANY_TYPE, required: [], properties: NONE };
   if (schema === false) return { types: 0, required: [], properties: NONE };
@@ -185,7 +185,7 @@ function isPlain(name: string): boolean {
   return name !== "__proto__" && name !== "";
 }
 
-/** Steps left for one validation, which stops at 0. */
+/** Number of steps that one validation may still take. The validation stops when the number reaches 0. */
 export interface Steps {
   remaining: number;
 }

@@ -6,7 +6,7 @@ import { compileSchema, type Strictness } from "./compile.ts";
 import type { Dialect } from "./meta-schemas.ts";
 import { hasSuite, suiteOf } from "./testing/suite.ts";
 
-/** Whether a value is valid. Undefined if the schema was refused or recursed endlessly. */
+/** Whether a value is valid; undefined if the schema was refused, or if its recursion did not end. */
 type Verdict = boolean | undefined;
 type Validate = (value: unknown) => Verdict;
 
@@ -50,7 +50,7 @@ function ajvValidator(schema: unknown, dialect: Dialect, strictness: Strictness)
     logger: false,
   });
   addFormats.default(ajv);
-  // Skips a schema with another meta-schema, because Ajv would look that up as a remote schema.
+  // Skips a schema with another meta-schema, because Ajv would load that meta-schema from the network.
   const { $schema } = Object(schema) as { $schema?: string };
   if ($schema !== undefined && ajv.schemas[$schema.replace(/#$/, "")] === undefined) return refused;
   try {
@@ -65,7 +65,10 @@ const INHERITED = "Ajv takes members that every object inherits for members of t
 const ANNOTATION = "no check of this format ships with ajv-formats, so it is an annotation";
 const REMOTES = "no reference leads outside a schema";
 
-/** Cases of plain schemas in which the platform and Ajv differ, with the reasons. Contract schemas never differ. */
+/**
+ * Cases in which the platform and Ajv differ for the strictness `plain`, with the reasons. For `contract` they never
+ * differ.
+ */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   "properties.json: properties whose names are Javascript object property names: none of the properties mentioned":
     INHERITED,

@@ -86,7 +86,7 @@ function members(fields: readonly DescField[], depth: number, around: Words): fc
   const required = fields.filter((field) =>
     planOf(field.parent, messageCodec).slots.some((s) => s.required && s.name === wireName(field)),
   );
-  // Uses only the required members below the last level, so that recursive messages end.
+  // At depth 0 and below, uses only the required members, so that recursive messages end.
   const used = depth > 0 ? fields : required;
   return fc.record(Object.fromEntries(used.map((field) => [wireName(field), values(field, depth, around)])), {
     requiredKeys: required.map(wireName),
@@ -102,8 +102,8 @@ function oneofMembers(
 ): fc.Arbitrary<JsonObject> {
   const none = fc.constant<JsonObject>({});
   const { tag, inherited } = oneofOptions(oneof);
-  // An outer object has the inherited tag, whose word has already selected a member. So the member is generated at
-  // every depth.
+  // An outer object has the inherited tag, and the tag's word has already selected a member. So the member is
+  // generated at every depth.
   if (depth <= 0 && !inherited) return none;
   if (tag === "") {
     return fc.oneof(
@@ -132,7 +132,7 @@ function extraMembers(desc: DescMessage, usedNames: ReadonlySet<string>): fc.Arb
 }
 
 function values(field: DescField, depth: number, around: Words): fc.Arbitrary<JsonValue> {
-  // Lists have at least one item under omit_empty, because that option drops an empty list.
+  // The option omit_empty drops an empty list, so lists under this option have at least one item.
   const least = fieldOptions(field).omitEmpty || isTagged(field) ? 1 : 0;
   switch (field.fieldKind) {
     case "list":

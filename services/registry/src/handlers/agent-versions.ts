@@ -41,9 +41,13 @@ export async function getAgentVersion(
   });
   if (version !== undefined) return create(GetAgentVersionResponseSchema, { version: toMessage(version) });
   const fields = Object.entries(reference).map(([name, value]) => [name, String(value)]);
-  throw new DeputeError(ErrorReason.AGENT_VERSION_NOT_FOUND, `${agentId} has no such version`, {
-    metadata: { agent: agentId, ...Object.fromEntries(fields) },
-  });
+  throw new DeputeError(
+    ErrorReason.AGENT_VERSION_NOT_FOUND,
+    `${agentId} does not have this version; list its versions (AgentService.ListAgentVersions)`,
+    {
+      metadata: { agent: agentId, ...Object.fromEntries(fields) },
+    },
+  );
 }
 
 /** Implements AgentService.ListAgentVersions. */

@@ -31,8 +31,9 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
     hasRole(identity, "operator") || authorities.operators.includes(identity.principal);
 
   /**
-   * Returns the source of the grants that a caller may create and revoke. On an open loopback every caller is `local`,
-   * so `local` is an operator only if the setting `asp-authority-operators` lists it.
+   * Returns the source of the grants that a caller creates. A caller that is not an operator may delete only grants
+   * of this source. On an open loopback every caller is `local`, so `local` is an operator only if the setting
+   * `asp-authority-operators` lists it.
    *
    * @throws DeputeError CALLER_NOT_ALLOWED
    */
@@ -46,7 +47,7 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
       "only an operator (the role, or DEPUTE_ASP_AUTHORITY_OPERATORS) or a holder of the authority may do this; others propose the grant (ProposalService.CreateProposal)",
-      { violations: [{ field: "authority", description: "the caller does not hold it" }] },
+      { violations: [{ field: "authority", description: "the caller does not hold the authority" }] },
     );
   };
 
@@ -79,9 +80,13 @@ export function authorityService(registry: RegistryContext): ServiceImpl<typeof 
         const source = sourceOf(identity, grants);
         const grant = grants.find((one) => one.principal === principal);
         if (grant !== undefined && !isOperator(identity) && grant.source !== source) {
-          throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only an operator may delete this grant", {
-            violations: [{ field: "principal", description: "has a grant from another source" }],
-          });
+          throw new DeputeError(
+            ErrorReason.CALLER_NOT_ALLOWED,
+            "only an operator may delete a grant from another source",
+            {
+              violations: [{ field: "principal", description: "has a grant from another source" }],
+            },
+          );
         }
         if (grant !== undefined) await removeGrant(tx, authority, principal);
         const answer = create(DeleteAuthorityGrantResponseSchema);

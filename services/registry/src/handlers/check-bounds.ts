@@ -46,7 +46,7 @@ export async function checkBounds(
   if (widened.length > 0) throw boundsWidened(after.id, widened);
 }
 
-/** Returns each member by which a record permits its agent more than the last record; see {@link checkBounds}. */
+/** Returns each member that permits the agent more than the last record does; see {@link checkBounds}. */
 export async function listWidenings(
   tx: ReadTx,
   after: Agent,
@@ -65,7 +65,7 @@ export async function listWidenings(
 function boundsWidened(agent: string, widened: readonly Widening[]): DeputeError {
   return new DeputeError(
     ErrorReason.AGENT_BOUNDS_WIDENED,
-    "the change widens the agent's bounds; only a principal of DEPUTE_BOUNDS_OPERATORS may do that; others propose it (ProposalService.CreateProposal)",
+    "the change widens the agent's bounds; only a principal of DEPUTE_BOUNDS_OPERATORS may do that; other callers must propose the manifest (ProposalService.CreateProposal)",
     {
       metadata: { agent, widenings: String(widened.length) },
       violations: widened.map(({ path, before, after }) => ({

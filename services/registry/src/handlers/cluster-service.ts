@@ -21,7 +21,7 @@ export function clusterService({
       if (!identity.local && !hasRole(identity, "operator") && !hasRole(identity, "auditor"))
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
-          "only an operator or auditor reads the cluster's state",
+          "only an operator or an auditor may read the cluster's state",
         );
       const reported = await replicas.list();
       return {

@@ -130,7 +130,7 @@ function readSearch(request: DiscoverCapabilitiesRequest): Search {
 }
 
 /**
- * Returns capabilities in the order of id and agent. `served` is the number of entries on earlier pages, because
+ * Returns capabilities sorted by id, then by agent. `served` is the number of entries on earlier pages, because
  * `top_k` limits the total of all pages.
  */
 async function listPage(
@@ -145,13 +145,13 @@ async function listPage(
   const { rows, stoppedAt } = await listCapabilities(tx, search, list);
   const page = pageOf(rows, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
   if (stoppedAt === undefined || page.nextPageToken !== "") return page;
-  // The search stopped at its limit of rows, with fewer results than requested. With the page token, the caller
-  // continues from that row.
+  // The search reached its limit of rows before the page was full. The caller continues after the last row that the
+  // search read, by the page token.
   const position = [served + page.rows.length, stoppedAt.id, stoppedAt.agentId];
   return { ...page, nextPageToken: encodePageToken(position, filters) };
 }
 
-/** Ranks capabilities by score. Id and agent order equal scores. */
+/** Returns capabilities by descending score. Capabilities with equal scores are sorted by id, then by agent. */
 async function rankPage(
   tx: ReadTx,
   search: Search,
@@ -179,7 +179,7 @@ async function rankPage(
   return { ...page, truncated };
 }
 
-/** A scored capability before the check against the filter. */
+/** A capability with its score, before the check of the filter. */
 type Candidate = Ranked & Place;
 
 /** Applies the filter to candidates, highest score first, until `limit` have passed. */

@@ -61,9 +61,13 @@ function platformsCard(
 function ownersCard({ record }: StoredAgent) {
   const card = readOwnerCard(record, verifyEd25519);
   if (card === undefined) {
-    throw new DeputeError(ErrorReason.AGENT_CARD_NOT_FOUND, `the owner of ${record.id} has signed no card`, {
-      metadata: { agent: record.id },
-    });
+    throw new DeputeError(
+      ErrorReason.AGENT_CARD_NOT_FOUND,
+      `the owner of ${record.id} has not registered a signed card`,
+      {
+        metadata: { agent: record.id },
+      },
+    );
   }
   const { text, payload } = card;
   return { card: text, digest: digestBytes(sha256Hex(payload)), signingKey: jwk(record.principal) };

@@ -47,8 +47,8 @@ export async function listAgents(
   });
   const agentMessages = found.agents.map((agent) => toAgentMessage(agent, view));
   const { items: page, more } = cutPage(agentMessages, size, (agent) => bytesOf(AgentSchema, agent));
-  // The search stopped at its limit of rows, with fewer results than requested. With the page token, the caller
-  // continues from that row.
+  // The search reached its limit of rows before the page was full. The caller continues after the last row that the
+  // search read, by the page token.
   const last = more ? page.at(-1)?.id : found.stoppedAt;
   return create(ListAgentsResponseSchema, {
     sequence: BigInt(sequence),

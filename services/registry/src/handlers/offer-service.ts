@@ -87,8 +87,8 @@ async function listOffers(registry: RegistryContext, request: ListOffersRequest,
     queryOffers(tx, filter, { after, limit: size + 1, viewer }),
   );
   const { offers, last: lastOffer, more } = toOfferPage(offerRows.offers, size, registry.clock.now());
-  // The search stopped at its limit of rows, with fewer results than requested. With the page token, the caller
-  // continues from that row.
+  // The search reached its limit of rows before the page was full. The caller continues after the last row that the
+  // search read, by the page token.
   const last = more ? lastOffer?.offer.offerId : offerRows.stoppedAt;
   return create(ListOffersResponseSchema, {
     offers,
@@ -124,5 +124,9 @@ async function withdrawOffer(
 
 function offerNotFound(offer: string, version: string): DeputeError {
   const metadata = { offer, ...(version !== "" && { version }) };
-  return new DeputeError(ErrorReason.OFFER_NOT_FOUND, `no offer ${offer}`, { metadata });
+  return new DeputeError(
+    ErrorReason.OFFER_NOT_FOUND,
+    `the offer ${offer} does not exist, or is not visible to the caller; check the id`,
+    { metadata },
+  );
 }

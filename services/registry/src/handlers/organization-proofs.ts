@@ -123,7 +123,7 @@ export async function revokeOrganizationProof(
     if (proof === undefined) {
       throw new DeputeError(
         ErrorReason.ORGANIZATION_PROOF_NOT_FOUND,
-        "the organization proof does not exist",
+        "the organization proof does not exist; check the id",
         {
           metadata: { proof: id },
         },
@@ -199,9 +199,9 @@ export async function affiliationOf(
 }
 
 /**
- * Moves proofs and memberships from a replaced key to the new key. Does not copy a proof, because only an operator may
- * add keys to an organization's proven keys. If the new key already has the maximum number of proofs, the moved proof
- * ends.
+ * Moves proofs and memberships from a replaced key to the new key. The replaced key loses its proofs, because only
+ * an operator may add a key to an organization's proven keys. If the new key already has the maximum number of
+ * proofs, the moved proof ends.
  */
 export async function moveProofs(
   tx: WriteTx,
@@ -230,13 +230,13 @@ function checkOperator({ trustOperators, localProves }: RegistryContext, identit
   if (identity.local && localProves) return;
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "only an operator proves organizations: call with the role operator, or as a principal of DEPUTE_TRUST_OPERATORS, or propose it (ProposalService.CreateProposal)",
+    "only an operator may prove organizations: call with the role operator, or as a principal of DEPUTE_TRUST_OPERATORS, or propose the proof (ProposalService.CreateProposal)",
     { violations: [{ field: "", description: "the caller is not an operator" }] },
   );
 }
 
 /**
- * Requires room for one more proof, of the organization and of the principal.
+ * Requires that the organization and the principal are below their maximum number of proofs.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */

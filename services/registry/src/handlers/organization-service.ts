@@ -52,7 +52,7 @@ export function organizationService(registry: RegistryContext): ServiceImpl<type
         if ((await countMembers(tx, organization, MAX_MEMBERS)) >= MAX_MEMBERS) {
           throw new DeputeError(
             ErrorReason.LIMIT_EXCEEDED,
-            "the organization has reached the limit of members",
+            "the organization has reached the limit of members; remove one first",
             {
               metadata: { limit: "members", max: String(MAX_MEMBERS) },
             },
@@ -105,9 +105,13 @@ export function organizationService(registry: RegistryContext): ServiceImpl<type
  */
 async function checkMember(tx: ReadTx, identity: Identity, organization: string): Promise<void> {
   if (identity.local || (await isMember(tx, organization, identity.principal))) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only members of the organization may do this", {
-    violations: [{ field: "organization", description: "the caller is not a member" }],
-  });
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "only members of the organization may make this call",
+    {
+      violations: [{ field: "organization", description: "the caller is not a member" }],
+    },
+  );
 }
 
 function toMessage({ principal, admittedBy, createTime }: StoredMember): Member {

@@ -52,7 +52,7 @@ async function decideDelegation(
   const { from, fromFacts, delegate } = await registry.store.read(async (tx) => {
     const from = await findParty(tx, fromId, viewer);
     // A delegator must see the agent to which it delegates. So the lookup has the delegator as viewer, even if the
-    // caller may see more agents.
+    // caller may see more agents than the delegator.
     const sight =
       from === undefined || from.record.principal === "" ? viewer : { principal: from.record.principal };
     return {
@@ -111,8 +111,8 @@ function decideByManifest(
 
 /**
  * Decides whether a key may delegate: at least one of the manifests that bind the key must allow the delegation.
- * Otherwise the response reports the refusal of the first manifest that names the target. If no manifest names the
- * target, it reports the refusal of the first manifest.
+ * Otherwise the response has the refusal of the first manifest that names the target. If no manifest names the
+ * target, the response has the refusal of the first manifest.
  */
 async function decideDelegationForKey(
   registry: RegistryContext,
@@ -152,14 +152,14 @@ function unlessRemoved(agent: StoredAgent): StoredAgent | undefined {
 
 function checkIsKey(identity: Identity, principal: string, field: string): void {
   if (mayActFor(identity, principal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the holder of the key may ask this", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the holder of the key may make this call", {
     violations: [{ field, description: "is not the caller's" }],
   });
 }
 
 /**
- * Returns the facts about a party. A record may name any organization, so the function includes it only if the
- * principal is its member. A predicate that uses an absent fact fails.
+ * Returns the facts about a party. Any agent may put the name of any organization into its record. So the facts
+ * include the organization only if the principal is a member of it. A predicate that uses an absent fact fails.
  */
 async function partyFacts(tx: ReadTx, id: string, agent: StoredAgent | undefined): Promise<PartyFacts> {
   const { principal = "", organization: organizationName = "", tags = [] } = agent?.record ?? {};
@@ -198,8 +198,10 @@ function checkIsParty(
   if (parties.some(({ record }) => mayActFor(identity, record.principal)) || identity.local) return;
   if (fromId === ORCHESTRATOR && orchestrators.includes(identity.principal)) return;
   if (parties.length === 0 && !isRole(fromId)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller acts for neither agent", {
-    violations: [{ field: "from_agent_id", description: "is not the caller's, nor is to_agent_id" }],
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller must act for one of the two agents", {
+    violations: [
+      { field: "from_agent_id", description: "neither this agent nor to_agent_id belongs to the caller" },
+    ],
   });
 }
 
@@ -212,7 +214,7 @@ async function decideToolAccess(
   if (principal !== "") return decideToolForKey(registry, identity, principal, question);
   const agent = await registry.store.read((tx) => findParty(tx, agentId, viewerFor(identity, "")));
   if (agent !== undefined && !mayActFor(identity, agent.record.principal)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may ask this", {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's principal may make this call", {
       violations: [{ field: "agent_id", description: "is not the caller's" }],
     });
   }

@@ -58,7 +58,7 @@ it("keeps proposals over a restart", async () => {
 });
 
 it("waits for the verifier before it deletes withdrawn proposals, and keeps pending ones", async () => {
-  // No review queue runs here, so that every withdrawal still owes a call.
+  // No review queue runs in this test, so the call to the verifier for each withdrawal stays undelivered.
   platform.clock.advance(91 * DAY_MS);
   const before = (await list(CAROL, { pageSize: 1000 })).proposals.length;
   await propose(BOB);

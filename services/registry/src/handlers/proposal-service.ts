@@ -123,8 +123,8 @@ export function proposalService(registry: RegistryContext): ServiceImpl<typeof P
 }
 
 /**
- * Whether the caller sees the proposals of all principals: `local`, operators, and principals that may make some kind
- * of grant.
+ * Whether the caller sees the proposals of all principals. This holds for `local`, for operators, and for principals
+ * that may make at least one kind of grant.
  */
 function seesAll({ proposals: { grantors } }: RegistryContext, identity: Identity): boolean {
   const { local, principal } = identity;

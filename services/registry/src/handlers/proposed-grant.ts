@@ -31,7 +31,7 @@ import {
   storeRegistration,
 } from "./register-agent.ts";
 
-/** A proposed grant, with its empty members filled in. */
+/** A proposed grant, in which the registry has filled in the empty members. */
 export type ProposedGrant = Exclude<CreateProposalRequest["grant"], { case: undefined }>;
 
 /** The facts about a proposed grant that the proposal stores. */
@@ -108,10 +108,7 @@ export async function makeGrant(
       const existing = await findAgent(tx, agentId);
       if (existing === undefined || existing.status === AgentStatus.REMOVED) throw agentNotFound(agentId);
       if (existing.digest !== baseDigest) {
-        throw invalid(
-          "manifest.agent_id",
-          "has another record than at the time of the proposal; propose again",
-        );
+        throw invalid("manifest.agent_id", "has changed since the proposal; propose the manifest again");
       }
       const agent = widened(existing, grant.value);
       const digest = recordDigestOf(agent);
@@ -147,7 +144,7 @@ async function checkAuthority(
   if (!KEY.test(principal)) {
     throw invalid(
       "authority_grant.principal",
-      "is required, because the caller's principal is no Ed25519 key",
+      "is required, because the caller's principal is not an Ed25519 key",
     );
   }
   const grants = await listGrants(tx, authority, "", MAX_GRANTS);
@@ -175,7 +172,7 @@ async function checkProposedManifest(
   if (widenings.length === 0) {
     throw invalid(
       "manifest.manifest",
-      "widens nothing; register the agent with it (AgentService.RegisterAgent)",
+      "widens no bounds; register the agent with it (AgentService.RegisterAgent)",
     );
   }
   checkWidenings(widenings.length);
@@ -183,7 +180,7 @@ async function checkProposedManifest(
     throw invalid("manifest.version", "is required, because the agent's record names its version");
   }
   if (version !== "" && (await findVersion(tx, agentId, { version })) !== undefined) {
-    throw invalid("manifest.version", "was registered with different content; name a new version");
+    throw invalid("manifest.version", "was registered with different content; state a new version");
   }
   return { widenings, baseDigest: existing.digest };
 }

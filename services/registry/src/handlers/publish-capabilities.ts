@@ -19,7 +19,7 @@ import { schemasToCheck } from "../rules/schema-checks.ts";
 import { putState } from "../store/agents.ts";
 import { publishedBy, replaceCapabilities } from "../store/capabilities.ts";
 
-/** Number of bytes of the response that the version hashes may take. */
+/** Number of bytes of the response that are reserved for version hashes. */
 const ROOM_FOR_HASHES = 32 * 1024;
 
 const SCHEMAS = { request: PublishCapabilitiesRequestSchema, answer: PublishCapabilitiesResponseSchema };
@@ -67,7 +67,7 @@ export async function publishCapabilities(
 }
 
 /**
- * Requires that the response fits one message, because it repeats the whole request.
+ * Requires that the response fits one message. The response repeats the whole request.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */

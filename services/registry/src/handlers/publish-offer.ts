@@ -25,7 +25,10 @@ const SCHEMAS = { request: PublishOfferRequestSchema, answer: PublishOfferRespon
 /** Maximum number of versions of an offer. */
 const MAX_VERSIONS = 10_000;
 
-/** Implements OfferService.PublishOffer. Calls the verifier between two transactions, as PublishCapabilities does. */
+/**
+ * Implements OfferService.PublishOffer. Calls the verifier between two transactions, because no transaction may wait
+ * for another service.
+ */
 export async function publishOffer(
   registry: RegistryContext,
   request: PublishOfferRequest,
@@ -73,7 +76,7 @@ export async function publishOffer(
       await addOffer(tx, readOffer(namedOffer, record.organization, now), { sequence, digest, now });
       published = await findOffer(tx, offer.offerId, namedOffer.offerVersion, "all");
     }
-    if (published === undefined) throw new Error("an offer was written and is not there");
+    if (published === undefined) throw new Error("the offer was stored, but cannot be read");
     const answer = create(PublishOfferResponseSchema, { offer: toPublishedOffer(published, now) });
     await call.storeAnswer(tx, answer, now);
     return answer;
@@ -115,9 +118,13 @@ function versionExists({ offerId, offerVersion }: Offer, description: string): D
 
 function checkRoom(versions: number): void {
   if (versions < MAX_VERSIONS) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the offer has reached the limit of versions", {
-    metadata: { limit: "offer_versions", max: String(MAX_VERSIONS) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    "the offer has reached the limit of versions; publish a new offer",
+    {
+      metadata: { limit: "offer_versions", max: String(MAX_VERSIONS) },
+    },
+  );
 }
 
 function schemasOf({ inputSchema, outputSchema }: Offer): SchemaToCheck[] {

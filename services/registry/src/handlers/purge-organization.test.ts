@@ -44,7 +44,7 @@ afterEach(() => platform.stop());
 let requests = 0;
 const requestId = () => `request-${++requests}`;
 
-/** Fills every table with records of an organization. Each id and text contains its name. */
+/** Fills every table with records of an organization. Each id and text contains the organization's name. */
 async function fill(organization: string, principal: string) {
   const { agents, organizations, offers, authorities } = platform;
   const prove = { requestId: requestId(), organization, principal };
@@ -111,7 +111,7 @@ async function purge(organization: string, maxCount: number) {
   throw new Error("the purge does not end");
 }
 
-/** The log of changes is longer after a removal. */
+/** Removes the sequence numbers, because a purge appends changes to the log and so raises them. */
 const plain = (text = "") => text.replace(/"sequence":"\d+"/g, "");
 
 it.each([3])(
@@ -135,7 +135,7 @@ it.each([3])(
         expect([call, plain(text)]).toEqual([call, plain(earlier)]);
       }
     }
-    // The other's score keeps what acme's agent has given.
+    // The score of globex's agent keeps the gains that came from acme's agent.
     const trust = (walked: Map<string, string>) => walked.get("GetTrust agent_id=globex-desk");
     expect(trust(after)).toBe(trust(before));
     expect(await purge("acme", max)).toMatchObject({ deleted: {}, calls: 1 });

@@ -28,7 +28,7 @@ import {
 } from "../store/purge-rows.ts";
 import { removeAgent } from "./remove-agent.ts";
 
-/** Maximum number of a key's stored responses that one call deletes. The others expire within a day. */
+/** Maximum number of a key's stored responses that one call deletes. The remaining responses expire within a day. */
 const MAX_FORGOTTEN = 10_000;
 
 /** Implements OrganizationService.PurgeOrganization. */
@@ -76,7 +76,8 @@ async function purge(
 }
 
 /**
- * Withdraws pending proposals. Deletes ended proposals, except those whose end the verifier service does not know yet.
+ * Withdraws pending proposals. Deletes ended proposals, except those whose call to the verifier service is not
+ * delivered yet.
  */
 async function purgeProposals(
   { proposals, clock }: RegistryContext,
@@ -97,7 +98,10 @@ async function purgeProposals(
   }
 }
 
-/** Removes the agent if it is not removed. Otherwise deletes the agent's records, and then the agent. */
+/**
+ * For a removed agent, deletes the agent's records and then the agent. Any other agent is removed first, and a later
+ * step deletes it.
+ */
 async function purgeAgent(
   registry: RegistryContext,
   tx: WriteTx,

@@ -140,7 +140,7 @@ async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): 
     if (haveOneOwner(affiliation, await affiliationOf(tx, counterpart, counterpartId))) {
       throw invalid(
         "evidence.counterpart_agent_id",
-        "has one owner with the agent: evidence needs another owner",
+        "has the same owner as the agent: evidence must come from another owner",
       );
     }
   }
@@ -178,11 +178,11 @@ async function assessEvidence(
       if (!(await hasSubstantialOutcome(tx, subjectId, counterpartId, reference))) {
         throw invalid(
           "evidence.rating.reference",
-          "matches no recorded work of the two agents with a stake or a verified result",
+          "must be the reference of recorded work of the two agents with a stake or a verified result",
         );
       }
       if ((await countEvidence(tx, subjectId, counterpartId, ["rating"], reference, 1)) > 0) {
-        throw invalid("evidence.rating.reference", "was rated before");
+        throw invalid("evidence.rating.reference", "has already been rated");
       }
       return { effects: ratingEffects(kind.value), reference, witness };
     }
@@ -204,7 +204,7 @@ async function assessEvidence(
 /** Requires that the caller is the platform, because only the platform's services observe outcomes of work. */
 function checkWitness(identity: Identity): void {
   if (identity.local) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform records outcomes", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform may record outcomes", {
     violations: [{ field: "evidence", description: "may not be recorded by the caller" }],
   });
 }
@@ -222,13 +222,17 @@ async function checkEndorser(
     throw invalid("evidence.counterpart_agent_id", `has a score below ${MIN_ENDORSER_SCORE}`);
   }
   if ((await countEvidence(tx, subjectId, endorserId, ["endorsement"], undefined, 1)) > 0) {
-    throw invalid("evidence.counterpart_agent_id", "endorses the agent already");
+    throw invalid("evidence.counterpart_agent_id", "already endorses the agent");
   }
   const all = await countEvidence(tx, subjectId, undefined, ["endorsement"], undefined, MAX_ENDORSEMENTS);
   if (all < MAX_ENDORSEMENTS) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the agent has reached the limit of endorsements", {
-    metadata: { limit: "endorsements", max: String(MAX_ENDORSEMENTS) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    "the agent has reached the limit of endorsements; no more are possible",
+    {
+      metadata: { limit: "endorsements", max: String(MAX_ENDORSEMENTS) },
+    },
+  );
 }
 
 function withEvidence(
@@ -257,7 +261,10 @@ function withEvidence(
   };
 }
 
-/** Whether a caller may read evidence between two agents: it may act for one of them. */
+/**
+ * Whether a caller may read evidence between the given agents: the caller is `local`, or may act for at least one of
+ * them.
+ */
 export function isParty(identity: Identity, agents: readonly (StoredAgent | undefined)[]): boolean {
   return identity.local || agents.some((agent) => agent && mayActFor(identity, agent.record.principal));
 }

@@ -94,7 +94,7 @@ export async function registerAgent(
 }
 
 /**
- * Requires that no purge deleted an agent with this id.
+ * Requires that no agent with this id was purged.
  *
  * @throws DeputeError AGENT_EXISTS
  */
@@ -110,8 +110,9 @@ async function requireUnpurged(tx: WriteTx, id: string): Promise<void> {
  * Checks a registration against the stored records, and stores it.
  *
  * @param existing the last record of the id; undefined for a new id
- * @param facts the record's digest, whether its domain publishes the agent's key, and the time in epoch ms
- * @throws DeputeError as RegisterAgent, except for the proof of the agent's key
+ * @param facts the record's digest, whether the domain of the agent's URI publishes the agent's key, and the time in
+ * epoch milliseconds
+ * @throws DeputeError the errors of RegisterAgent, except those about the proof of the agent's key
  */
 export async function storeRegistration(
   registry: RegistryContext,
@@ -144,8 +145,8 @@ export async function storeRegistration(
 }
 
 /**
- * Returns an instance without a card whose URI is the base's. A URI belongs to only one agent, and this URI belongs to
- * the base.
+ * Returns the agent, but without its card if the card has the URI of the agent's base. A URI belongs to only one
+ * agent, and this URI belongs to the base.
  */
 function withoutBaseUri(agent: Agent, base: StoredAgent | undefined): Agent {
   if (base?.record.card?.agentId !== agent.card?.agentId) return agent;
@@ -200,17 +201,25 @@ function checkPossession(
   }
   checkMayActFor(identity, principal, "agent.principal");
   if (registry.proofRequired && principal !== "" && identity.principal !== principal) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "a statement of the agent's key is required", {
-      violations: [{ field: "statement", description: "is required" }],
-    });
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      "a registration statement is required; sign it with the agent's key, or call as the agent's principal",
+      {
+        violations: [{ field: "statement", description: "is required" }],
+      },
+    );
   }
 }
 
 async function checkInstances(tx: WriteTx, baseId: string): Promise<void> {
   if ((await countInstances(tx, baseId)) < MAX_INSTANCES) return;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${baseId} has reached the limit of instances`, {
-    metadata: { limit: "agent_instances", max: String(MAX_INSTANCES) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `${baseId} has reached the limit of instances; use an existing instance`,
+    {
+      metadata: { limit: "agent_instances", max: String(MAX_INSTANCES) },
+    },
+  );
 }
 
 /**
@@ -227,7 +236,7 @@ export async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
 
 /**
  * Makes the first registrant of an organization its founding member. From then on, only members may register agents
- * that only members see. An organization with an operator's proof has no founder.
+ * whose visibility is limited to members. An organization with an operator's proof has no founder.
  */
 async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
   const { organization, principal, visibility } = agent;
@@ -243,14 +252,18 @@ async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, n
     return;
   }
   if (!forMembers || identity.local || (await isMember(tx, organization, principal))) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only members of the organization may do this", {
-    violations: [{ field: "agent.organization", description: "the principal is not a member" }],
-  });
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "only members of the organization may register this agent; let a member admit the principal",
+    {
+      violations: [{ field: "agent.organization", description: "the principal is not a member" }],
+    },
+  );
 }
 
 /**
- * Returns the version of a registration. Unchanged content keeps its version, so an agent that registers at every start
- * creates no new version. Content that equals an earlier version gets that version again.
+ * Returns the version of a registration. Unchanged content keeps its version, so an agent that registers at every
+ * start creates no new version. Content that equals an earlier version of the same name gets that version again.
  *
  * @throws DeputeError AGENT_VERSION_EXISTS, LIMIT_EXCEEDED
  */
@@ -286,9 +299,13 @@ export async function nextRevision(tx: WriteTx, id: string): Promise<number> {
   const [latest] = await listVersions(tx, id, Number.MAX_SAFE_INTEGER, 1);
   const revision = (latest?.revision ?? 0) + 1;
   if (revision <= MAX_VERSIONS) return revision;
-  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${id} has reached the limit of versions`, {
-    metadata: { limit: "agent_versions", max: String(MAX_VERSIONS) },
-  });
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `${id} has reached the limit of versions; register a new agent`,
+    {
+      metadata: { limit: "agent_versions", max: String(MAX_VERSIONS) },
+    },
+  );
 }
 
 /** Copies the changed members of a base to its instances. */

@@ -22,7 +22,7 @@ import {
   loadFull,
 } from "../store/capabilities.ts";
 
-/** Maximum number of candidates in the response for an ambiguous name. More candidates may exist. */
+/** Maximum number of candidates in the response for an ambiguous name. Further candidates are omitted. */
 const MAX_CANDIDATES = 20;
 
 /** Implements DiscoveryService.ResolveCapability. */
@@ -62,12 +62,16 @@ async function findOnlyCapability(
     const candidates = rows.map((capability) => `${capability.agentId}/${id}`).join(",");
     throw new DeputeError(
       ErrorReason.CAPABILITY_AMBIGUOUS,
-      `several agents offer ${id}; name one of them: ${candidates}`,
+      `several agents offer ${id}; state one of them as agent_id: ${candidates}`,
       { metadata: { capability: id, candidates } },
     );
   }
   const [capability] = await loadFull(tx, rows);
   if (capability !== undefined) return capability;
   const metadata = { capability: id, ...(agentId !== undefined && { agent: agentId }) };
-  throw new DeputeError(ErrorReason.CAPABILITY_NOT_FOUND, `no living agent offers ${id}`, { metadata });
+  throw new DeputeError(
+    ErrorReason.CAPABILITY_NOT_FOUND,
+    `no live agent that the caller may see offers ${id}`,
+    { metadata },
+  );
 }

@@ -51,8 +51,13 @@ async function getTrust(registry: RegistryContext, request: GetTrustRequest, con
     if (counterpartId === undefined || counterpartId === "") return answer;
     const counterpart = await findVisible(tx, counterpartId, viewer);
     if (!isParty(identity, [agent, counterpart])) {
-      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller acts for neither agent", {
-        violations: [{ field: "counterpart_agent_id", description: "is not the caller's, nor is agent_id" }],
+      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller must act for one of the two agents", {
+        violations: [
+          {
+            field: "counterpart_agent_id",
+            description: "neither this agent nor agent_id belongs to the caller",
+          },
+        ],
       });
     }
     if (counterpart === undefined) throw agentNotFound(request.counterpartAgentId);

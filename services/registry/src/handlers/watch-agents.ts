@@ -73,11 +73,11 @@ export async function* watchAgents(
 /**
  * Requires that the log still has every change after a position.
  *
- * @throws DeputeError REVISION_COMPACTED when a change after the position may be missing
+ * @throws DeputeError REVISION_COMPACTED when the log has deleted a change after the position
  */
 function checkKept(position: number, { first, last }: { first: number; last: number }): void {
   if (position >= first - 1 && position <= last) return;
-  const message = `the changes after ${position} are not kept; list again, and watch from there`;
+  const message = `the log has deleted changes after ${position}; list the agents again, and watch from the new position`;
   throw new DeputeError(ErrorReason.REVISION_COMPACTED, message, {
     metadata: { first_revision: String(first) },
   });

@@ -16,32 +16,32 @@ import { findSources, putSource } from "../store/trust.ts";
 import { findTrustOrInitial } from "./initial-trust.ts";
 import { affiliationOf } from "./organization-proofs.ts";
 
-/** The subject and the counterpart of a piece of evidence. For an instance, its base is the party. */
+/** The subject and the counterpart of a piece of evidence. If an agent is an instance, its base is the party. */
 export interface Parties {
   readonly subject: StoredAgent;
   readonly subjectId: string;
-  /** The other agent; undefined for an import. */
+  /** The agent on the other side of the evidence; undefined for an import. */
   readonly counterpart: StoredAgent | undefined;
   readonly counterpartId: string;
 }
 
 /**
  * The assessment of the witness of a piece of evidence. The witness's standing scales gains. Repeated gains from one
- * source count less, so the assessment also contains the evidence's sources.
+ * source count less, so the assessment also has the sources of the evidence.
  */
 export interface WitnessAssessment {
   readonly standing: number;
-  /** The id of the agent with this standing; empty for an import. */
+  /** The id of the witness; empty for an import. */
   readonly witnessId: string;
   /**
-   * The names of all sources of the evidence. `sources` has only the sources from which the subject gained trust
-   * before.
+   * The names of all sources of the evidence. `sources` has only those sources from which the subject has gained
+   * trust before.
    */
   readonly names: readonly string[];
   readonly sources: ReadonlyMap<string, Source>;
 }
 
-/** The assessment of an import, which has no witness because the operator sets the components. */
+/** The assessment of an import. An import has no witness, because an operator sets the components of trust directly. */
 const IMPORT_ASSESSMENT: WitnessAssessment = { standing: 0, witnessId: "", names: [], sources: new Map() };
 
 /** Returns the assessment of the witness of a piece of evidence, from stored records. */

@@ -24,12 +24,12 @@ export function requireA2aInterface({
     throw invalid(FIELD, `is longer than ${MAX_CARD_BYTES} bytes`);
   }
   if (nekte !== undefined && nekte.endpoint !== "") {
-    throw invalid(FIELD, "cannot be combined with agent.nekte.endpoint; give one of the two");
+    throw invalid(FIELD, "cannot be combined with agent.nekte.endpoint; state only one of the two");
   }
   const endpoint = a2aInterfaceOf(a2aCard.supportedInterfaces);
   if (endpoint !== undefined) return endpoint;
   throw invalid(
     `${FIELD}.supported_interfaces`,
-    `has no address of version 1.x over JSONRPC, HTTP+JSON or GRPC among its first ${MAX_A2A_INTERFACES} entries`,
+    `must have an address of version 1.x over JSONRPC, HTTP+JSON or GRPC among its first ${MAX_A2A_INTERFACES} entries`,
   );
 }

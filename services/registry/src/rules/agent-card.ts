@@ -48,8 +48,8 @@ function skill({ id, cat = "", desc = "" }: CapabilityFull, tags: readonly strin
 }
 
 /**
- * Returns the card's `delegateos` member: the principal and the agent's delegation profile. Counts and prices are JSON
- * numbers, as in DelegateOS's published code.
+ * Returns the card's `delegateos` member: the agent's principal and its delegation profile. Counts and prices are
+ * JSON numbers, as in DelegateOS's published code.
  */
 function delegateos({ principal, delegation }: Agent): JsonObject {
   const principalMembers: JsonObject = principal === "" ? {} : { principal };

@@ -18,7 +18,7 @@ export interface StoredAgent {
   readonly ownerMembers: Agent;
   readonly status: AgentStatus;
   readonly statusMessage: string;
-  /** Number and digest of the current version; 0 and empty for a record from before versions existed. */
+  /** Number and digest of the current version; 0 and empty if the record has no version. */
   readonly revision: number;
   readonly digest: string;
   readonly capabilityIds: readonly string[];
@@ -116,12 +116,12 @@ export const NO_HEARTBEAT = 0;
 /** The expiry of a lease that never ends. The expiry is a number, so that one comparison finds all live agents. */
 export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
 
-/** The times for liveness checks, in epoch milliseconds. */
+/** The times that decide whether an agent is live, in epoch milliseconds. */
 export interface LivenessView {
   readonly now: number;
   /**
-   * A lease that ends after this time counts as running. The value is `now`; while the removal guard holds, an earlier
-   * time.
+   * A lease that ends after this time counts as running. Normally the value is `now`. While the removal guard holds,
+   * it is an earlier time.
    */
   readonly asOf: number;
 }
@@ -148,8 +148,8 @@ export function leaseExpiry(extendedTime: number, leaseMs: number): number {
 }
 
 /**
- * Returns an agent's health. From the millisecond of the expiry the agent is LOST, or SUSPECT while the removal guard
- * holds.
+ * Returns an agent's health. From the millisecond in which its lease expires, the agent is LOST, or SUSPECT while
+ * the removal guard holds.
  *
  * @param heartbeatTime epoch milliseconds; {@link NO_HEARTBEAT} for none
  */
@@ -168,8 +168,8 @@ export type Viewer = "all" | { readonly principal: string };
 export type VisibilityFields = Pick<Agent, "principal" | "organization" | "visibility" | "visibleTo">;
 
 /**
- * Decides from the record alone whether a viewer sees an agent. Returns undefined if the decision needs a read of the
- * store.
+ * Returns true if the record alone shows that a viewer may see the agent. Returns undefined if the decision needs a
+ * read of the store.
  */
 export function isVisibleByRecord(viewer: Viewer, sight: VisibilityFields): true | undefined {
   if (viewer === "all") return true;

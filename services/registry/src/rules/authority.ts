@@ -8,8 +8,8 @@ export interface Grant {
 }
 
 /**
- * Decides who gets an authority that has no grants: the first principal that registers an agent below it
- * (`first`), or no principal until a grant exists (`granted`).
+ * The policy for an authority that has no grants. `first`: the first principal that registers an agent below the
+ * authority gets it. `granted`: no principal has it until a grant exists.
  */
 export type AuthorityPolicy = "first" | "granted";
 
@@ -55,7 +55,8 @@ export type Standing =
 /**
  * Returns a principal's relation to an authority.
  *
- * @param isProvable whether the domain publishes its keys; if so, a first registration does not assign the authority
+ * @param isProvable whether the registry can read the keys that the domain publishes; if so, a first registration
+ * does not assign the authority
  */
 export function authorityStanding(
   grants: readonly Grant[],

@@ -5,7 +5,7 @@ import { addOutcome, bayesianView, HALF_LIFE_MS, NO_OUTCOMES, type Outcome } fro
 const NOW = 1e12;
 const good: Outcome = { success: true, quality: 1, durationMs: 30_000 };
 const bad: Outcome = { success: false, quality: 0, durationMs: 600_000 };
-/** The worth of the first outcome whose witness belongs to a proven organization. */
+/** The weight of a first outcome whose witness belongs to a proven organization. */
 const FULL = { standing: 1, repeats: 0 };
 const after = (...outcomes: Outcome[]) =>
   outcomes.reduce((state, each) => addOutcome(state, each, NOW, FULL), NO_OUTCOMES);

@@ -1,6 +1,9 @@
-/** The age in milliseconds at which an outcome has half of its weight. (DelegateOS 14.1, published reference code) */
+/**
+ * The age in milliseconds at which an outcome has lost half of its weight. (DelegateOS 14.1, published reference
+ * code)
+ */
 export const HALF_LIFE_MS = 7 * 86_400_000;
-/** The longest duration of work that gets the full speed score, in milliseconds. */
+/** The longest duration of work, in milliseconds, that still gets the full speed score. */
 const QUICK_MS = 60_000;
 /** The score of an agent without outcomes (PRIOR), which weighs as much as PRIOR_WEIGHT outcomes. */
 const PRIOR = 0.5;
@@ -47,8 +50,8 @@ export interface Outcome {
 
 /**
  * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source weighs
- * less. If a value exceeds PRIOR, the witness's standing scales the excess. So no number of outcomes from strangers
- * (see STRANGER_STANDING) raises the score above the value of one such outcome.
+ * less. If a value exceeds PRIOR, the witness's standing scales the excess. So many outcomes from strangers (see
+ * STRANGER_STANDING) raise the score no higher than one such outcome does.
  */
 export function addOutcome(
   state: BayesianState,

@@ -19,11 +19,11 @@ export interface BoundsBefore {
 const EXCERPT_CHARACTERS = 60;
 
 /**
- * Returns each member by which a record permits an agent more than before. (CAP "Agent Definition") The previous
- * manifest of the agent is the measure. A first manifest may permit anything, unless other manifests bind the same key.
- * The key could use the new manifest for actions that those other manifests deny. So their union is then the measure.
- * Depute's choice: a changed condition, predicate or overseer counts as wider, because no program can compare them.
- * Absent and null overseers are equal.
+ * Returns each member by which a record permits an agent more than before. (CAP "Agent Definition") The manifest is
+ * compared with the agent's previous manifest. A first manifest may permit anything, unless other manifests bind the
+ * same key. The key could use the new manifest for actions that the other manifests deny. So the first manifest is
+ * compared with the union of the other manifests. Depute's choice: a changed condition, predicate or overseer counts
+ * as wider, because no program can compare them. Absent and null overseers are equal.
  */
 export function widenings(after: Bounded, { ownBounds, others }: BoundsBefore): Widening[] {
   return [
@@ -90,8 +90,8 @@ function ruleWidenings({ delegateRules }: AgentManifest, before: readonly AgentM
 }
 
 /**
- * Whether a predicate does not widen its rule: it is the rule's first predicate, or unchanged. A different predicate
- * counts as wider, because programs cannot compare two predicates.
+ * Whether a predicate does not widen its rule: the rule had no predicate before, or the predicate is unchanged. A
+ * different predicate counts as wider, because programs cannot compare two predicates.
  */
 function narrowsPredicate(after: Rule, before: Rule): boolean {
   const [is, was] = [after.predicate ?? "", before.predicate ?? ""];
@@ -109,7 +109,7 @@ export function overseerOf(manifest: AgentManifest | undefined): string {
   return manifest?.overseer.case === "overseerId" ? manifest.overseer.value : "";
 }
 
-/** Returns the limits of a delegation policy that a change widens. The price is no limit. (DelegateOS 14.2) */
+/** Returns the limits of a delegation policy that a change widens. The price is not a limit. (DelegateOS 14.2) */
 function limitWidenings(after: Bounded, ownBounds: Bounded | undefined): Widening[] {
   const [was, is] = [ownBounds?.delegation?.delegationPolicy, after.delegation?.delegationPolicy];
   if (was === undefined) return [];

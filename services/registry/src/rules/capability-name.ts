@@ -8,10 +8,10 @@ export interface CapabilityName {
 }
 
 /**
- * Parses `capability` or `agent/capability`, together with the separate agent id. The first slash is the separator,
- * because ids of capabilities contain no slash.
+ * Parses `capability` or `agent/capability`, together with an agent id that the request states separately. The first
+ * slash is the separator, because ids of capabilities contain no slash.
  *
- * @throws DeputeError INVALID_REQUEST when a part is empty or the two agents differ
+ * @throws DeputeError INVALID_REQUEST when a part is empty or the two agent ids differ
  */
 export function readCapabilityName(name: string, agentId: string): CapabilityName {
   const slash = name.indexOf("/");

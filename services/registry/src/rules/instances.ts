@@ -18,7 +18,7 @@ export function inherit(instance: Agent, base: Agent): Agent {
     if (record[name].length === 0) record[name] = [...base[name]];
   }
   if (record.card === undefined && base.card !== undefined) record.card = base.card;
-  // An agent has at most one URL of its own, so an instance with a URL inherits none.
+  // An agent has at most one endpoint of its own. So an instance with an endpoint inherits no endpoint.
   const hasOwnAddress = record.a2aCard !== undefined || (record.nekte?.endpoint ?? "") !== "";
   if (record.nekte === undefined && !hasOwnAddress && base.nekte !== undefined) record.nekte = base.nekte;
   if (!hasOwnAddress && base.a2aCard !== undefined) record.a2aCard = base.a2aCard;

@@ -1,6 +1,9 @@
 import { DeputeError, decodeBase64Url, ErrorReason, parseStrictJson } from "@depute/core";
 
-/** Seconds for which a signed statement is valid. The signer's clock may be ahead by up to the same time. */
+/**
+ * Seconds for which a signed statement is valid. Its time may also be ahead of the registry's clock by this number
+ * of seconds.
+ */
 export const STATEMENT_LIFE_S = 300;
 
 /** Verifies an Ed25519 signature. The function is a parameter of the rules, because rules import no Node module. */
@@ -42,16 +45,16 @@ export function readJws(text: string, type: string, keys: readonly string[], ver
 }
 
 /**
- * Requires that a statement's age is at most {@link STATEMENT_LIFE_S} seconds.
+ * Requires that the time of a statement differs from `now` by at most {@link STATEMENT_LIFE_S} seconds.
  *
  * @param now epoch milliseconds
  * @returns `iat`, in epoch seconds
  * @throws DeputeError SIGNATURE_INVALID
  */
 export function checkFreshness(iat: unknown, now: number): number {
-  if (typeof iat !== "number" || !Number.isFinite(iat)) throw refusedStatement("has no iat");
+  if (typeof iat !== "number" || !Number.isFinite(iat)) throw refusedStatement("must have a number as iat");
   if (Math.abs(now / 1000 - iat) > STATEMENT_LIFE_S)
-    throw refusedStatement("is older than 5 minutes, or from the future");
+    throw refusedStatement("is older than 5 minutes, or its iat is in the future; sign a new statement");
   return iat;
 }
 

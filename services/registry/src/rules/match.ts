@@ -1,11 +1,11 @@
-/** The weight of a match, by the field that contains the matching word. */
+/** The weight of a match in each field of a capability. */
 const FIELD_WEIGHTS = [
   ["id", 1],
   ["category", 0.8],
   ["description", 0.6],
 ] as const;
 
-/** The weight of a match: with a whole word, with the start of a word, or within a word. */
+/** The weight of a match, by how the query word occurs: as a whole word, at the start of a word, or within a word. */
 const WHOLE_WORD = 1;
 const WORD_START = 0.75;
 const WITHIN_WORD = 0.5;
@@ -32,16 +32,16 @@ export function queryWords(query: string): string[] {
 
 /**
  * Returns the searched text of a capability: id, category and description, each on a line. Every capability with a
- * score above zero has a query word in this text. A store can therefore preselect by it.
+ * score above zero has a query word in this text. So a store can use this text to find the candidates.
  */
 export function searchText(capability: { id: string; category: string; description: string }): string {
   return FIELD_WEIGHTS.map(([field]) => wordsOf(capability[field]).join(" ")).join("\n");
 }
 
 /**
- * Returns the score of a capability for a query: from 0 (no match) to 1 (each query word is a word of the id). The
- * score is the mean over the query words of the weight of each word's heaviest match. Equal inputs give equal scores on
- * every machine.
+ * Returns the score of a capability for a query: from 0 (no match) to 1 (each query word is a word of the id). Each
+ * query word counts with the weight of its best match, and the score is the mean of these weights. Equal inputs give
+ * equal scores on every machine.
  *
  * @param words the result of {@link queryWords}
  * @param text the result of {@link searchText}
@@ -80,7 +80,7 @@ export function passes(value: number, threshold: number): boolean {
   return value > 0 && Math.fround(value) >= Math.fround(threshold);
 }
 
-/** The members by which a ranked list sorts its entries. */
+/** The members by which a ranked list is sorted. */
 export interface Ranked {
   readonly score: number;
   readonly id: string;
@@ -88,8 +88,8 @@ export interface Ranked {
 }
 
 /**
- * Compares two entries of a ranked list. Higher scores come first. Id and agent order equal scores, so no two entries
- * are equal.
+ * Compares two entries of a ranked list. Higher scores come first. Entries with equal scores are sorted by id, then
+ * by agent, so no two entries are equal.
  */
 export function compareRanked(a: Ranked, b: Ranked): number {
   return b.score - a.score || order(a.id, b.id) || order(a.agentId, b.agentId);

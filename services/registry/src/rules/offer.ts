@@ -12,7 +12,7 @@ import {
 import type { Sha256Hex } from "./version-hash.ts";
 
 /**
- * The units that a usage-based price may name: the members of a receipt's `usage`. (Agenta
+ * The units that a usage-based price may name. These are the members of a receipt's `usage`. (Agenta
  * execution_receipt.schema.json)
  */
 export const USAGE_UNITS: readonly string[] = ["input_units", "output_units", "compute_seconds"];
@@ -26,7 +26,7 @@ export interface ReadOffer {
    * comparison finds valid offers.
    */
   readonly validUntil: number;
-  /** The distinct words of the offer's capabilities, in lower case, which searches compare. */
+  /** The distinct words of the offer's capabilities, in lower case. Searches compare these words. */
   readonly capabilities: readonly string[];
   /** The buyers to which the offer is open; undefined for all buyers, empty for none. */
   readonly buyers: readonly string[] | undefined;
@@ -65,7 +65,7 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
   if (validUntil !== undefined && validFrom !== undefined && validUntil <= validFrom) {
     fault("valid_until", "must be after valid_from");
   } else if (validUntil !== undefined && validUntil <= now) {
-    fault("valid_until", "is past");
+    fault("valid_until", "must be in the future");
   }
   const notBefore = time("execution_window.not_before", offer.executionWindow?.notBefore);
   const notAfter = time("execution_window.not_after", offer.executionWindow?.notAfter);
@@ -78,7 +78,7 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
   }
   const levels = offer.serviceLevels;
   if (levels !== undefined && levels.targetCompletionSeconds > levels.maxCompletionSeconds) {
-    fault("service_levels.target_completion_seconds", "must not be over max_completion_seconds");
+    fault("service_levels.target_completion_seconds", "must not exceed max_completion_seconds");
   }
   const { pricing } = offer;
   if (pricing?.pricingModel === PricingModel.USAGE_BASED && !USAGE_UNITS.includes(pricing.unit ?? "")) {
@@ -100,7 +100,7 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
   };
 }
 
-/** Returns the word by which searches compare a capability of an offer. */
+/** Returns the word of an offer's capability that searches compare: the capability in lower case. */
 export function capabilityWord(capability: string): string {
   return capability.normalize("NFKC").toLowerCase();
 }

@@ -1,7 +1,8 @@
 import type { PurgeRule } from "@depute/core";
 
 /**
- * The rules by which a purge of an organization handles the registry's tables. docs/operations.md shows these rules.
+ * The rules that state what a purge of an organization does with each of the registry's tables. docs/operations.md
+ * lists these rules.
  */
 export const ORGANIZATION_DATA: readonly PurgeRule[] = [
   {

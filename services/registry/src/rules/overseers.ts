@@ -5,8 +5,8 @@ import { baseOf } from "./registration.ts";
 export const MAX_OVERSEERS = 64;
 
 /**
- * Refuses a chain of overseers that leads back to the agent. Otherwise the agent's results would wait for its own
- * approval. An overseer that is an instance counts as its base. (CAP "Quality control")
+ * Refuses a chain of overseers that leads back to the agent. With such a chain, the agent's results would wait for
+ * its own approval. An overseer that is an instance counts as its base. (CAP "Quality control")
  *
  * @param overseerOf returns the registered overseer of an agent; undefined if the agent is unknown or has none
  * @throws DeputeError INVALID_REQUEST

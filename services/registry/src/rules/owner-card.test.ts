@@ -88,6 +88,6 @@ describe("refuses", () => {
   });
 
   it("a card of an agent without a key", () => {
-    expect(refusal(signed({}), "").message).toContain("needs an agent with a principal");
+    expect(refusal(signed({}), "").message).toContain("requires an agent with a principal");
   });
 });

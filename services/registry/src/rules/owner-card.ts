@@ -28,9 +28,9 @@ export interface OwnerCard {
 }
 
 /**
- * Reads the A2A Agent Card that an agent's owner signed. (A2A 8.4; DelegateOS 14.2) Two checks suffice, because the
- * card speaks for the owner: the card names this agent's principal, and that principal's key signed it. Other
- * signatures may exist, and are not verified.
+ * Reads the A2A Agent Card that an agent's owner signed. (A2A 8.4; DelegateOS 14.2) The card is a statement of the
+ * owner. So two checks suffice: the card names this agent's principal, and that principal's key signed the card. The
+ * card may have other signatures, which are not verified.
  *
  * @returns undefined without a card
  * @throws DeputeError INVALID_REQUEST for a malformed card, SIGNATURE_INVALID without the principal's signature
@@ -40,7 +40,8 @@ export function readOwnerCard(
   verify: VerifyEd25519,
 ): OwnerCard | undefined {
   if (signedCard.length === 0) return undefined;
-  if (principal === "") throw invalidCard("needs an agent with a principal, whose key signs it");
+  if (principal === "")
+    throw invalidCard("requires an agent with a principal, and a signature by the principal's key");
   const read = readJsonText(signedCard);
   if (read.problem !== undefined) throw invalidCard(read.problem);
   if (!isObject(read.value)) throw invalidCard("is not a JSON object");

@@ -12,7 +12,10 @@ export function isRole(id: string): boolean {
   return id === USER || id === ORCHESTRATOR;
 }
 
-/** A registered agent in a delegation. An undefined party is not registered. CAP's roles need no registration. */
+/**
+ * A registered agent in a delegation. For an unregistered party, the value is undefined. CAP's roles need no
+ * registration.
+ */
 export interface Party {
   readonly manifest?: AgentManifest | undefined;
 }
@@ -35,7 +38,7 @@ export interface DelegationAnswer {
   /** The condition (`whenToDelegate`) and the predicate of the rule that decided; empty if no rule decided. */
   readonly whenToDelegate: string;
   readonly predicate: string;
-  /** The reason why the predicate could not be evaluated; empty if it could. */
+  /** The reason why the evaluation of the predicate failed; empty if it did not fail. */
   readonly predicateFailure: string;
 }
 

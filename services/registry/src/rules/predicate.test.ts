@@ -109,8 +109,8 @@ describe("of a manifest", () => {
       d: { predicate: "x()" },
     };
     expect(checkPredicates(rules, predicates)).toEqual([
-      { delegate: "b", problem: "names tru, which is none of from, to, justification, task" },
-      { delegate: "d", problem: "calls x, which predicates may not" },
+      { delegate: "b", problem: "names tru, but the variables are from, to, justification, task" },
+      { delegate: "d", problem: "calls x, which is not a permitted function" },
     ]);
   });
 

@@ -56,8 +56,9 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The permitted functions. Each node is evaluated at most once, at a cost linear in its input. Macros evaluate a node
- * once per list element, and regular expressions have no such bound. So neither is permitted.
+ * The permitted functions. Each node of a predicate is evaluated at most once, and its cost is linear in the length
+ * of its arguments. Macros evaluate a node once per list element, and the cost of regular expressions is not linear.
+ * So neither is permitted.
  */
 const FUNCTIONS = new Set([
   ...["_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"],
@@ -66,8 +67,8 @@ const FUNCTIONS = new Set([
 ]);
 
 /**
- * Functions that search substrings. Their cost is the product of both lengths, so both arguments must be facts or
- * literals, which are short.
+ * Functions that search one text in another. Their cost is the product of both texts' lengths. So both arguments
+ * must be facts or literals, which are short.
  */
 const TEXT_FUNCTIONS = new Set(["contains", "startsWith", "endsWith"]);
 
@@ -99,7 +100,7 @@ function parseOnly(source: string) {
   try {
     return parse(source);
   } catch (error) {
-    // The parser throws a RangeError for deep nesting, which this code handles too.
+    // This code also handles the RangeError that the parser throws for deep nesting.
     throw new PredicateError(`is not a CEL expression: ${shorten(messageOf(error))}`);
   }
 }
@@ -136,7 +137,7 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
       return [];
     case "identExpr":
       if (VARIABLES.includes(value.name)) return [];
-      throw new PredicateError(`names ${shorten(value.name)}, which is none of ${VARIABLES.join(", ")}`);
+      throw new PredicateError(`names ${shorten(value.name)}, but the variables are ${VARIABLES.join(", ")}`);
     case "selectExpr": {
       const { operand, field } = value;
       const variable = operand?.exprKind.case === "identExpr" ? operand.exprKind.value.name : "";
@@ -145,7 +146,7 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
     }
     case "callExpr": {
       if (!FUNCTIONS.has(value.function)) {
-        throw new PredicateError(`calls ${shorten(value.function)}, which predicates may not`);
+        throw new PredicateError(`calls ${shorten(value.function)}, which is not a permitted function`);
       }
       const parts = [value.target, ...value.args];
       if (TEXT_FUNCTIONS.has(value.function) && parts.some((part) => part?.exprKind.case === "callExpr")) {
@@ -211,7 +212,7 @@ export function checkPredicates(
   for (const [delegate, { predicate }] of Object.entries(rules)) {
     if (predicate === undefined) continue;
     remaining -= predicate.length;
-    // Does not compile predicates beyond the limit.
+    // Predicates beyond the limit are not compiled.
     if (remaining < 0)
       return [{ delegate, problem: `exceeds ${MAX_PREDICATES} characters of predicates in the manifest` }];
     try {

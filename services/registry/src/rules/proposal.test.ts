@@ -33,7 +33,7 @@ test.each<[ProposalKind, string, string[]]>([
   ["organization", "t", ["u"]],
   ["authority", "p", ["a"]],
   ["authority", "a", []],
-  // On an open loopback every program is `local`, the proposer too.
+  // On an open loopback every program is `local`. So `local` may review its own proposal.
   ["manifest", "local", ["local"]],
 ])("a proposal of the kind %s by %s is decided by %j", (kind, proposer, reviewers) => {
   expect(reviewersOf(kind, GRANTORS, proposer)).toEqual(reviewers);

@@ -38,7 +38,7 @@ export function reviewersOf(kind: ProposalKind, grantors: Grantors, proposer: st
   return [...new Set(others)].slice(0, MAX_REVIEWERS);
 }
 
-/** Returns the author that a proposal's review names, who may not decide the review; empty for `local`. */
+/** Returns the author of a proposal's review; empty for `local`. The author of a review may not decide it. */
 export function authorOf(proposer: string): string {
   return proposer === LOCAL ? "" : proposer;
 }
@@ -60,13 +60,17 @@ export interface ProposalCounts {
  */
 export function checkRoom({ pending, today, pendingOfAll }: ProposalCounts): void {
   if (pending >= MAX_PENDING) {
-    throw tooMany("proposals", MAX_PENDING, "proposals of the caller wait; withdraw one first");
+    throw tooMany("proposals", MAX_PENDING, "proposals of the caller are pending; withdraw one first");
   }
   if (today >= MAX_PER_DAY) {
-    throw tooMany("proposals_per_day", MAX_PER_DAY, "proposals of the caller were created in a day; wait");
+    throw tooMany(
+      "proposals_per_day",
+      MAX_PER_DAY,
+      "proposals of the caller were created within a day; try again later",
+    );
   }
   if (pendingOfAll >= MAX_PENDING_OF_ALL) {
-    throw tooMany("pending_proposals", MAX_PENDING_OF_ALL, "proposals wait for decisions; try again later");
+    throw tooMany("pending_proposals", MAX_PENDING_OF_ALL, "proposals are pending; try again later");
   }
 }
 
@@ -77,7 +81,11 @@ export function checkRoom({ pending, today, pendingOfAll }: ProposalCounts): voi
  */
 export function checkWidenings(count: number): void {
   if (count > MAX_WIDENINGS) {
-    throw tooMany("proposal_widenings", MAX_WIDENINGS, "permissions fit one proposal; propose fewer at once");
+    throw tooMany(
+      "proposal_widenings",
+      MAX_WIDENINGS,
+      "permissions are the maximum of one proposal; propose fewer at once",
+    );
   }
 }
 
@@ -88,8 +96,8 @@ function tooMany(limit: string, max: number, message: string): DeputeError {
 }
 
 /**
- * Returns the proposal's state after a state of its review; undefined while the review waits. After GRANTED, the
- * registry makes the grant.
+ * Returns the state of a proposal whose review has the state `review`; undefined while the review waits. When the
+ * state is GRANTED, the registry makes the grant.
  */
 export function outcomeOf(review: ReviewState): ProposalState | undefined {
   switch (review) {
@@ -115,15 +123,15 @@ export interface Withdrawable {
 }
 
 /**
- * Whether a withdrawal changes the proposal; false for a repeated call.
+ * Whether a withdrawal changes the proposal; false if the proposal is already withdrawn.
  *
  * @param mayAct whether the caller may act for the proposer
  * @throws DeputeError CALLER_NOT_ALLOWED, PROPOSAL_CLOSED
  */
 export function checkWithdrawal({ id, state }: Withdrawable, mayAct: boolean): boolean {
   if (!mayAct) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the proposer withdraws a proposal", {
-      violations: [{ field: "proposal_id", description: "is another principal's" }],
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the proposer may withdraw a proposal", {
+      violations: [{ field: "proposal_id", description: "belongs to another principal" }],
     });
   }
   if (state === ProposalState.WITHDRAWN) return false;

@@ -45,7 +45,7 @@ describe("readPublication", () => {
 
   it("refuses a schema with two members of one name", () => {
     const sent = { ...capability("a"), inputSchema: bytes('{ "type": "string", "type": "object" }') };
-    expect(() => read(sent)).toThrow('the member "type" stands twice in one object');
+    expect(() => read(sent)).toThrow('the member "type" occurs twice in one object');
   });
 
   it("gives equal digests to capabilities with equal schemas", () => {

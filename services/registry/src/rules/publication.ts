@@ -9,7 +9,7 @@ import { DeputeError, ErrorReason, type FieldViolation } from "@depute/core";
 import { readJsonText, writeJsonText } from "./json-text.ts";
 import { type Sha256Hex, versionDigest } from "./version-hash.ts";
 
-/** A valid capability. The verifier has not compiled its schemas yet. */
+/** A valid capability. The verifier compiles its schemas later. */
 export interface ReadCapability {
   /** The stored form, with normalized JSON texts and an empty `h`. */
   readonly message: CapabilityFull;
@@ -27,9 +27,9 @@ export interface ReadCapability {
 const UNFIT_FOR_IDS = /[\p{C}\p{Z}/\\*%]|^(?:-|\.|\.\.)$/u;
 
 /**
- * Parses the set of capabilities that an agent publishes. (NEKTE 1) Checks more than the contract's limits. Each id
- * must be unique and valid in a resource. A category and both schemas are required: the version hash covers them, and
- * the platform checks calls against them. JSON members must be well-formed.
+ * Parses the set of capabilities that an agent publishes. (NEKTE 1) The function checks more than the contract's
+ * limits. Each id must be unique and valid in a resource. A category and both schemas are required: the version hash
+ * covers the schemas, and the platform checks calls against them. JSON members must be well-formed.
  *
  * @throws DeputeError INVALID_REQUEST with every fault of every capability
  */
@@ -48,7 +48,7 @@ export function readPublication(
     if (UNFIT_FOR_IDS.test(capability.id)) {
       faults.add(
         "id",
-        "must hold no slash, backslash, asterisk, percent sign, white space or control character, nor be -, . or ..",
+        "must not contain a slash, backslash, asterisk, percent sign, white space or control character, and must not be -, . or ..",
       );
     }
     if (capability.cat === undefined || capability.cat === "") faults.add("cat", "is required");
@@ -88,7 +88,7 @@ class Faults {
     this.found.push({ field: `${this.#at}.${field}`, description });
   }
 
-  /** Returns the parsed value. For malformed JSON, records the fault and returns null. */
+  /** Parses JSON and returns the value. For malformed JSON, records the fault and returns null. */
   read(field: string, bytes: Uint8Array): JsonValue {
     const text = readJsonText(bytes);
     if (text.problem === undefined) return text.value;

@@ -7,8 +7,8 @@ export interface Registered {
 }
 
 /**
- * Returns the base of an instance: the id before the first colon; undefined without a colon. Permissions of an agent
- * apply to its instances. (CAP "Agent Definition", instances)
+ * Returns the id of an instance's base: the text before the first colon; undefined for an id without a colon.
+ * Permissions of an agent apply to its instances. (CAP "Agent Definition", instances)
  */
 export function baseOf(id: string): string | undefined {
   const colon = id.indexOf(":");
@@ -19,9 +19,9 @@ export function baseOf(id: string): string | undefined {
 const KEY = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /**
- * Returns the record with its principal. A record without a principal gets the caller's.
+ * Returns the record with its principal. A record without a principal gets the caller's principal.
  *
- * @param caller the caller's principal; `local`, or any other text that is no key, is not assigned
+ * @param caller the caller's principal; the function does not assign `local` or another text that is not a key
  */
 export function withDefaultPrincipal(agent: Agent, caller: string): Agent {
   return agent.principal === "" && KEY.test(caller) ? { ...agent, principal: caller } : agent;
@@ -46,7 +46,7 @@ export function checkOwnership(
   }
   const baseId = baseOf(id);
   if (baseId !== undefined && base?.principal !== principal) {
-    const description = `is an instance of ${baseId}, which this principal has not registered`;
+    const description = `is an instance of ${baseId}; this principal must register the base first`;
     throw new DeputeError(ErrorReason.INVALID_REQUEST, `agent.id: ${description}`, {
       violations: [{ field: "agent.id", description, reason: "agent.id.base" }],
     });

@@ -1,17 +1,17 @@
 /** The period over which the guard counts ended leases, in milliseconds. */
 export const WINDOW_MS = 60_000;
-/** Minimum number of ended leases at which the guard can trip. */
+/** Minimum number of leases that must end within the period before the guard trips. */
 export const MIN_VANISHED = 10;
-/** If the ended leases exceed this share of all leases, the guard trips. */
+/** The guard trips if the ended leases are more than this share of all leases. */
 export const TRIP_SHARE = 0.3;
 /**
- * The guard releases when fewer than `MIN_VANISHED` leases, or at most this share of all leases, are missing. A missing
- * lease has ended without a new extension.
+ * The largest share of missing leases at which the guard releases. It also releases when fewer than `MIN_VANISHED`
+ * leases are missing. A missing lease has ended without a new extension.
  */
 export const RELEASE_SHARE = 0.15;
-/** Maximum time for which the guard holds, in milliseconds. After it, missing agents count as lost. */
+/** Maximum time for which the guard holds, in milliseconds. After this time, missing agents count as lost. */
 export const MAX_HOLD_MS = 600_000;
-/** Time in which agents may reconnect after a restart of the registry, in milliseconds. */
+/** Time for agents to reconnect after a restart of the registry, in milliseconds. */
 export const WARM_UP_MS = 60_000;
 
 /** The state of the guard. Times are epoch milliseconds. */
@@ -22,7 +22,7 @@ export type GuardState =
       /** A lease that ends after this time counts as running. */
       readonly asOf: number;
       readonly since: number;
-      /** The latest time at which the guard releases, whatever the counts are. */
+      /** The earliest time at which the guard may release, independent of the counts. */
       readonly until: number;
     };
 
@@ -41,7 +41,10 @@ export function countStart(state: GuardState, now: number): number {
   return state.holds ? state.asOf : now - WINDOW_MS;
 }
 
-/** Returns the number of running leases at which the count may stop. A higher number would not change the decision. */
+/**
+ * Returns the number of running leases at which the count may stop, because a higher number would not change the
+ * decision.
+ */
 export function maxRunningCounted(vanished: number): number {
   return vanished < MIN_VANISHED ? 0 : Math.ceil(vanished / Math.min(TRIP_SHARE, RELEASE_SHARE));
 }

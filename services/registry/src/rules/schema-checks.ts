@@ -11,8 +11,8 @@ export interface SchemaToCheck {
 }
 
 /**
- * Returns the schemas of a publication that need a check. An unchanged schema with unchanged examples has passed
- * before, so a repeated publication costs nothing.
+ * Returns the schemas of a publication that need a check. An unchanged schema with unchanged examples has passed the
+ * check before, so a repeated publication checks nothing.
  *
  * @param published the agent's published capabilities, by id
  */

@@ -6,7 +6,7 @@ export const STATEMENT_TYPE = "depute-registration+jwt";
 /** The `typ` of a statement that replaces an agent's key. */
 export const REPLACEMENT_TYPE = "depute-key-replacement+jwt";
 
-/** The claims that the statements of both keys must match. */
+/** The claims that the statements of both keys must contain. */
 export interface ExpectedReplacement {
   readonly agentId: string;
   /** The replaced key (`from`) and the new key (`to`), in base64url. */
@@ -22,7 +22,7 @@ export interface ExpectedReplacement {
   readonly recordTime: number | undefined;
 }
 
-/** The claims that a registration statement must match. */
+/** The claims that a registration statement must contain. */
 export interface ExpectedStatement {
   readonly agentId: string;
   /** The agent's key in base64url. */
@@ -51,7 +51,8 @@ export function checkStatement(statement: string, expected: ExpectedStatement, v
 }
 
 /**
- * Requires that a key has just signed the replacement of one key by another on this platform.
+ * Requires that a key has recently signed this replacement: a statement for this platform that the key `to` replaces
+ * the key `from`.
  *
  * @param signer which of the two keys must have signed
  * @throws DeputeError SIGNATURE_INVALID naming the fault
@@ -75,5 +76,5 @@ function checkTime(
 ): void {
   const iat = checkFreshness(claimed, now);
   if (recordTime !== undefined && iat < Math.floor(recordTime / 1000))
-    throw refused("is older than the record");
+    throw refused("is older than the record; sign a new statement");
 }

@@ -17,7 +17,7 @@ const breach = (component: Component, severity: number): Effect => ({ component,
 
 /**
  * Returns the effects of an attested outcome. A success counts only if a verification measured its quality, because
- * workers could claim success.
+ * a worker can claim any success.
  */
 export function attestationEffects({ success, quality }: AttestationOutcome): Effect[] {
   if (!success) return [breach("commitmentFulfillment", 2), breach("behavioralConsistency", 1)];
@@ -31,10 +31,11 @@ export function attestationEffects({ success, quality }: AttestationOutcome): Ef
 }
 
 /**
- * Returns the effects of a session's end. Gains need a stake. A breach counts in full, because the agent signed the
- * obligation. An unanswered invitation counts only if its sender is known, because strangers may invite any agent.
+ * Returns the effects of a session's end. A session without a stake gives no gain. A breach counts in full, because
+ * the agent signed the obligation. An unanswered invitation counts only if its sender is known, because strangers
+ * may invite any agent.
  *
- * @param isKnown whether the counterpart is no stranger
+ * @param isKnown whether the counterpart is known, and not a stranger
  */
 export function sessionEffects({ result, severity, staked }: SessionOutcome, isKnown: boolean): Effect[] {
   const breachSeverity = Math.max(1, severity);

@@ -40,7 +40,7 @@ const staked = (result: SessionResult, isStaked: boolean, isKnown = true) =>
   sessionEffects(create(SessionOutcomeSchema, { result, staked: isStaked }), isKnown);
 const breached = (severity: number) =>
   sessionEffects(create(SessionOutcomeSchema, { result: SessionResult.BREACHED, severity }), false);
-/** The worth of the first outcome whose witness belongs to a proven organization. */
+/** The worth of a first outcome whose witness belongs to a proven organization. */
 const FULL = worthOf(1, [], NOW);
 const after = (state: TrustState, effects: readonly Effect[], now = NOW, worth = FULL) =>
   trustScore(applyEvidence(state, effects, now, worth)) - trustScore(state);

@@ -29,7 +29,7 @@ export type Effect =
   /** Sets the component to a value from 0 to 100. */
   | { readonly component: Component; readonly set: number };
 
-/** The facts about a witness that determine how much gains count. */
+/** The facts about a witness that determine how much a gain counts. */
 export interface Worth {
   /** The share of a gain that counts, from 0 to 1. */
   readonly standing: number;
@@ -40,8 +40,9 @@ export interface Worth {
 }
 
 /**
- * A full gain at the value `v` is GAIN * ln(1 + (100 - v) / GAIN_BEND). After n gains from one source, the next gain is
- * divided by (1 + n) ^ REPEAT_POWER. The power is above 1, so the sum of all gains from one source is bounded.
+ * A full gain at the value `v` is GAIN * ln(1 + (100 - v) / GAIN_BEND). After n gains from one source, the next gain
+ * from this source is divided by (1 + n) ^ REPEAT_POWER. The power is above 1, so the sum of all gains from one
+ * source is bounded.
  */
 const GAIN = 4;
 const GAIN_BEND = 20;
@@ -50,7 +51,7 @@ const REPEAT_POWER = 1.2;
 const BREACH_SHARES = [0, 0.15, 0.25, 0.4, 0.6, 0.8] as const;
 /** The time without evidence after which trust fades, in milliseconds. */
 export const IDLE_GRACE_MS = 30 * 86_400_000;
-/** The time in which a component without evidence halves, after IDLE_GRACE_MS, in milliseconds. */
+/** The time in which a component halves without evidence, in milliseconds. The time begins after IDLE_GRACE_MS. */
 export const IDLE_HALF_LIFE_MS = 180 * 86_400_000;
 /** The value of the identity component for an agent that proved its key at registration. */
 const KEY_PROVEN = 50;
@@ -102,9 +103,9 @@ export function decay(state: TrustState, now: number): TrustState {
 }
 
 /**
- * Returns the state after one piece of evidence at `now`. Growth is logarithmic, so each further gain is smaller. Gains
- * scale with the witness's worth. A breach removes the same share for every witness, so an agent with more trust
- * loses more. (ASP concepts, trust scoring)
+ * Returns the state after one piece of evidence at `now`. Growth is logarithmic, so each further gain is smaller.
+ * Gains scale with the witness's worth. A breach removes a fixed share of the component for any witness, so an agent
+ * with more trust loses more. (ASP concepts, trust scoring)
  */
 export function applyEvidence(
   state: TrustState,

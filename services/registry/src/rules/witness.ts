@@ -18,8 +18,9 @@ export interface Witness {
 }
 
 /**
- * Returns the standing of a witness, from 0 to 1. Depute's choice: proven organizations and earlier trust count,
- * because strangers can fake neither. From level 2 on, the standing is the witness's score divided by 100.
+ * Returns the standing of a witness, from 0 to 1. Depute's choice: the standing depends on proven organizations and
+ * earlier trust, because strangers can fake neither. From level 2 on, the standing is the witness's score divided by
+ * 100.
  *
  * @param established the score at which level 2 begins
  */
@@ -28,14 +29,14 @@ export function witnessStanding({ affiliation, score }: Witness, established: nu
   return score >= established ? score / 100 : STRANGER_STANDING;
 }
 
-/** Whether a witness with this standing is known, which means that it is no stranger. */
+/** Whether a witness with this standing is known, and not a stranger. */
 export function isKnown(standing: number): boolean {
   return standing > STRANGER_STANDING;
 }
 
 /**
- * Returns the witness with the highest standing: the counterpart, or a verifier whose owner is not the owner of a
- * party.
+ * Returns the witness with the highest standing: the counterpart, or the verifier. The verifier counts only if its
+ * owner is not the owner of a party.
  *
  * @param verifier undefined without a verification by a third party
  */
@@ -53,15 +54,15 @@ export function bestWitness(
     : counterpart;
 }
 
-/** The gains of one agent from one source, at a time in epoch milliseconds. Gains fade as trust does. */
+/** The gains of one agent from one source, at a time in epoch milliseconds. Gains fade like trust; see `decay`. */
 export interface Source {
   readonly time: number;
   readonly gains: Readonly<Partial<Record<Component, number>>>;
 }
 
 /**
- * Returns the names of a witness as a source: the agent, its key and its organizations. So evidence from a new key or
- * agent of the same organization counts as repeated.
+ * Returns the names under which gains from a witness are counted: the agent, its key and its organizations. So
+ * evidence from a new key or agent of the same organization counts as repeated.
  */
 export function sourceNames({ agentId, principal, organizations }: Affiliation): string[] {
   return [`a${agentId}`, `p${principal}`, ...organizations.map((organization) => `o${organization}`)];

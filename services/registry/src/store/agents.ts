@@ -81,7 +81,10 @@ export async function listInstances(tx: ReadTx, baseId: string, limit: number): 
   return rows.map(toStored);
 }
 
-/** Returns the agents that `bound_keys` lists for a key, including removed agents, in the order of their ids. */
+/**
+ * Returns the agents whose manifests bind a key, according to the table `bound_keys`. Includes removed agents. The
+ * order is that of the ids.
+ */
 export async function listBoundAgents(
   tx: ReadTx,
   principal: string,
@@ -178,7 +181,7 @@ export async function putState(tx: WriteTx, memory: AgentMemory, agent: StoredAg
   );
 }
 
-/** The filter of a list of agents. An empty member matches all. */
+/** The filter of a list of agents. An empty member matches all agents. */
 export interface AgentFilter {
   readonly status: AgentStatus;
   readonly health: AgentHealth;
@@ -198,7 +201,10 @@ export interface AgentPage {
   readonly viewer: Viewer;
 }
 
-/** Limits of the cost of one list: rows that one SQL statement reads (WALK), and statements (MAX_WALKS). */
+/**
+ * Limits of the cost of one list: the rows that one SQL statement reads (WALK), and the number of statements
+ * (MAX_WALKS).
+ */
 const WALK = 2_000;
 const MAX_WALKS = 5;
 
@@ -246,7 +252,8 @@ async function walkAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Pro
 }
 
 /**
- * Reads the agents at the given places, in the order of their ids. Omits agents that are invisible or fail the filter.
+ * Reads the agents at the given places, in the order of their ids. Omits agents that the viewer may not see, and
+ * agents that fail the filter.
  */
 async function agentsAt(
   tx: ReadTx,
@@ -265,7 +272,7 @@ async function agentsAt(
   return rows.map(toStored);
 }
 
-/** Returns the last id of the `WALK` rows after `after`; undefined if fewer rows remain. */
+/** Returns the id of the `WALK`th row after the id `after`; undefined if fewer rows follow. */
 async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<string | undefined> {
   const [id, table, condition, params] = walkBy(filter);
   const row = await tx.get(
@@ -328,8 +335,8 @@ function agentConditions(filter: AgentFilter, view: LivenessView, viewer: Viewer
 }
 
 /**
- * Returns the FROM clause, which begins with the table whose index selects the fewest rows. A cross join makes SQLite
- * keep this order.
+ * Returns the FROM clause. It begins with the table whose index selects the fewest rows, and a cross join makes
+ * SQLite keep this order.
  */
 function tablesFor(filter: AgentFilter): [tables: string, id: string] {
   if (filter.capabilityId !== "") {

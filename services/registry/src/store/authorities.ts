@@ -27,7 +27,7 @@ export interface StoredGrant {
   readonly source: AuthoritySource;
   readonly grantedBy: string;
   readonly createTime: number;
-  /** The organization that owns the grant, which is the grantor's; empty for none. */
+  /** The organization that owns the grant: the organization of the grantor; empty for none. */
   readonly organization: string;
 }
 

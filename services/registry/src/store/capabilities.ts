@@ -43,8 +43,8 @@ export interface FullCapability extends CapabilityRow {
 }
 
 /**
- * The filter of a list of capabilities. An absent member matches all, with two exceptions. Without `agentId`,
- * deprecated agents do not match. Without `health`, only agents that count as live match.
+ * The filter of a list of capabilities. An absent member matches all capabilities, with two exceptions. Without
+ * `agentId`, deprecated agents do not match. Without `health`, only agents that count as live match.
  */
 export interface CapabilityFilter {
   readonly agentId?: string | undefined;
@@ -55,7 +55,7 @@ export interface CapabilityFilter {
    * keys.
    */
   readonly keys?: readonly string[] | undefined;
-  /** The required health of the agent. Unspecified means live agents, including SUSPECT agents. */
+  /** The required health of the agent. UNSPECIFIED means live agents, including SUSPECT agents. */
   readonly health?: AgentHealth | undefined;
   /** The agent's minimum trust score, from 0 to 100. */
   readonly minTrust?: number | undefined;
@@ -156,7 +156,10 @@ export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<stri
   return new Map(rows.map((row) => [row.id, fromBinary(CapabilityFullSchema, row.record)]));
 }
 
-/** Limits of the cost of one list: rows that one SQL statement reads (WALK), and statements (MAX_WALKS). */
+/**
+ * Limits of the cost of one list: the rows that one SQL statement reads (WALK), and the number of statements
+ * (MAX_WALKS).
+ */
 const WALK = 1_000;
 const MAX_WALKS = 2;
 
@@ -175,7 +178,7 @@ export interface CapabilityPage extends CapabilityView {
 }
 
 /**
- * Returns at most `limit` visible capabilities in the order of id and agent, starting after `after`. Reads a bounded
+ * Returns at most `limit` visible capabilities sorted by id, then by agent, starting after `after`. Reads a bounded
  * number of rows.
  */
 export async function listCapabilities(
@@ -223,7 +226,7 @@ async function walkCapabilities(
   return { rows: capabilityRows, stoppedAt: after };
 }
 
-/** Returns the last place of the `WALK` rows after `after`; undefined if fewer rows remain. */
+/** Returns the place of the `WALK`th row after the place `after`; undefined if fewer rows follow. */
 async function walkEnd(tx: ReadTx, filter: CapabilityFilter, after: Place): Promise<Place | undefined> {
   // The capabilities of one agent are fewer than `WALK`, so one statement reads them all.
   if (filter.agentId !== undefined) return undefined;
@@ -238,12 +241,12 @@ async function walkEnd(tx: ReadTx, filter: CapabilityFilter, after: Place): Prom
 }
 
 /**
- * Maximum number of matches that the text index returns for scoring. If more exist, `TextIndex.search` determines which
- * it returns.
+ * Maximum number of matches that the text index returns for scoring. If more capabilities match, `TextIndex.search`
+ * determines which of them it returns.
  */
 export const MAX_WEIGHED = 1_000;
 
-/** The matches of a text search: capabilities with the words from which their score follows. */
+/** The matches of a text search: capabilities, and the words from which their scores are computed. */
 export interface TextMatchList {
   readonly matches: readonly (Place & { readonly words: string })[];
   /** Whether the index has more matches than it returned. */
@@ -271,7 +274,7 @@ export async function searchCapabilities(
   return textIndexOf(tx).search(tx, words, keysOf(filter), MAX_WEIGHED);
 }
 
-/** Reads the capabilities at the given places that pass the filter, in the order of id and agent. */
+/** Reads the capabilities at the given places that pass the filter, sorted by id, then by agent. */
 export async function capabilitiesAt(
   tx: ReadTx,
   filter: CapabilityFilter,

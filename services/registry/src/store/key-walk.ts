@@ -5,8 +5,8 @@ const N_ROW = row({ n: integer });
 const PLACE_ROW = row({ id: text, agentId: text });
 
 /**
- * A place in the order of id and agent. Id and agent are empty before the first place. In a search for agents, the id
- * is always empty.
+ * A place in a list that is sorted by id, then by agent. Id and agent are empty before the first place. In a search
+ * for agents, the id is always empty.
  */
 export interface Place {
   readonly id: string;
@@ -46,13 +46,13 @@ export interface SearchBounds {
 const BOUNDS: SearchBounds = { walk: 1_000, maxWalks: 3, maxMatches: 1_000 };
 
 /**
- * Maximum number of rows that the search counts for each key to find the rarest. A more frequent key fills a page after
- * few reads, so its exact count does not matter.
+ * Maximum number of rows that the search counts for each key to find the rarest. The exact count of a more frequent
+ * key does not matter, because few reads of such a key fill a page.
  */
 const MAX_COUNTED = 1_000;
 
 /**
- * Returns the first `limit` places after `after` that have all keys, in the order of id and agent. The search reads the
+ * Returns the first `limit` places after `after` that have all keys, sorted by id, then by agent. The search reads the
  * rows of the rarest key, a limited number per statement. If the first statement does not fill the page, few
  * capabilities have all keys. Then the text index intersects the keys instead.
  */
@@ -104,8 +104,8 @@ export function walkQuery(
 }
 
 /**
- * Returns the place that is `rows` rows after the place `after`, among the rows with the key `walked`; undefined if
- * fewer rows remain.
+ * Returns the place of the row that is `rows` rows after the place `after`. Counts only rows with the key `walked`.
+ * Returns undefined if fewer rows follow.
  */
 async function walkEnd(tx: ReadTx, query: KeyQuery, walked: string, after: Place, rows: number) {
   const { sql, params } = walkQuery({ ...query, keys: [walked] }, walked, after, undefined);
@@ -129,7 +129,7 @@ async function rarestKey(tx: ReadTx, query: KeyQuery): Promise<string> {
   return rarest.key;
 }
 
-/** Returns the table whose rows a query reads in order, with the alias `w`, and the columns of this order. */
+/** Returns the table that a query reads, with the alias `w`, and the columns by which the rows are sorted. */
 function tableOf({ resource, id }: KeyQuery) {
   const byAgent = { order: "w.agent_id", at: (place: Place) => [place.agentId] };
   if (resource === "agents") {

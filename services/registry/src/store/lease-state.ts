@@ -1,4 +1,4 @@
-/** The values of the column `standing`: the state of a lease by the change log. */
+/** The values of the column `standing`: whether the lease runs, according to the change log. */
 export const LEASE_STATE = {
   /** The lease runs, or the log does not have its end yet. */
   running: 0,

@@ -31,8 +31,8 @@ export async function retireLease(tx: WriteTx, agentId: string): Promise<void> {
 
 /**
  * Counts the leases that ended between `from` and `now`, and the running leases. The count runs every second, so it
- * stops at the number that suffices for the removal guard's decision. Omits leases of removed agents and leases without
- * an end.
+ * stops at the number that the removal guard needs for its decision. Omits leases of removed agents and leases
+ * without an end.
  */
 export async function countLeases(
   tx: ReadTx,

@@ -67,8 +67,8 @@ function vectorsOf({ name, category, description, keys }: TextDocument): string[
 }
 
 /**
- * Returns the queries in the order of their rank. Queries for whole words come first, then queries for prefixes.
- * In each group, the query for all words comes first. Then come the queries for one word, by field.
+ * Returns the queries in the order of their rank. Queries for whole words come before queries for prefixes. In each
+ * of the two groups, the query for all words comes first. Then come the queries for one word, by field.
  */
 function queriesFor(words: readonly string[]): { column: string; query: string }[] {
   const lexemes = words.flatMap(wordsOf).map(lexeme);

@@ -54,7 +54,7 @@ export async function findProof(tx: ReadTx, id: string): Promise<StoredProof | u
   return row && toProof(row);
 }
 
-/** Returns the principal's proof for an organization, if one is in force. */
+/** Returns the principal's proof in force for an organization; undefined if there is none. */
 export async function findProofOf(
   tx: ReadTx,
   organization: string,

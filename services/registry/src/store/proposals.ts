@@ -51,7 +51,7 @@ export const PROPOSALS = `
       CREATE INDEX proposals_ended ON proposals (end_time) WHERE end_time > 0;
       CREATE INDEX proposals_owed ON proposals (id) WHERE owed <> ''`;
 
-/** The call to the verifier service that the outbox must make for a proposal; empty for none. */
+/** The call to the verifier service that the outbox still has to make for a proposal; empty for none. */
 export type OwedCall = "create" | "withdraw" | "";
 
 /** A stored proposal. Times are epoch milliseconds. */
@@ -146,7 +146,7 @@ export async function listProposals(
   return rows.map(fromRow);
 }
 
-/** Counts the proposals that decide whether a new one is allowed. */
+/** Returns the counts of proposals that decide whether a proposer may create one more. */
 export async function countProposals(tx: ReadTx, proposer: string, now: number): Promise<ProposalCounts> {
   const count = async (where: string, params: readonly SqlValue[], limit: number) => {
     const sql = `SELECT COUNT(*) AS n FROM (SELECT 1 FROM proposals WHERE ${where} LIMIT ?) AS counted`;
@@ -169,7 +169,7 @@ export async function endProposal(tx: WriteTx, id: string, end: ProposalEnd): Pr
   );
 }
 
-/** Returns proposals that owe a call to the verifier service, oldest first. */
+/** Returns proposals whose call to the verifier service is not delivered yet, oldest first. */
 export async function owingProposals(tx: ReadTx, limit: number): Promise<StoredProposal[]> {
   const rows = await tx.all(ROW, `SELECT ${COLUMNS} FROM proposals WHERE owed <> '' ORDER BY id LIMIT ?`, [
     limit,
@@ -177,7 +177,7 @@ export async function owingProposals(tx: ReadTx, limit: number): Promise<StoredP
   return rows.map(fromRow);
 }
 
-/** Records that the verifier service has received a call, unless the proposal now owes another one. */
+/** Records that the verifier service has received a call, unless the proposal needs another call by now. */
 export async function settleCall(tx: WriteTx, { id, owed }: StoredProposal): Promise<void> {
   await tx.run("UPDATE proposals SET owed = '' WHERE id = ? AND owed = ?", [id, owed]);
 }
@@ -201,7 +201,7 @@ export async function purgeProposals(tx: WriteTx, now: number): Promise<void> {
 
 const ENDED_ROW = row({ id: text, endTime: integer, owed: oneOf<OwedCall>("create", "withdraw", "") });
 
-/** Returns proposals that an organization owns, beginning with those that owe no call. */
+/** Returns proposals that an organization owns. Those that need no call to the verifier service come first. */
 export async function proposalsOf(
   tx: ReadTx,
   organization: string,

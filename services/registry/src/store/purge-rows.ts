@@ -49,7 +49,7 @@ export async function deleteOffersOf(
     const versions = { keys: ["offer_id", "sequence"], where: "offer_id = ?", params: [id] };
     const count = await deleteRows(tx, { table: "offers", ...versions }, tally.left);
     tally.count("offers", count);
-    // Deletes the words and buyers of the versions that are now gone.
+    // Deletes the words and buyers of the deleted versions.
     for (const table of ["offer_words", "offer_buyers"]) {
       await tx.run(
         `DELETE FROM ${table} WHERE offer_id = ? AND NOT EXISTS
@@ -60,7 +60,10 @@ export async function deleteOffersOf(
   }
 }
 
-/** Deletes an agent's rows in other tables, while the tally has room. These tables may have many rows of one agent. */
+/**
+ * Deletes an agent's rows in other tables, up to the number that the tally still allows. These tables may have many
+ * rows of one agent.
+ */
 export async function deleteRecordsOfAgent(
   tx: WriteTx,
   { id, principal }: Pick<Agent, "id" | "principal">,
@@ -82,7 +85,7 @@ export async function deleteRecordsOfAgent(
   await forgetChanges(tx, id, tally);
 }
 
-/** Deletes the record of gains that came from a source. The scores stay. */
+/** Deletes the counts of gains that came from a source. The scores stay. */
 export async function deleteTrustGivenBy(tx: WriteTx, source: string, tally: PurgeTally): Promise<void> {
   const gains = {
     table: "trust_sources",
@@ -93,7 +96,7 @@ export async function deleteTrustGivenBy(tx: WriteTx, source: string, tally: Pur
   tally.count("trust", await deleteRows(tx, gains, tally.left));
 }
 
-/** Removes the name of an agent from evidence that it gave about other agents. */
+/** Removes the name of an agent from evidence that this agent gave about other agents. */
 async function forgetGiver(
   tx: WriteTx,
   { id, principal }: Pick<Agent, "id" | "principal">,
@@ -189,8 +192,8 @@ export async function isKeyInUse(tx: ReadTx, principal: string): Promise<boolean
 }
 
 /**
- * Deletes grants that an organization owns or a principal has. Afterwards, a first registration does not take their
- * authorities.
+ * Deletes grants that an organization owns or a principal has. Afterwards, a first registration does not assign the
+ * authorities of these grants.
  */
 export async function deleteGrantsOf(
   tx: WriteTx,

@@ -34,15 +34,16 @@ export interface TextIndex {
   /** Replaces the documents of an agent. */
   replace(tx: WriteTx, agentId: string, documents: readonly TextDocument[]): Promise<void>;
   /**
-   * Finds at most `limit` documents, unordered, that have all of `keys` and a word that begins with one of `words`. If
-   * more match, whole words take precedence over beginnings of words. Within each group, documents with all words come
-   * first. Then come documents with one word in the name, the category or the description, in this order.
+   * Finds at most `limit` documents, unordered, that have all of `keys` and a word that begins with one of `words`.
+   * If more documents match, whole words take precedence over beginnings of words. Within each of these two groups,
+   * documents with all words come first. Then come documents with one word in the name, the category or the
+   * description, in this order.
    *
    * @param words letters and digits only, at least one
    */
   search(tx: ReadTx, words: readonly string[], keys: readonly string[], limit: number): Promise<TextMatches>;
   /**
-   * Returns the documents after `after` that have all of `keys`, in the order of id and agent.
+   * Returns the documents after `after` that have all of `keys`, sorted by id, then by agent.
    *
    * @param keys at least one
    * @returns undefined if more than `max` documents have all keys, including documents before `after`
@@ -61,7 +62,10 @@ export interface DocumentPlace {
   readonly agentId: string;
 }
 
-/** A row with a document's place. `isBehind` is 1 if the place is after the search's start, by the database's order. */
+/**
+ * A row with a document's place. `isBehind` is 1 if the place is after the search's start, in the order of the
+ * database.
+ */
 export const PLACED_ROW = row({ id: text, agentId: text, isBehind: integer });
 
 export const PLACED_COLUMNS = `d.id AS id, d.agent_id AS agentId,

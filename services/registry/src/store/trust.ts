@@ -31,7 +31,7 @@ const MAX_EVIDENCE = 10_000;
 const DELETED_PER_INSERT = 10;
 
 /**
- * Returns the totals of an agent's evidence; undefined without evidence.
+ * Returns the totals of an agent's evidence; undefined if it has no evidence.
  *
  * @param counterpart empty for the totals over all counterparts
  */

@@ -2,7 +2,7 @@ import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { FOUND, type ReadTx, type SqlValue, type WriteTx } from "@depute/store";
 import { isVisibleByRecord, type Viewer, type VisibilityFields } from "../rules/agent.ts";
 
-/** Whether a viewer may see an agent. Lists apply the same rule with {@link visibilityCondition}. */
+/** Whether a viewer may see an agent. {@link visibilityCondition} is the same rule for lists. */
 export async function isVisible(tx: ReadTx, viewer: Viewer, sight: VisibilityFields): Promise<boolean> {
   if (viewer === "all" || isVisibleByRecord(viewer, sight)) return true;
   const { principal } = viewer;

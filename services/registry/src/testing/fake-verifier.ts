@@ -6,7 +6,7 @@ import { defineService } from "@depute/service";
 
 /** The calls that a fake verifier received, and its behaviour on the next calls. */
 export interface FakeVerifier {
-  /** The schema and value of each call, as JSON. */
+  /** The schema and the value of each call, as JSON; the value is undefined for a call without a value. */
   readonly calls: [schema: string, value: string | undefined][];
   /** The error with which the fake answers every call; absent for none. */
   failure?: Error | undefined;

@@ -39,7 +39,7 @@ export async function startPlatform(args: readonly string[] = []) {
     get publicUrl() {
       return host.url;
     },
-    /** The keys of all wake-ups that the registry has published. */
+    /** The agent ids of all wake-ups that the registry has published. */
     wakeUps,
     get agents() {
       return host.client(AgentService);

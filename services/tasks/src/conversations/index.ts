@@ -17,7 +17,7 @@ export const conversations = defineModule({
   open: openConversations,
 });
 
-/** @throws SettingsError for invalid hosts or an invalid key */
+/** @throws SettingsError for invalid hosts of webhooks, or an invalid key `webhooks` */
 async function openConversations(
   deps: ServiceDeps,
   engine: TaskEngine,

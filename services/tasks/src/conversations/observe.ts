@@ -4,8 +4,8 @@ import { insertConversation, insertPlace, updateConversation } from "./store/row
 import { noteEvent } from "./store/webhook-rows.ts";
 
 /**
- * The events whose payload can contain a message: the delegator's in `created` and `inputProvided`, the worker's in
- * `inputRequired`.
+ * The events whose payload can contain a message. The delegator's messages are in `created` and `inputProvided`, the
+ * worker's messages in `inputRequired`.
  */
 const SAID: ReadonlySet<TaskEventName> = new Set(["created", "inputRequired", "inputProvided"]);
 

@@ -1,6 +1,6 @@
 /**
  * The task engine: the life cycle of tasks, their queue, contexts and artifacts. Modules import only this file from the
- * core; rules of modules import only `rules/index.ts` from it.
+ * core. Rules of modules import only `rules/index.ts` of the core.
  */
 
 export type { Target } from "./creation/admission.ts";

@@ -28,7 +28,7 @@ export interface TasksModule<Table extends SettingsTable = SettingsTable> {
 export interface OpenModule {
   /** Registers the module's services; absent if it serves none. */
   readonly routes?: (router: ConnectRouter) => void;
-  /** For operators: returns the names of the leases of the module's own store that this process holds. */
+  /** Returns the names of the leases of the module's own store that this process holds. Operators see these names. */
   readonly leases?: () => readonly string[];
   /** Begins background work. The service calls this function after every module is open. */
   start?(): void | Promise<void>;

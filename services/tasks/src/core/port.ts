@@ -43,11 +43,11 @@ export interface TaskEngine {
   onPurge(listener: PurgeListener): void;
   /** Adds a listener to the erasure of an organization, so that a module can delete its records of the organization. */
   onErase(listener: EraseListener): void;
-  /** Sets the rule that decides which tasks the queue may dispatch although a context can no longer be read. */
+  /** Sets the rule that decides whether the queue may dispatch a task that has lost one of its contexts. */
   allowMissingContexts(allows: MissingContextRule): void;
   /** Registers the module that decides on held results. */
   provideReviews(reviews: ResultReviews): void;
-  /** The reviews of held results. */
+  /** The operations on reviews of held results, which the registered module provides. */
   readonly reviews: ResultReviews;
 
   /** Returns a task's record as the transaction sees it; undefined if the task does not exist. */
@@ -122,14 +122,14 @@ export interface TaskEngine {
    * Completes a task for a named worker; a pending task starts first. If the delegate has an overseer, the result waits
    * for the overseer.
    *
-   * @returns false, without a change, when the task has ended or its state does not let this worker complete it
+   * @returns false, without a change, if the task has ended, or if its state does not let this worker complete it
    */
   complete(tx: WriteTx, taskId: string, completion: Completion): Promise<boolean>;
   /** Fails the present attempt of a task; the retry policy decides whether another attempt follows. */
   failAttempt(tx: WriteTx, taskId: string, worker: NamedWorker, failure: TaskFailure): Promise<TaskRecord>;
   /**
-   * Suspends a running task whose delegator has requested it. The attempt does not count towards the maximum of
-   * attempts.
+   * Suspends a running task whose delegator has requested the suspension. The attempt does not count towards the
+   * maximum of attempts.
    */
   suspend(tx: WriteTx, taskId: string): Promise<void>;
   /**
@@ -161,7 +161,7 @@ export interface WorkerQueue {
   agentsWithWork(afterAgentId: string, limit: number): Promise<string[]>;
   /** Dispatches up to `limit` pending tasks of the worker's agent: by priority, then oldest first. */
   take(worker: WorkerStream, limit: number): Promise<Assignment[]>;
-  /** Returns the assignments of a holder. */
+  /** Returns the assignments of all tasks whose leases this holder has. */
   heldBy(holder: string): Promise<Assignment[]>;
 }
 
@@ -172,7 +172,7 @@ export interface Candidate {
   readonly delegator: string;
   /** The delegate, if the caller has already found it; if absent, the draft names the delegate. */
   readonly target?: Target;
-  /** Facts for predicates of manifests that are not in the draft. */
+  /** Facts that the predicates of manifests need and the draft does not contain. */
   readonly work?: MoreOfWork;
 }
 
@@ -186,7 +186,7 @@ export interface Creation {
   readonly requestId: string;
   /** The caller, which must be the delegator or delegate of the parent. */
   readonly viewer: Viewer;
-  /** The draft that the engine compares with a repeated call; if absent, `draft`. */
+  /** The draft that the engine compares with the draft of a repeated call. If absent, the engine compares `draft`. */
   readonly sameAs?: TaskDraft;
   /** If true, the engine refuses a used external id, even if the same draft created the existing task. */
   readonly isExclusive?: boolean;

@@ -5,14 +5,14 @@ import type { TaskRecord } from "./rules/record.ts";
 
 /** A decision on a held result. */
 export interface Decision {
-  /** UNSPECIFIED when the time for a decision has passed. */
+  /** UNSPECIFIED if the time for a decision passed without a decision. */
   readonly verdict: ReviewVerdict;
   readonly comment: string;
 }
 
 /** Functions that run in the transactions that change reviews. */
 export interface ReviewListener {
-  /** Runs before a decision applies. If `isOwn` is true, the caller that decides notifies the parties. */
+  /** Runs before a decision applies. If `isOwn` is true, the module that decides notifies the parties itself. */
   deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void>;
   /** Runs when a reviewer has asked a question in the verifier's review queue. */
   inquired(tx: WriteTx, record: TaskRecord, text: string): Promise<void>;
@@ -45,7 +45,7 @@ export interface ResultReviews {
    * Sends a question about a held result to the result's author. First records the question in the review queue, then
    * calls `apply` with the question's number.
    *
-   * @throws DeputeError as {@link decide}
+   * @throws DeputeError the same errors as {@link decide}
    */
   inquire<T>(
     taskId: string,

@@ -37,7 +37,7 @@ export interface Core {
   /** The engine as modules see it. */
   readonly engine: TaskEngine;
   readonly routes: (router: ConnectRouter) => void;
-  /** For operators: returns the names of the leases that this process holds. */
+  /** Returns the names of the leases that this process holds. Operators see these names. */
   readonly leases: () => readonly string[];
   /**
    * Starts the enforcement of deadlines, the reading of the revocation log, and the purges. Call this function after
@@ -94,7 +94,7 @@ export async function openCore(
     bus,
     timers,
     pollMs,
-    onError: (err) => log.warn({ err }, "dispatch failed"),
+    onError: (err) => log.warn({ err }, "a dispatch failed; the next poll repeats it"),
   });
   const reads = new SharedReads({
     log: engine,

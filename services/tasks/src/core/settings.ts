@@ -8,7 +8,7 @@ export const POLL_INTERVAL = {
   tasksPollInterval: {
     type: "duration",
     default: "2s",
-    help: "how often a stream looks for events or work when no wake-up comes",
+    help: "how often a stream reads the store if no wake-up arrives",
     group: "Tasks",
   },
 } as const;
@@ -18,7 +18,7 @@ export const RETENTION = {
   tasksRetention: {
     type: "duration",
     default: "720h",
-    help: "how long a task is kept whole after its end",
+    help: "how long the store keeps a whole task after its end",
     group: "Tasks",
   },
 } as const;
@@ -39,16 +39,23 @@ export const CORE_SETTINGS = defineSettings({
   tasksStreamHeartbeat: {
     type: "duration",
     default: "30s",
-    help: "silence after which a stream of events or of work says that it is alive; 0s for never",
+    help: "silence after which a stream sends a heartbeat; 0s for never",
     group: "Tasks",
   },
-  tasksMaxDepth: { type: "int", default: 8, min: 0, max: 64, help: "tasks above a task", group: "Tasks" },
+  tasksMaxDepth: {
+    type: "int",
+    default: 8,
+    min: 0,
+    max: 64,
+    help: "maximum number of tasks above a task",
+    group: "Tasks",
+  },
   tasksMaxChildren: {
     type: "int",
     default: 100,
     min: 0,
     max: 10_000,
-    help: "parts that one task may ever have",
+    help: "maximum number of children that a task may have in total, including ended children",
     group: "Tasks",
   },
   tasksMaxOpenInTree: {
@@ -56,27 +63,27 @@ export const CORE_SETTINGS = defineSettings({
     default: 1000,
     min: 0,
     max: 10_000,
-    help: "tasks below one root that have not ended",
+    help: "maximum number of open tasks below one root",
     group: "Tasks",
   },
   ...RETENTION,
   tasksTombstoneRetention: {
     type: "duration",
     default: "1440h",
-    help: "how long it is known after that that it was there",
+    help: "how long the store keeps the tombstone of a purged task",
     group: "Tasks",
   },
   tasksContextMemory: {
     type: "int",
     default: 67_108_864,
     min: 0,
-    help: "bytes of contexts that may not be persisted, in the memory of the process, or in Redis for all replicas",
+    help: "maximum bytes of contexts that may not be persisted, in the memory of the process, or in Redis for all replicas",
     group: "Tasks",
   },
   metricsAgentClasses: {
     type: "list",
     default: [],
-    help: "ids of agents that metrics of the queue name; the others are `other`, and instances count as their agent",
+    help: "ids of agents that metrics of the queue name; all other agents count as `other`, and instances count as their agent",
     group: "What is seen",
   },
   // The registry also reads this setting.

@@ -14,9 +14,7 @@ const OWN: Authority = {
   authorise: async () => ({ principal: LOCAL_PRINCIPAL, local: true, organization: "", blocks: [] }),
 };
 
-/**
- * Returns the queue for workers in this process. Their calls pass the same implementation as calls of other workers.
- */
+/** Returns the queue for workers in this process. The same handlers serve these workers and all other workers. */
 export function ownWorkers(tasks: TasksContext): WorkerQueue {
   const { engine, contextMemory, clock, timers } = tasks;
   const service = workerService({ ...tasks, authority: OWN });

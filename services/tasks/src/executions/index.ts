@@ -32,7 +32,7 @@ export const executions = defineModule({
   open: openExecutions,
 });
 
-/** @throws SettingsError for invalid hosts */
+/** @throws SettingsError for invalid hosts of callbacks, or an invalid key `callback` */
 async function openExecutions(
   { bus, connect, log, timers, random, clock, keys, authority, stopping }: ServiceDeps,
   engine: TaskEngine,

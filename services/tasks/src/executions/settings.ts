@@ -7,26 +7,26 @@ export const EXECUTION_SETTINGS = defineSettings({
     type: "list",
     default: [],
     help:
-      "hosts that receipts are sent to where a request names an address for them, as host or host:port, with private: before " +
-      "names of private addresses; empty: none are sent",
+      "hosts to which the platform may send receipts, if a request names an address, as host or host:port, with private: before " +
+      "names of private addresses; empty: the platform sends none",
     group: "Executions",
   },
   executionsRetention: {
     type: "duration",
     default: "2160h",
-    help: "how long an execution and its receipts are kept after its end; a day at least",
+    help: "how long the store keeps an execution and its receipts after its end; at least a day",
     group: "Executions",
   },
   executionsRejectedRetention: {
     type: "duration",
     default: "72h",
-    help: "how long a rejected request and its receipt are kept; a day at least",
+    help: "how long the store keeps a rejected request and its receipt; at least a day",
     group: "Executions",
   },
   executionsVerificationTimeout: {
     type: "duration",
     default: "168h",
-    help: "how long the verification of a completed execution is waited for; then the money goes back to the buyer",
+    help: "how long a completed execution waits for its verification; then the money goes back to the buyer",
     group: "Executions",
   },
 });

@@ -22,19 +22,19 @@ export const MESSAGE_SETTINGS = defineSettings({
   capRefuseHeldResults: {
     type: "bool",
     default: false,
-    help: "whether a plain message that carries a result which waits for its overseer is refused; it is marked otherwise",
+    help: "whether to refuse a plain message that contains a held result; if not, the lineage marks the message",
     group: CAP,
   },
   capErrorActions: {
     type: "list",
     default: [],
-    help: "what becomes of a task by a code of CAP's error_response, other than its table says: 502=reassign",
+    help: "actions for codes of CAP's error_response that differ from CAP's table: 502=reassign",
     group: CAP,
   },
   capTaskTimeout: {
     type: "duration",
     default: "24h",
-    help: "how long a task that was delegated by a message may take",
+    help: "maximum duration of a task that a message delegated",
     group: CAP,
   },
 });

@@ -33,7 +33,8 @@ function openPush(
 ): OpenModule {
   const { tasksPushCapacity: capacity, tasksPushPerAgent: perAgent } = settings;
   const allowed = new AllowedHosts(settings.tasksOutboundHosts);
-  // The queue may dispatch a task at an endpoint again without its contexts, because the endpoint already has them.
+  // An endpoint that already has a task also has the task's contexts. So the queue may dispatch this task again without
+  // its contexts.
   engine.allowMissingContexts(async (tx, taskId) => (await openRemote(tx, taskId)) !== undefined);
   if (allowed.isEmpty) return { close: async () => {} };
   // Streams occupy connections for a long time, so other calls have a separate connection pool.
@@ -54,7 +55,8 @@ function openPush(
   remotes.onEnd((taskId) => keptStreams.drop(taskId));
   const push = { peerAt, a2aPeerAt, remotes, keptStreams, clock, timers };
   const endpoints = new Endpoints(createClient(AgentService, connect("registry")), clock, () => publicUrl);
-  // Replicas may share a data folder, so each replica makes a new name. The leases of a lost replica expire.
+  // Replicas may share a data folder, so each replica makes a new instance name when it starts. The leases of a lost
+  // replica expire.
   const instance = isReplicated ? randomUuid() : instanceOf(join(dataDir, "push.instance"));
   const dispatcher = new Dispatcher({
     engine,

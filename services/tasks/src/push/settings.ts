@@ -5,14 +5,14 @@ export const PUSH_SETTINGS = defineSettings({
     type: "list",
     default: [],
     help:
-      "hosts of agents that answer NEKTE or A2A themselves and are sent their work, as host or host:port, with private: " +
-      "before names of private addresses; empty: none is",
+      "hosts of agents to which the platform sends tasks by NEKTE or A2A, as host or host:port, with private: " +
+      "before names of private addresses; empty: none",
     group: "Tasks",
   },
   tasksOutboundCredentials: {
     type: "string",
     default: "",
-    help: 'JSON file of {"bearer": secret} or {"apikey": secret} for such endpoints, by their origins; empty: none',
+    help: 'JSON file of {"bearer": secret} or {"apikey": secret} for these endpoints, by their origins; empty: none',
     group: "Tasks",
   },
   tasksPushCapacity: {
@@ -20,7 +20,7 @@ export const PUSH_SETTINGS = defineSettings({
     default: 64,
     min: 1,
     max: 10_000,
-    help: "tasks at agents' own endpoints at once",
+    help: "maximum number of concurrent tasks at agents' own endpoints",
     group: "Tasks",
   },
   tasksPushPerAgent: {
@@ -28,7 +28,7 @@ export const PUSH_SETTINGS = defineSettings({
     default: 16,
     min: 1,
     max: 1000,
-    help: "of these, for one agent",
+    help: "maximum number of these tasks for one agent",
     group: "Tasks",
   },
 });

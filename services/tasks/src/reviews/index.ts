@@ -59,7 +59,7 @@ function bridge(deps: ServiceDeps, engine: TaskEngine, oversight: Oversight): Op
     timers,
     log,
     lease: engine.lease("review-calls"),
-    failureMessage: "held results did not reach the verifier",
+    failureMessage: "calls about held results could not be sent to the verifier",
     first: (limit) => store.read((tx) => firstCalls(tx, limit)),
     drop: (row) => store.write((tx) => deleteCall(tx, row)),
     async tell(row, signal) {
@@ -68,8 +68,12 @@ function bridge(deps: ServiceDeps, engine: TaskEngine, oversight: Oversight): Op
       } catch (thrown) {
         const refusal = fromConnectError(thrown);
         if (!isFinalRefusal(refusal)) throw refusal;
-        log.debug({ err: refusal, task: row.taskId, method: row.method }, "the verifier refuses the call");
-        if (row.method === "create") await oversight.giveUp(row.reviewId, `no review: ${refusal.message}`);
+        log.debug(
+          { err: refusal, task: row.taskId, method: row.method },
+          "the verifier refused a call about a held result",
+        );
+        if (row.method === "create")
+          await oversight.giveUp(row.reviewId, `the verifier refused the review: ${refusal.message}`);
       }
     },
   });

@@ -5,13 +5,13 @@ export const REVIEW_SETTINGS = defineSettings({
   tasksReviewTimeout: {
     type: "duration",
     default: "24h",
-    help: "how long an overseer has for a result; then the task fails",
+    help: "how long a held result waits for its overseer; then the task fails",
     group: "Tasks",
   },
   tasksReviewEscalation: {
     type: "list",
     default: [],
-    help: "principals that may decide on held results, too, when half of that time is over; CAP's orchestrator may",
+    help: "principals that, like CAP's orchestrator, may also decide on held results after half of that time",
     group: "Tasks",
   },
   ...ORCHESTRATORS,

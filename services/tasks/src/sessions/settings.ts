@@ -6,13 +6,13 @@ export const SESSION_SETTINGS = defineSettings({
   aspStrictIds: {
     type: "bool",
     default: true,
-    help: "whether ids of ASP sessions and messages have to be UUIDv7; false takes any of that shape",
+    help: "whether ids of ASP sessions and messages must be UUIDv7; false accepts any text of the same shape",
     group: "ASP sessions",
   },
   aspMessageRates: {
     type: "list",
     default: ["60", "120", "300", "600", "1200"],
-    help: "messages a minute that an agent may send, for the levels of trust 0 to 4; a minute's may come at once",
+    help: "maximum messages a minute of an agent, for the levels of trust 0 to 4; an agent may send a minute's messages at once",
     group: "ASP sessions",
   },
 });

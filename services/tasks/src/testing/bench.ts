@@ -77,7 +77,7 @@ export interface Bench {
   close(): Promise<void>;
 }
 
-/** @param boundsOperators principals that may widen agents' limits; if empty, each agent may widen its own */
+/** @param boundsOperators principals that may widen agents' limits; if empty, each agent may widen its own limits */
 export async function openBench(
   fakes = new Fakes(),
   boundsOperators: readonly string[] = [],
@@ -209,7 +209,7 @@ export async function openBench(
   };
 }
 
-/** Call options of a caller. */
+/** Returns the call options of a caller with this principal. */
 export function asCaller(principal: string) {
   return { headers: { as: principal } };
 }
@@ -222,7 +222,7 @@ export async function take({ runtime }: Bench, agentId: string): Promise<Assignm
   return { ...assignment, lease: assignment.lease };
 }
 
-/** Dispatches a task as {@link take} does, and starts it. */
+/** Dispatches the agent's first pending task and starts it. Returns the lease. */
 export async function begin(bench: Bench, agentId: string, options = {}): Promise<Lease> {
   const { lease } = await take(bench, agentId);
   await bench.workers.startAssignment({ lease }, options);

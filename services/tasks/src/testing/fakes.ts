@@ -90,9 +90,12 @@ export class Fakes {
    * not be evaluated; it is empty if the predicate was false.
    */
   predicateFailure: string | undefined;
-  /** The deadline of the contract. */
+  /** The deadline of the fake contract, in epoch milliseconds. */
   contractDeadlineMs = T0 + 600_000;
-  /** The result of the contract's check. */
+  /**
+   * The result of the contract's check. `timeout` stands for a check that times out, `pending` for a check that waits
+   * for a reviewer.
+   */
   verdict: { passed: boolean; details: string } | "timeout" | "pending" = { passed: true, details: "" };
   /** Tokens by their text. */
   readonly tokens = new Map<string, { delegatee: string; block: string; denial?: DenialType }>();

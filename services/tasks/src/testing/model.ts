@@ -32,7 +32,7 @@ export type DelegatorCall =
   | "interrupt"
   | "resume"
   | "answer"
-  // The following three are calls of the overseer.
+  // The next three entries are calls of the overseer.
   | "approve"
   | "send back"
   | "turn down";

@@ -57,8 +57,8 @@ export async function prepareAttenuation(
 }
 
 /**
- * Appends a signed block (DelegateOS 3.4, steps 7 to 9). Before the service returns the new token, it verifies the
- * token like any other.
+ * Appends a signed block (DelegateOS 3.4, steps 7 to 9). The service verifies the new token before it returns the
+ * token.
  */
 export async function attenuateToken(
   context: TokensContext,
@@ -94,7 +94,7 @@ export async function attenuateToken(
 }
 
 /**
- * Records the blocks and delegations of a verified chain, with an audit record.
+ * Records the blocks and delegations of a verified chain, and writes an audit record.
  *
  * @throws DeputeError DELEGATION_INVALID, TOKEN_DENIED
  */
@@ -138,7 +138,10 @@ function append(
   }
 }
 
-/** Runs `make`, which creates a block. Converts its TokenError to the error for an invalid block. */
+/**
+ * Runs `make`, which creates a block, and returns its result. Converts a TokenError to the DeputeError of a refused
+ * attenuation.
+ */
 function asAttenuationError<T>(make: () => T): T {
   try {
     return make();

@@ -203,7 +203,7 @@ describe("AuditService", () => {
     expect(refused.reason).toBe("CALLER_NOT_ALLOWED");
   });
 
-  /** Exports the log as lines. */
+  /** Returns the lines of an export of the log. */
   async function exported(request: object = {}) {
     const lines: string[] = [];
     for await (const part of platform.auditRecords.exportAuditRecords(request)) lines.push(...part.lines);
@@ -241,7 +241,7 @@ describe("AuditService", () => {
   });
 });
 
-/** SHA-256 by Node.js, which the service does not use for seals. */
+/** Computes SHA-256 with Node.js, because the service computes its seals with other code. */
 function sha256(data: Uint8Array): Buffer {
   return createHash("sha256").update(data).digest();
 }

@@ -117,12 +117,14 @@ function toSeal({ day, firstSequence, lastSequence, previousHead, head, logIndex
   });
 }
 
-/** Returns a filter as one text, to which a page token is bound. */
+/** Returns a filter as text. A page token is valid only for this text. */
 function textOf(filter: AuditFilterMessage | undefined): string {
   return filter === undefined ? "" : toJsonString(AuditFilterSchema, filter);
 }
 
-/** Returns the id of the last examined record, after which the next page begins; undefined at the end of the log. */
+/**
+ * Returns the id of the last examined record; the next page begins after it. Returns undefined at the end of the log.
+ */
 function lastExamined(examined: readonly AuditEntry[]): number | undefined {
   return examined.length < MAX_EXAMINED ? undefined : examined.at(-1)?.id;
 }
@@ -130,7 +132,7 @@ function lastExamined(examined: readonly AuditEntry[]): number | undefined {
 /**
  * Returns the filter that the caller may use. An auditor of an organization may read only the organization's records.
  *
- * @throws DeputeError as assertAuditor
+ * @throws DeputeError CALLER_NOT_ALLOWED
  */
 function allowed(tokens: TokensContext, identity: Identity, filter: AuditFilter): AuditFilter {
   const { organization, organizationRoles = [] } = identity;

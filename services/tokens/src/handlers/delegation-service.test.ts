@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => platform.stop());
 
-/** Creates two chains: from the platform over alice and bob to carol, and from alice to carol. */
+/** Creates two chains: from the platform through alice and bob to carol, and from alice to carol. */
 async function tree() {
   const first = await mint(platform);
   const second = await attenuate(platform, first.token, alice, bob);

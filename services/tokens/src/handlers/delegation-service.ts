@@ -104,8 +104,8 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
 }
 
 /**
- * Returns the final state that a request sets for a delegation. If an attestation proves that state, returns the
- * attestation too.
+ * Returns the end of the delegation, as the request states it. If an attestation states the end, `attested` has its
+ * facts; otherwise `attested` is undefined.
  */
 function outcomeOf(
   tokens: TokensContext,
@@ -138,7 +138,7 @@ function signedAttestation({ engine }: TokensContext, document: unknown): Attest
   const { problem, detail } = checked.refusal;
   if (problem === "malformed") throw invalid("attestation", detail);
   throw new DeputeError(ErrorReason.SIGNATURE_INVALID, "the attestation is not signed by its principal", {
-    violations: [{ field: "attestation.signature", description: "is not that of principal" }],
+    violations: [{ field: "attestation.signature", description: "must be the signature of principal" }],
   });
 }
 

@@ -15,8 +15,8 @@ import { mintOfExchange } from "../rules/exchange.ts";
 import { mintAs } from "./mint-token.ts";
 
 /**
- * Mints a token for the key of a holder proof, in exchange for a token of an issuer (RFC 8693). Verifies the proof
- * first, so a caller with a used proof does not learn whether the issuer's token is valid.
+ * Exchanges an issuer's token for a token that it mints (RFC 8693). The delegatee is the key that made the holder
+ * proof. Verifies the proof first, so a caller with a used proof does not learn whether the issuer's token is valid.
  */
 export async function exchangeToken(
   tokens: TokensContext,
@@ -32,10 +32,11 @@ export async function exchangeToken(
   });
   const { principal, organization = "", roles = [], mint: bounds } = holder;
   const isMinter = roles.includes("minter") || minters.has(principal);
-  // A proof serves only once, so its digest identifies the exchange.
+  // The service accepts a proof only once, so the proof's digest identifies the exchange.
   const requestId = encodeBase64Url(engine.sha256(new TextEncoder().encode(request.proof)));
   const mint = mintOfExchange(request, { bounds, isMinter }, { delegatee, requestId, maxLifetimeMs });
-  // Comes after the check of the scope, so a request with a refused scope does not use up the assertion.
+  // The assertion is used up only after the check of the scope. A request with a refused scope can therefore be
+  // repeated with the same assertion.
   if (assertion !== undefined) await tokens.usedAssertions.use(assertion);
   const minted = await mintAs(tokens, mint, { principal, organization, local: false }, roots, {
     subjectIssuer: issuer,
@@ -68,7 +69,7 @@ async function provenKey(
   const { type, detail = "" } = result.denial as { type: string; detail?: string };
   throw new DeputeError(
     ErrorReason.UNAUTHENTICATED,
-    `the holder proof does not count: ${type} ${detail}`.trim(),
+    `the holder proof is not valid: ${type} ${detail}`.trim(),
     {
       metadata: { denial: type },
     },

@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => platform.stop());
 
-/** Alice's token, and Bob's attenuated token with a smaller budget and an earlier expiry. */
+/** Creates Alice's token, and Bob's attenuated token with a smaller budget and an earlier expiry. */
 async function chain() {
   const root = await mint(platform);
   platform.clock.advance(1000);

@@ -24,7 +24,7 @@ import { findSubject } from "./explained-subject.ts";
 
 /** Maximum number of revocations in one bundle. A block has at most one for each rightful revoker and scope. */
 const MAX_REVOCATIONS = 256;
-/** Maximum number of decisions that one call examines (MAX_EXAMINED), and that one bundle contains (MAX_AUDITED). */
+/** Maximum number of decisions: that one call examines (MAX_EXAMINED), and that one bundle contains (MAX_AUDITED). */
 const MAX_EXAMINED = 2_000;
 const MAX_AUDITED = 200;
 
@@ -108,7 +108,10 @@ async function explainedLinks(
   return { links, revocations: logged.map(({ entry }) => entry) };
 }
 
-/** Returns the decisions on the last block of a chain since the chain was recorded, oldest first. Undefined without blocks. */
+/**
+ * Returns the decisions on the last block of a chain since the chain was recorded, oldest first; undefined for an empty
+ * chain.
+ */
 async function auditOf(tx: ReadTx, chain: readonly StoredDelegation[]): Promise<AuditEntry[] | undefined> {
   const last = chain.at(-1);
   if (last === undefined) return undefined;

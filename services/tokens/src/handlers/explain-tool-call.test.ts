@@ -27,7 +27,7 @@ afterEach(() => platform.stop());
 
 const TOOL = "files/read_text_file";
 
-/** Bob's token of two blocks, and a call of a tool under it. */
+/** Creates Bob's token of two blocks, and calls a tool under it. */
 async function called(requestId = crypto.randomUUID(), more: object = {}) {
   const root = await mint(platform);
   platform.clock.advance(1000);
@@ -39,7 +39,7 @@ async function called(requestId = crypto.randomUUID(), more: object = {}) {
   return { root, leaf, requestId };
 }
 
-/** Verifies a token of Bob's for a tool's call, as the MCP proxy does. */
+/** Verifies Bob's token for a tool call, with the request that the MCP proxy sends. */
 async function call(
   { token }: Pick<Awaited<ReturnType<typeof attenuate>>, "token">,
   requestId: string,
@@ -61,7 +61,7 @@ const ofCall = (requestId: string, sequence = 0n) => ({
 const asking = (caller: typeof bob) => withProof(platform, caller, "DelegationService/ExplainAuthority");
 const explain = (request: object, options?: { headers: Record<string, string> }) =>
   platform.delegations.explainAuthority(request, options);
-/** Waits until the audit log has the call. */
+/** Waits until the audit log has the tool call, and returns the explanation. */
 const explained = (requestId: string, caller?: typeof bob) =>
   vi.waitFor(() => explain(ofCall(requestId), caller && asking(caller)), { timeout: 5_000, interval: 50 });
 const trusted = async () => {

@@ -9,8 +9,8 @@ import type { ExplainedServices } from "../explained-services.ts";
 import { answerOf, type Subject, type Viewer } from "./explained.ts";
 
 /**
- * Reads a receipt in the platform's name. The buyer, the parties of the buyer's chain and auditors may see the
- * explanation. For all other callers, including the seller, the error is that of an unknown receipt.
+ * Reads a receipt with the platform's own credentials. The buyer, the parties of the buyer's chain and auditors may see
+ * the explanation. For all other callers, including the seller, the error is that of an unknown receipt.
  *
  * @throws DeputeError EXECUTION_NOT_FOUND, DELEGATION_NOT_FOUND
  */
@@ -23,7 +23,7 @@ export async function ofReceipt(
   const hidden = () =>
     new DeputeError(
       ErrorReason.EXECUTION_NOT_FOUND,
-      "there is no such receipt, or its buyer's authority is hidden from the caller; ask the buyer for the bundle",
+      "the receipt does not exist, or the caller may not see its buyer's authority; ask the buyer for the bundle",
       { metadata: { receipt: receiptId } },
     );
   const read = await find(explained, receiptId, options);
@@ -61,7 +61,8 @@ async function find(
     const numbered = receipts.find(({ receipt }) => receipt?.receiptId === receiptId);
     return execution === undefined || numbered === undefined ? undefined : { execution, numbered };
   } catch (error) {
-    // The tasks service's error names the execution, which a caller without access must not learn.
+    // The error of the tasks service names the execution. A caller that may not see the receipt must not learn that
+    // name.
     if (error instanceof DeputeError && error.reason === ErrorReason.EXECUTION_NOT_FOUND) return undefined;
     throw error;
   }

@@ -17,7 +17,7 @@ import { ofToolCall } from "./explained-tool-call.ts";
 /**
  * Finds the subject of a request.
  *
- * @throws DeputeError of the RPC ExplainAuthority, also for a subject that the caller may not see
+ * @throws DeputeError as the RPC ExplainAuthority; a subject that the caller may not see counts as unknown
  */
 export async function findSubject(
   tokens: TokensContext,
@@ -46,8 +46,8 @@ export async function findSubject(
 }
 
 /**
- * Reads a task in the platform's name. The task's delegator, the parties of its chain and auditors may see the
- * explanation.
+ * Reads a task with the platform's own credentials. The task's delegator, the parties of its chain and auditors may see
+ * the explanation.
  */
 async function ofTask(
   { explained, delegations }: TokensContext,
@@ -57,7 +57,9 @@ async function ofTask(
 ): Promise<Subject> {
   const { task } = await answerOf(explained.tasks.getTask({ taskId }, options));
   const hidden = () =>
-    new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", { metadata: { task: taskId } });
+    new DeputeError(ErrorReason.TASK_NOT_FOUND, "the task does not exist, or the caller may not see it", {
+      metadata: { task: taskId },
+    });
   if (task === undefined) throw hidden();
   const { delegator, organization } = task;
   const mayRead = viewer.mayActFor(delegator) || viewer.audits(organization);
@@ -72,7 +74,7 @@ async function ofTask(
     const chain = await delegations.chain({ id: task.delegationId, revocationId: "" }, maySee);
     return { ...base, chain };
   } catch (error) {
-    // A caller that is no party of the chain gets the error of an unknown task.
+    // If the caller may not see the chain and may not read the task, it gets the error of an unknown task.
     const isHidden = error instanceof DeputeError && error.reason === ErrorReason.DELEGATION_NOT_FOUND;
     throw isHidden && !mayRead ? hidden() : error;
   }
@@ -96,7 +98,7 @@ async function ofAttestation(
   const proof = await answerOf(
     explained.log.getInclusionProof({ subject: { case: "attestationId", value: attestationId } }, options),
   ).catch((error: unknown) => {
-    // An attestation from before the transparency log existed has no leaf in the log.
+    // An attestation that is older than the transparency log has no leaf in the log.
     if (error instanceof DeputeError && error.reason === ErrorReason.LOG_ENTRY_NOT_FOUND) return undefined;
     throw error;
   });

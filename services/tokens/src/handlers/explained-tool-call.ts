@@ -10,8 +10,8 @@ import type { StoredDelegation } from "../store/delegation-rows.ts";
 import type { Subject, Viewer } from "./explained.ts";
 
 /**
- * Maximum number of decisions that one look-up reads for a request id. Only a client that repeats request ids exceeds
- * it.
+ * Maximum number of decisions that one look-up reads for a request id. A request id has more decisions only if a client
+ * uses it for many calls.
  */
 const MAX_READ = 64;
 
@@ -53,7 +53,10 @@ export async function ofToolCall(
   };
 }
 
-/** Returns the decisions that the caller may see, in order, each with the recorded chain of its token. */
+/**
+ * Returns those decisions that the caller may see, in the given order. The value of each is the recorded chain of its
+ * token.
+ */
 async function seen(
   { delegations }: TokensContext,
   decisions: readonly AuditEntry[],
@@ -77,7 +80,7 @@ async function seen(
 function notFound(requestId: string): DeputeError {
   return new DeputeError(
     ErrorReason.TOOL_CALL_NOT_FOUND,
-    "the audit log has no such tool call; a record is there at the latest one second after the call",
+    "the audit log has no record of this tool call; check the id, or try again one second after the call",
     { metadata: { request_id: requestId } },
   );
 }

@@ -4,12 +4,12 @@ import { isAuditor, type TokensContext } from "../context.ts";
 import type { AuditEntry } from "../rules/audit-record.ts";
 import type { StoredDelegation } from "../store/delegation-rows.ts";
 
-/** A subject of an explanation, with its recorded chain and its proofs. */
+/** The subject of an explanation: its recorded chain, its proofs, and the facts about it. */
 export interface Subject {
   readonly kind: AuthorityStatement["kind"];
   readonly id: string;
   readonly chain: readonly StoredDelegation[];
-  /** The principal of a subject without a token. */
+  /** The principal that used the authority: present for a receipt, for a tool call, and for a task without a token. */
   readonly principal?: string;
   /** The time at which the authority was used, in epoch milliseconds. */
   readonly time?: number | undefined;
@@ -22,18 +22,19 @@ export interface Subject {
   readonly records?: readonly AuditEntry[];
 }
 
-/** The caller of ExplainAuthority, with the rights that decide which subjects the caller sees. */
+/** The caller of ExplainAuthority. Its functions decide which subjects the caller sees. */
 export interface Viewer {
   readonly mayActFor: (principal: string) => boolean;
   /**
-   * Whether the caller may read the audit records of an organization; the empty name stands for records without one.
+   * Whether the caller may read the audit records of an organization; the empty name means the records that no
+   * organization owns.
    */
   readonly audits: (organization: string) => boolean;
   /** Whether the caller may see a chain with these parties and this owning organization. */
   readonly maySee: (parties: readonly string[], organization: string) => boolean;
 }
 
-/** Returns the rights of a caller of ExplainAuthority. */
+/** Returns the viewer for a caller of ExplainAuthority. */
 export function viewerOf(tokens: TokensContext, identity: Identity): Viewer {
   const { local, principal, organization: own, organizationRoles = [] } = identity;
   const isOwnAuditor = own !== "" && organizationRoles.includes("auditor");
@@ -46,7 +47,7 @@ export function viewerOf(tokens: TokensContext, identity: Identity): Viewer {
   };
 }
 
-/** Returns the response of another service. Rethrows that service's error with its reason. */
+/** Returns the response of another service. Converts an error of that service to a DeputeError with the same reason. */
 export async function answerOf<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;

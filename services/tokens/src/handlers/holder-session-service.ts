@@ -12,7 +12,7 @@ import type { TokensContext } from "../context.ts";
 import { toDenialReason } from "../rules/denials.ts";
 import { bytesOfText, spanMs } from "../rules/documents.ts";
 
-/** Handles the calls of HolderSessionService. Only the proof identifies the caller. */
+/** Handles the calls of HolderSessionService. These calls have no other credentials than the holder proof. */
 export function holderSessionService({
   sessions,
 }: TokensContext): Required<ServiceImpl<typeof HolderSessionService>> {

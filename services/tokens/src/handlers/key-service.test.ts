@@ -102,7 +102,7 @@ describe("a kept key", () => {
       attenuation: { delegatee: id(bob), maxBudgetMicrocents: 5n },
     };
     const { attenuated } = await platform.keys.attenuateWithKey(request);
-    // A repeated request creates an identical block, even at a later time.
+    // A repeated request creates an identical block, even if it arrives later.
     platform.clock.advance(1000);
     expect((await platform.keys.attenuateWithKey(request)).attenuated).toEqual(attenuated);
     const { revocationId } = requirePresent(attenuated);

@@ -82,7 +82,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
     async revokeKeptKey({ keyId, keepBefore: kept }, context) {
       const { principal: owner } = await tokens.identify(context);
       const keepBefore = kept === undefined ? 0 : fromTimestamp(kept);
-      // Disables the key before the service records the revocation, so that the key signs nothing in between.
+      // Revokes the kept key first, so that it signs no block before the service has recorded the revocation.
       const key = await keys.revoke(keyId, owner);
       const keyRevocation = { key: key.principal, keepBefore, now: clock.now() };
       const statement = await keys.use(keyId, owner, "revoke", (keypair) =>
@@ -104,7 +104,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
         audit.add({ kind: "mint", caller: owner, principal, decision: "denied", reason, blocks: [] });
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
-          "the key is not a trusted root of this platform",
+          "the key is not a trusted root of this platform; an operator adds it to DEPUTE_TRUSTED_ROOTS",
         );
       });
       return { minted };
@@ -125,7 +125,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
           requestedBlock.delegationId || `del_${Buffer.from(digestOf(requestBytes)).toString("hex", 0, 6)}`,
       });
       if (attenuation.attenuator !== key.principal) {
-        throw invalid("attenuation.attenuator", "is not the key's principal");
+        throw invalid("attenuation.attenuator", "must be the key's principal");
       }
       const proposed: PrepareAttenuationRequest = create(PrepareAttenuationRequestSchema, {
         token,

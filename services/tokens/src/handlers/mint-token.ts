@@ -27,8 +27,8 @@ import type { Subject } from "../store/delegation-rows.ts";
 import { findMint, insertMint } from "../store/mint-requests.ts";
 
 /**
- * Mints a root token (DelegateOS 3.3). For replays, the store has only the unsigned authority block, so it never
- * contains a usable token. Ed25519 is deterministic and makes the same signature again.
+ * Mints a root token (DelegateOS 3.3). The store keeps only the unsigned authority block, so it never contains a usable
+ * token. For a replay, the service signs that block again. Ed25519 is deterministic, so the signature is the same.
  */
 export async function mintToken(
   context: TokensContext,
@@ -62,7 +62,7 @@ export function signedBy(keypair: Keypair): Issuers {
 /**
  * Mints a token like mintToken, but signs with a key of `issuers` and does not check the caller's permission.
  *
- * @param subject the subject of the exchanged token (RFC 8693); undefined if the mint is no token exchange
+ * @param subject the subject of the exchanged token (RFC 8693); undefined if the call is not a token exchange
  */
 export async function mintAs(
   context: TokensContext,
@@ -113,7 +113,7 @@ function signAgain(context: TokensContext, authority: Authority, key: RequestKey
   return signToken(context, authority, issuer);
 }
 
-/** Signs an authority block as its issuer and returns the token. Equal blocks give equal tokens. */
+/** Signs an authority block with the issuer's key and returns the token. Equal blocks give equal tokens. */
 function signToken({ engine }: TokensContext, authority: Authority, issuer: Keypair) {
   const signature = engine.sign(authoritySigningInput(engine, authority), issuer.privateKey);
   const token = checked(() => attachAuthoritySignature(engine, authority, signature));
@@ -130,10 +130,13 @@ function signToken({ engine }: TokensContext, authority: Authority, issuer: Keyp
 function assertLifetime({ minLifetimeMs, maxLifetimeMs }: TokensContext, request: MintTokenRequest): void {
   const lifetimeMs = spanMs(request.lifetime) || DEFAULT_LIFETIME_MS;
   if (lifetimeMs >= minLifetimeMs && lifetimeMs <= maxLifetimeMs) return;
-  throw invalid("lifetime", `is not ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
+  throw invalid("lifetime", `must be ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
 }
 
-/** Runs `make`, which creates a token. Converts its TokenError to the error for an invalid request. */
+/**
+ * Runs `make`, which creates a token, and returns its result. Converts a TokenError to the DeputeError of a refused
+ * mint.
+ */
 function checked<T>(make: () => T): T {
   try {
     return make();

@@ -22,8 +22,8 @@ import { readChain } from "../store/delegation-rows.ts";
 const ID_BYTES = 16;
 
 /**
- * Makes a projection of a currently valid chain: a short-lived JSON Web Token, for a resource server that supports only
- * OAuth. The holder proves its key.
+ * Makes a projection of a valid chain: a short-lived JSON Web Token, for a resource server that supports only OAuth.
+ * The request contains a proof that the caller has the holder's key.
  */
 export async function projectToken(
   tokens: TokensContext,
@@ -55,7 +55,7 @@ export async function projectToken(
   );
   audit.assertRoom();
   const jwt = await jwtKeys.sign(claims);
-  // Since the first check, a revocation may have arrived.
+  // A revocation may have arrived since the check at the start.
   const late = chains.finalDenial(checked.token, blocks);
   if (late !== undefined) throw refusedToken(late);
   audit.add({
@@ -70,7 +70,7 @@ export async function projectToken(
 }
 
 /**
- * Verifies the holder proof, and returns the holder.
+ * Verifies the holder proof, and returns the principal that it proves.
  *
  * @throws DeputeError UNAUTHENTICATED with the metadata `denial`
  */
@@ -84,18 +84,14 @@ async function provenHolder(
   const proof = create(HolderProofSchema, { jwt, method, target });
   const result = await tokenVerifier.verifyProof(proof, token, "");
   if (result.ok) return result.principal;
-  throw new DeputeError(
-    ErrorReason.UNAUTHENTICATED,
-    `the holder proof does not count: ${result.denial.type}`,
-    {
-      metadata: { denial: result.denial.type },
-    },
-  );
+  throw new DeputeError(ErrorReason.UNAUTHENTICATED, `the holder proof is not valid: ${result.denial.type}`, {
+    metadata: { denial: result.denial.type },
+  });
 }
 
 /**
- * Returns the denial of a projection because of the blocks' recorded limits; otherwise undefined. A single-use block
- * has no projection, because a resource server outside the platform cannot count its uses.
+ * Returns the denial if the blocks' recorded limits do not allow a projection; undefined otherwise. A chain with a
+ * single-use block has no projection, because a resource server outside the platform cannot count its uses.
  */
 async function limitDenial(
   { notes }: TokensContext,
@@ -105,7 +101,7 @@ async function limitDenial(
   const recorded = await notes.read(blocks.map(({ revocationId }) => revocationId));
   if (recorded === undefined) return undefined;
   if (recorded.singleUse.length > 0) {
-    return { type: "capability_not_granted", detail: "a block for one use is not projected" };
+    return { type: "capability_not_granted", detail: "a chain with a single-use block has no projection" };
   }
   const levels = blocks.map(({ maxBudgetMicrocents }, i) => ({
     maxBudgetMicrocents,
@@ -118,7 +114,7 @@ async function limitDenial(
   );
 }
 
-/** Returns the subject for which the platform minted the root block; undefined if none is recorded. */
+/** Returns the recorded subject for which the platform minted the root block; undefined without a subject. */
 async function subjectOf({ engine, store }: TokensContext, token: SignedJSONToken) {
   const chainId = linksOf(engine, token)[0]?.chainId ?? "";
   const [root] = await store.read((tx) => readChain(tx, chainId));

@@ -23,12 +23,12 @@ import {
 import { type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
 
-/** The audit log and the revocations are not here, because they remain. */
+/** The services whose records a purge deletes. The purge keeps the audit log and the revocations. */
 const SERVICES = [DelegationService, HolderSessionService, KeyService, SpendService, TokenService];
 const CONTRACTS = { acme: "ct_acacacacacac", globex: "ct_b0b0b0b0b0b0" } as const;
 type Organization = keyof typeof CONTRACTS;
 
-/** The secret of the platform's services: their own calls name the organization that owns new records. */
+/** The secret of the platform's services. With it, a call can name the organization that owns the new records. */
 const SECRET = "s".repeat(43);
 
 let platform: Platform;
@@ -41,7 +41,7 @@ beforeEach(async () => {
 }, 180_000);
 afterEach(() => platform.stop());
 
-/** Fills every table that an organization owns records of. */
+/** Creates records of an organization in every table that has an owner. */
 async function fill(organization: Organization) {
   const headers = ownHeaders("", organization);
   headers.set(HOP.internal, SECRET);
@@ -96,7 +96,7 @@ async function purge(organization: Organization, maxCount: number) {
   throw new Error("the purge does not end");
 }
 
-/** The rest of the lives of reservations and tokens, in milliseconds. */
+/** More than the remaining lifetime of reservations and tokens, in milliseconds. */
 const LIFETIMES_MS = 2 * 24 * 3_600_000;
 
 it.each([1])(
@@ -149,7 +149,7 @@ it("keeps denying: revoked chains, spent budgets, and a second end", async () =>
     withProof(platform, alice, "DelegationService/FinishDelegation"),
   );
   expect(await refusal(secondEnd)).toMatchObject({ reason: "DELEGATION_STATE_CONFLICT" });
-  // A held reservation is settled as before, and goes with the next purge.
+  // A held reservation can still be settled, and the next purge deletes it.
   await platform.spend.commitSpend({ reservationId: acme.held.id, amountMicrocents: 10n });
   expect((await purge("acme", 1000)).deleted).toEqual({ reservations: 1 });
 });

@@ -12,7 +12,7 @@ import { reasonText, refusedToken, toDenialReason } from "../rules/denials.ts";
 import { blocksOf, toAuthorizedScope, toSerialized, toTokenBlocks } from "../rules/documents.ts";
 import { record } from "./attenuation.ts";
 
-/** Records the blocks of a token from outside this service. The store does not get the token. */
+/** Records the blocks of a token that another program created. The service does not store the token itself. */
 export async function recordToken(
   context: TokensContext,
   request: RecordTokenRequest,
@@ -43,7 +43,7 @@ export async function recordToken(
   return { delegationId: checked.scope.delegationId, blocks: toTokenBlocks(blocks) };
 }
 
-/** Returns the content of a token, even if the token is not valid. */
+/** Returns the content of a token, also of an invalid token. */
 export async function inspectToken(
   { engine, chains, audit }: TokensContext,
   request: InspectTokenRequest,

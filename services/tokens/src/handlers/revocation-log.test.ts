@@ -91,8 +91,8 @@ describe("the checkpoint", () => {
       const store = await platform.openOwnStore();
       await store.write((tx) => tx.run("DELETE FROM revocations WHERE sequence > 1"));
       await store.close();
-      await expect(platform.start()).rejects.toThrow("does not go on from place 2");
-      // An operator that accepts the loss of revocations may delete the checkpoint file and continue.
+      await expect(platform.start()).rejects.toThrow("does not continue entry 2");
+      // An operator may delete the checkpoint file if it accepts the loss of revocations. The service then starts.
       rmSync(join(platform.dataDir, "revocations.checkpoint"));
     });
     expect((await verify(platform, token, alice)).result.case).toBe("scope");

@@ -154,7 +154,9 @@ function signedEntry(tokens: TokensContext, { entry }: RevokeTokenRequest, calle
   if (problem === "malformed") throw invalid("entry", detail);
   deny(tokens, document, caller, "invalid_signature");
   throw new DeputeError(ErrorReason.SIGNATURE_INVALID, "the entry is not signed by revoked_by", {
-    violations: [{ field: "entry.signature", description: "is not that of revoked_by over this entry" }],
+    violations: [
+      { field: "entry.signature", description: "must be the signature of revoked_by over this entry" },
+    ],
   });
 }
 
@@ -218,13 +220,13 @@ function signedStatement(
     keepBefore: formatTime(fromTimestamp(keepBefore)),
     revokedAt: formatTime(fromTimestamp(revokeTime)),
   };
-  if (revokedBy !== key) throw invalid("revocation.revoked_by", "is not the key itself");
+  if (revokedBy !== key) throw invalid("revocation.revoked_by", "must be the key itself");
   if (keptBefore(statement) === undefined) throw invalid("revocation.keep_before", "is not a time");
   if (isSignedKeyRevocation(tokens.engine, statement)) return statement;
   deny(tokens, { revokedBy, revocationId: key }, caller, "invalid_signature");
   throw new DeputeError(ErrorReason.SIGNATURE_INVALID, "the statement is not signed by the key", {
     violations: [
-      { field: "revocation.signature", description: "is not that of the key over this statement" },
+      { field: "revocation.signature", description: "must be the key's signature over this statement" },
     ],
   });
 }
@@ -244,7 +246,7 @@ export function toRevocation({ sequence, entry, key, head, recordTime }: LogPlac
   });
 }
 
-/** Converts a key revocation to its contract message. The signed text contains the times in RFC 3339. */
+/** Converts a key revocation to its contract message. The signed text has its times in RFC 3339. */
 export function toKeyRevocation({
   key,
   keepBefore,

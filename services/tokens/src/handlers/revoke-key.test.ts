@@ -43,7 +43,7 @@ const ownRevocation = (key: Keypair, keepBefore = 0) =>
   signKeyRevocation(engine, { key: id(key), keepBefore, now: platform.clock.now() }, key);
 const revoke = (revocation: KeyStatement) =>
   platform.revocations.revokeKey({ revocation: toKeyRevocation(revocation) });
-/** Waits until the background work has written this many entries. */
+/** Waits until the log has this many entries. The background work writes them. */
 async function logged(count: number) {
   for (let turn = 0; turn < 100; turn++) {
     const { revocations } = await platform.revocations.listRevocations({});
@@ -65,8 +65,8 @@ describe("RevokeKey (R12)", () => {
       await outcome(third.token, carol),
       await outcome({ ...requirePresent(first.token), token: elsewhere.token }, carol),
     ];
-    // The first block is signed by the platform and stays valid. But its holder cannot prove possession with the
-    // revoked key.
+    // The first block is signed by the platform and stays valid. But its holder's key is revoked, so the service denies
+    // the holder's proof.
     const expected = [DenialType.INVALID_PROOF, DenialType.REVOKED, DenialType.REVOKED, DenialType.REVOKED];
     expect(await outcomes()).toEqual(expected);
     await platform.restart();
@@ -174,8 +174,8 @@ describe("RevokeKey for a key without recorded blocks", () => {
       expect(await revoke(ownRevocation(bob))).toMatchObject({ pending: true });
       await platform.restart();
     }
-    // Any party can generate keys, and the log is permanent. So the revocation of an unknown key is not in the
-    // log.
+    // Any party can generate keys, and the log is permanent. So the service does not log the revocation of an unknown
+    // key.
     expect(await lastSequence()).toBe(0n);
   });
 

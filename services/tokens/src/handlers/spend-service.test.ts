@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => platform.stop());
 
-/** Creates a chain that gives alice 1000 microcents, and bob 100 of them. */
+/** Creates a chain with a budget of 1000 microcents for alice, and of 100 for bob below her. */
 async function chain() {
   const first = await mint(platform);
   const second = await attenuate(platform, first.token, alice, bob, { maxBudgetMicrocents: 100n });

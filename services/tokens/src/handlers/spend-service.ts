@@ -41,7 +41,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       };
       const checked = await chains.check(toSerialized(request.token));
       if (!checked.ok) {
-        // A replay gets the response of the first call, even if the token has meanwhile expired or been revoked.
+        // A replay gets the response of the first call, even if the token has expired or been revoked since then.
         const before = await spend.recall(asked);
         if (before !== undefined) return { reservation: toReservation(before) };
         deny(tokens, identity, [], reasonText(checked.denial));
@@ -103,7 +103,9 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/** Requires that the caller may act for one of the principals, or that the setting `spenders` names the caller. */
+/**
+ * Requires that the caller may act for one of the given principals, or that the setting `spenders` names the caller.
+ */
 function assertSpender(
   tokens: TokensContext,
   identity: Identity,
@@ -115,7 +117,7 @@ function assertSpender(
   deny(tokens, identity, blocks, "caller_not_allowed");
   throw new DeputeError(
     ErrorReason.CALLER_NOT_ALLOWED,
-    "the caller may not handle what is spent under the token",
+    "the caller may not manage the spend under this token; use the holder's credentials",
   );
 }
 

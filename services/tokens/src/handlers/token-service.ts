@@ -15,8 +15,8 @@ import { projectToken } from "./project-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
 
 /**
- * Handles the calls of TokenService. Credentials that a caller presents must be valid, even for calls that require
- * none.
+ * Handles the calls of TokenService. If a caller presents credentials, they must be valid, even if the call requires no
+ * credentials.
  */
 export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof TokenService>> {
   return {
@@ -70,7 +70,7 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/** Returns the response of VerifyProof. */
+/** Converts the result of a proof's verification to the response of VerifyProof. */
 function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
   return create(VerifyProofResponseSchema, { result: toVerdict(result) });
 }

@@ -20,7 +20,10 @@ import {
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 
-/** A service where one millisecond of the processor a second is a principal's quota. Its clock stands still. */
+/**
+ * A service on which each principal may use one millisecond of processor time a second. The service's clock does not
+ * advance by itself.
+ */
 let platform: Platform;
 beforeAll(async () => {
   platform = await startPlatform(
@@ -42,7 +45,7 @@ const USED = {
 };
 const refusalOf = (call: Promise<unknown>) => call.then(() => undefined, fromConnectError);
 
-/** Repeats a call until it is refused. Each call takes the processor about a tenth of a millisecond. */
+/** Repeats a call until the service refuses it. Each call takes about a tenth of a millisecond of processor time. */
 async function untilRefused(call: () => Promise<unknown>) {
   for (let i = 0; i < 2_000; i++) {
     const refusal = await refusalOf(call());

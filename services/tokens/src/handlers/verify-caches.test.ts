@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** Creates a chain from the root through alice and bob to carol, whose signatures are cached. */
+/** Creates a chain from the root through alice and bob to carol. The service has cached the chain's signatures. */
 async function known(): Promise<{ text: SerializedDCT; token: SignedJSONToken; ids: string[] }> {
   const root = await mint(platform);
   const second = await attenuate(platform, root.token, alice, bob, { maxBudgetMicrocents: 100n });
@@ -186,7 +186,7 @@ describe("an answer (X3)", () => {
     const { token } = (await mint(platform)) as { token: SerializedDCT };
     const jwt = prove(platform, alice, { token: token.token });
     expect(await isAllowed(verify(platform, token, alice, { jwt }))).toBe(true);
-    // A proof with a used jti and another key's signature. The denial must not reveal that the jti was used.
+    // A proof with a used jti and an invalid signature. The denial must not reveal that the jti was used.
     const [head, body] = jwt.split(".");
     const broken = `${head}.${body}.${"A".repeat(86)}`;
     expect(await typeOf(verify(platform, token, alice, { jwt: broken }))).toBe(DenialType.INVALID_PROOF);

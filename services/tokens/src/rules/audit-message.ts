@@ -22,7 +22,7 @@ const CREDENTIALS: Readonly<Record<string, AuditCredential>> = {
   service: AuditCredential.SERVICE,
 };
 
-/** Converts a decision of the log to its contract message. */
+/** Converts an entry of the audit log to its contract message. */
 export function toRecord({ id, time, decision, blocks, call, ...own }: AuditEntry): AuditRecord {
   const { credential = "", ...texts } = call;
   return create(AuditRecordSchema, {
@@ -45,7 +45,7 @@ function wellFormed<Texts extends object>(texts: Texts): Texts {
 
 const utf8 = new TextEncoder();
 
-/** Returns the bytes of a decision that the day's seal covers: the canonical JSON of its record, in UTF-8. */
+/** Returns the bytes of a log entry that the day's seal covers: the canonical JSON of the entry's record, in UTF-8. */
 export function auditLine(entry: AuditEntry): Uint8Array {
   return utf8.encode(lineOf(toRecord(entry)));
 }
@@ -55,7 +55,7 @@ export function lineOf(record: AuditRecord): string {
   return canonicalJson(toJson(AuditRecordSchema, record));
 }
 
-/** The members of a record that describe the call of another service's decision. */
+/** The members of a record that describe the call on which another service decided. */
 const CALL_TEXTS = [
   "organization",
   "address",
@@ -68,7 +68,7 @@ const CALL_TEXTS = [
 ] as const;
 
 /**
- * Converts a record that another service delivers.
+ * Converts a record that another service sends.
  *
  * @throws DeputeError INVALID_REQUEST
  */
@@ -90,7 +90,7 @@ export function fromRecord(record: AuditRecord, source: string): AuditedDecision
   };
 }
 
-/** Converts a filter of the contract. An empty field matches every decision. */
+/** Converts a filter of the contract to the log's filter. An empty field matches every decision. */
 export function fromFilter(filter: AuditFilterMessage | undefined): AuditFilter {
   if (filter === undefined) return {};
   const { caller, principal, kind, source, organization, resource, rpc, requestId, revocationId } = filter;

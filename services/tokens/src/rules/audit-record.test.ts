@@ -14,7 +14,8 @@ const entry: AuditedDecision = {
   call: { organization: "acme", resource: "tasks/t-1", rpc: "a.b.C/Do", requestId: "request-1" },
 };
 
-// A filter that is not read selects every record, so each row has a value that selects the record, and one that does not.
+// If the service ignored a member of the filter, that filter would match every record. So each row has one value that
+// matches the record, and one value that does not.
 it.each<[keyof MessageInitShape<typeof AuditFilterSchema> & string, unknown, unknown]>([
   ["caller", "ada", "eve"],
   ["principal", "bob", "ada"],

@@ -25,26 +25,26 @@ export type DecisionKind = (typeof DECISION_KINDS)[number];
 /** One decision on authority. A decision names blocks by id and contains no usable credential. */
 export interface Decision {
   readonly kind: DecisionKind;
-  /** The principal of the caller; empty for a call that itself proves the principal. */
+  /** The principal of the caller; empty if the call itself is the proof of a principal. */
   readonly caller: string;
-  /** The principal whose authority was proven; empty if none was proven. */
+  /** The principal whose authority was proven; empty if no authority was proven. */
   readonly principal: string;
   readonly decision: "allowed" | "denied";
-  /** The reason of a denial. For an allowed decision, one word for the granted or revoked object, or empty. */
+  /** The reason of a denial. For an allowed decision: one word for the kind of the change, or empty. */
   readonly reason: string;
-  /** The revocation ids of the token's blocks, the authority block's first. */
+  /** The revocation ids of the token's blocks, that of the authority block first. */
   readonly blocks: readonly string[];
   /**
-   * The name of the record that the decision is about, such as `organizations/acme`. Absent if the call names that
-   * record.
+   * The name of the record that the decision is about, such as `organizations/acme`. Absent if the call itself names
+   * the record.
    */
   readonly resource?: string;
 }
 
-/** The call of a decision. An absent or empty member is unknown. */
+/** The call that caused a decision. An absent or empty member is unknown. */
 export interface AuditedCall {
   readonly organization?: string;
-  /** A kind of credentials; see `CredentialKind` of the service package. */
+  /** The kind of the caller's credentials; see `CredentialKind` of the service package. */
   readonly credential?: string;
   readonly address?: string;
   readonly onBehalfOf?: string;
@@ -55,7 +55,7 @@ export interface AuditedCall {
   readonly traceId?: string;
 }
 
-/** A decision with its circumstances. */
+/** A decision with its time, its call and its service. */
 export interface AuditedDecision extends Omit<Decision, "resource"> {
   /** The time of the decision, in epoch milliseconds. */
   readonly time: number;
@@ -70,7 +70,7 @@ export interface AuditEntry extends AuditedDecision {
   readonly id: number;
 }
 
-/** A filter of decisions. An absent member matches all. Times are epoch milliseconds. */
+/** A filter of decisions. An absent member matches all decisions. Times are epoch milliseconds. */
 export interface AuditFilter {
   readonly caller?: string;
   readonly principal?: string;
@@ -81,16 +81,18 @@ export interface AuditFilter {
   readonly resource?: string;
   readonly rpc?: string;
   readonly requestId?: string;
-  /** The revocation id of a block of the decision's token. */
+  /** The revocation id of one of the blocks on which the decision was made. */
   readonly block?: string;
   readonly from?: number;
   readonly before?: number;
 }
 
-/** The prefix of the resources of tool calls: `mcp/SERVER/TOOL`. */
+/** The prefix of a tool call's resource, which has the form `mcp/SERVER/TOOL`. */
 export const TOOL_CALLS = "mcp/";
 
-/** Returns the request id under which the log indexes a decision on a tool call; undefined for every other decision. */
+/**
+ * Returns the request id under which the store indexes a decision on a tool call; undefined for every other decision.
+ */
 export function toolRequestOf({ call, kind }: Pick<AuditedDecision, "call" | "kind">): string | undefined {
   const { resource = "", requestId = "" } = call;
   const isOfCall = (kind === "verify_token" || kind === "call_tool") && resource.startsWith(TOOL_CALLS);

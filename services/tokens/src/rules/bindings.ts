@@ -2,8 +2,8 @@ import type { DenialReason } from "@depute/dct";
 import { normaliseTarget } from "./target.ts";
 
 /**
- * Restricts where a block is valid: for which audiences and tenants, and whether for one use only. An empty list means
- * no restriction.
+ * Restricts where a block is valid: for which audiences and tenants, and whether for one use only. An empty list
+ * restricts nothing.
  */
 export interface Binding {
   readonly audiences: readonly string[];
@@ -11,21 +11,21 @@ export interface Binding {
   readonly singleUse: boolean;
 }
 
-/** Whether a binding restricts its block. */
+/** Whether a binding has at least one restriction. */
 export function isBinding({ audiences, tenants, singleUse }: Binding): boolean {
   return audiences.length > 0 || tenants.length > 0 || singleUse;
 }
 
-/** The facts about a call that bindings restrict. */
+/** The facts about a call that a binding may restrict. */
 export interface CallPlace {
-  /** The URL of the call; empty if the call has no proof. */
+  /** The URL of the call, from the call's proof; empty for a call without a proof. */
   readonly target: string;
   readonly tenant: string;
 }
 
 /**
- * Returns the denial if a call is outside the binding of any block; undefined otherwise. Each block's binding applies,
- * so a lower block cannot widen a higher one.
+ * Returns the denial if a call is outside the binding of any block; undefined otherwise. The bindings of all blocks
+ * apply, so a lower block cannot widen the binding of a higher block.
  */
 export function bindingDenial(
   bindings: readonly Binding[],
@@ -42,7 +42,9 @@ export function bindingDenial(
   return undefined;
 }
 
-/** Whether a URL equals another or is below it. Compares whole path segments, after the normalizations of RFC 3986. */
+/**
+ * Whether a URL equals the audience or is below it. Compares whole path segments, after the normalization of RFC 3986.
+ */
 export function isBelow(target: string, audience: string): boolean {
   const [inner, outer] = [normaliseTarget(target), normaliseTarget(audience)];
   if (inner === undefined || outer === undefined) return false;

@@ -71,8 +71,8 @@ describe("a checkpoint", () => {
   it("is not valid as another kind of statement, nor the reverse (K9)", () => {
     const statement = signKeyRevocation(engine, { key: id(alice), keepBefore: 0, now: 0 }, alice);
     expect(isSignedKeyRevocation(engine, statement)).toBe(true);
-    // Each kind of statement has its own signature tag. So a checkpoint's signature is never valid on a key
-    // revocation, even if the members are the same.
+    // Each kind of statement has its own signature tag. So a checkpoint's signature is never valid on a key revocation,
+    // even if both have the same members.
     const { signature, ...body } = checkpoint;
     const asKey = { ...body, revokedBy: body.signer, signature } as unknown as KeyStatement;
     expect(isSignedKeyRevocation(engine, asKey)).toBe(false);

@@ -26,19 +26,19 @@ export function signFileCheckpoint(
 /** The content of one entry of the log. */
 export type LogContent = { readonly entry: RevocationEntry } | { readonly key: KeyStatement };
 
-/** Returns the digest of one entry, base64url. */
+/** Returns the digest of one entry in base64url. */
 export function contentDigest(engine: CryptoEngine, sequence: number, content: LogContent): string {
   return encodeBase64Url(taggedDigest(engine, "logentry", { sequence, ...content }));
 }
 
-/** Returns the log's head after one more entry. The head is a digest over all entries so far, in order. */
+/** Returns the log's head after one more entry. The head is a digest over all entries of the log, in order. */
 export function nextHead(engine: CryptoEngine, head: string, digest: string): string {
   return encodeBase64Url(taggedDigest(engine, "loghead", { head, digest }));
 }
 
 /**
- * Whether the log continues from the state that a reader has. The log must not be shorter, and must have had the same
- * head at the reader's sequence.
+ * Whether the log continues the state that a reader knows. The log must not be shorter, and must have the reader's head
+ * at the reader's sequence.
  *
  * @param headThen the log's head at that sequence; undefined when the log is shorter
  */
@@ -49,7 +49,10 @@ export function isContinued(
   return knownHead.sequence === 0 || headThen === knownHead.head;
 }
 
-/** Parses the text of a checkpoint without a check of its signature; undefined for another text. */
+/**
+ * Parses the text of a checkpoint; undefined if the text is not a JSON object. Does not check the signature or the
+ * members.
+ */
 export function parseCheckpoint(text: string): FileCheckpoint | undefined {
   try {
     const value: unknown = JSON.parse(text);

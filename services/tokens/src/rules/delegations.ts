@@ -13,8 +13,8 @@ export type DelegationState = Delegation["status"];
 /** One delegation of a chain, as its token states it (DelegateOS 8.1). */
 export interface Link {
   /**
-   * Identifies the block together with all blocks above it. A revocation id identifies only the block, which may occur
-   * in several chains.
+   * Identifies the chain: the block together with all blocks above it. A revocation id identifies only the block, and
+   * the same block may be in several chains.
    */
   readonly chainId: string;
   /** The `chainId` of the delegation above; empty for a root. */
@@ -22,15 +22,16 @@ export interface Link {
   readonly parentDelegationId: string;
   readonly depth: number;
   readonly block: Block;
-  /** The block as canonical JSON, without its signature: its digest is the revocation id. */
+  /** The block as canonical JSON, without its signature. The digest of this text is the revocation id. */
   readonly document: string;
 }
 
 const utf8 = new TextEncoder();
 
 /**
- * Returns the delegations of a token with a verified chain, root first. Checks each by the rules of DelegateOS 8.2. A
- * verified chain can still break the first rule: its authority block may name a parent, although a root has none.
+ * Returns the delegations of a token with a verified chain, root first. Checks each delegation by the rules of
+ * DelegateOS 8.2. Even a verified chain can break one of them: its authority block may name a parent, although a root
+ * has no parent.
  *
  * @throws DeputeError DELEGATION_INVALID
  */
@@ -56,12 +57,15 @@ export function linksOf(engine: CryptoEngine, token: SignedJSONToken): Link[] {
   return links;
 }
 
-/** Returns the id of the chain that ends with a block. The id of a chain without blocks is empty. */
+/**
+ * Returns the id of the chain that ends with a block. `parentChainId` is the id of the chain above the block; empty for
+ * a root.
+ */
 export function chainIdOf(engine: CryptoEngine, parentChainId: string, revocationId: string): string {
   return encodeBase64Url(engine.blake2b256(utf8.encode(parentChainId + revocationId)));
 }
 
-/** The members of a recorded link that decide whether its delegatee may attest. Times are epoch milliseconds. */
+/** The members of a recorded delegation that decide whether its delegatee may attest. Times are epoch milliseconds. */
 export interface RecordedLink {
   readonly revocationId: string;
   readonly from: string;
@@ -71,10 +75,10 @@ export interface RecordedLink {
 }
 
 /**
- * Returns the reason why a chain's last delegatee may no longer attest; undefined while it may. With either scope, the
- * revocation of a block ends the authority of every block below (DelegateOS 4.2, 10.1 steps 2 and 5).
+ * Returns the reason why a chain's last delegatee may not attest; undefined if it may. A revoked block ends the
+ * authority of every block below it, whatever the scope of the revocation (DelegateOS 4.2, 10.1 steps 2 and 5).
  *
- * @param chain root first
+ * @param chain the chain, root first
  * @param isRevoked whether a block is revoked, given the principals that may revoke it
  */
 export function lapsedAuthority(
@@ -90,16 +94,16 @@ export function lapsedAuthority(
   return chain.some(({ expireTime }) => now > expireTime) ? { type: "expired" } : undefined;
 }
 
-/** The recorded end of a delegation. */
+/** The state of a delegation, and the attestation that ended it. */
 export interface End {
   readonly state: DelegationState;
-  /** The id of the attestation that states the end; empty for none. */
+  /** The id of the attestation that states the end; empty without an attestation. */
   readonly attestationId: string;
 }
 
 /**
- * Whether an end changes a delegation. An end that equals the recorded end changes nothing. A recorded end without an
- * attestation may still get one.
+ * Whether `next` changes the delegation, whose recorded end is `before`. An end that equals the recorded end changes
+ * nothing. If the recorded end has no attestation, an attestation may still be added.
  *
  * @throws DeputeError DELEGATION_STATE_CONFLICT when a different end is recorded
  */
@@ -108,7 +112,7 @@ export function isNewEnd(delegationId: string, before: End, next: End): boolean 
   const isSame = before.state === next.state;
   if (isSame && (next.attestationId === "" || next.attestationId === before.attestationId)) return false;
   if (isSame && before.attestationId === "") return true;
-  throw new DeputeError(ErrorReason.DELEGATION_STATE_CONFLICT, `the delegation is ${before.state}`, {
+  throw new DeputeError(ErrorReason.DELEGATION_STATE_CONFLICT, `the delegation is already ${before.state}`, {
     metadata: { delegation: delegationId, from: before.state, to: next.state },
   });
 }

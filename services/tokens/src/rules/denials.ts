@@ -29,22 +29,25 @@ export function toDenialReason({ type, detail, requested, granted, max, actual }
   });
 }
 
-/** The principal of a valid proof, or the denial. */
+/** The principal that a valid proof proves, or the denial of the proof. */
 export type ProofResult = { ok: true; principal: string } | { ok: false; denial: Denial };
 
-/** Converts the result to the form of VerifyProof's response. */
+/** Converts the result of a proof's verification to the member `result` of VerifyProof's response. */
 export function toVerdict(result: ProofResult): VerifyProofResponse["result"] {
   return result.ok
     ? { case: "principal", value: result.principal }
     : { case: "denial", value: toDenialReason(result.denial) };
 }
 
-/** Returns one line about a denial for the audit log: its type and place, without content of the request. */
+/**
+ * Returns one line about a denial for the audit log: the type and the place of the fault. The line quotes nothing from
+ * the request.
+ */
 export function reasonText({ type, detail }: Denial): string {
   return detail === undefined ? type : `${type}: ${detail}`;
 }
 
-/** Returns the decision and the reason for the audit log. Without a denial the decision is `allowed`. */
+/** Returns the decision and its reason for the audit log. If `denial` is undefined, the decision is `allowed`. */
 export function decisionOf(denial: Denial | undefined): { decision: "allowed" | "denied"; reason: string } {
   if (denial === undefined) return { decision: "allowed", reason: "" };
   return { decision: "denied", reason: reasonText(denial) };
@@ -53,7 +56,7 @@ export function decisionOf(denial: Denial | undefined): { decision: "allowed" | 
 /** Denials of input that is not a well-formed token. */
 const NO_TOKEN: ReadonlySet<DenialWord> = new Set(["malformed_token", "token_too_large", "invalid_resource"]);
 
-/** Denials of blocks that do not attenuate the block above. */
+/** Denials of a block that grants more than the block above. */
 const WIDENS: ReadonlySet<DenialWord> = new Set([
   "attenuation_violation",
   "chain_depth_exceeded",
@@ -81,7 +84,7 @@ export function refusedAttenuation({ type, detail = "" }: Denial): DeputeError {
   const message = detail === "" ? type : `${type}: ${detail}`;
   if (type === "invalid_signature") {
     return new DeputeError(ErrorReason.SIGNATURE_INVALID, "the signature is not the attenuator's", {
-      violations: [{ field: "signature", description: "is not the attenuator's over this block" }],
+      violations: [{ field: "signature", description: "must be the attenuator's signature over this block" }],
     });
   }
   const reason = WIDENS.has(type) ? ErrorReason.ATTENUATION_VIOLATION : ErrorReason.INVALID_REQUEST;
@@ -106,7 +109,7 @@ const FIELDS: readonly (readonly [prefix: string, field: string])[] = [
   ["authority.delegationId", "delegation_id"],
 ];
 
-/** Returns the field of MintTokenRequest that determines a member of the authority. */
+/** Returns the field of MintTokenRequest from which a member of the authority block comes. */
 function fieldOf(detail: string): string {
   return FIELDS.find(([prefix]) => detail.startsWith(prefix))?.[1] ?? "";
 }

@@ -30,22 +30,22 @@ import {
 import { decode, encode } from "@depute/wire";
 import type { Binding } from "./bindings.ts";
 
-/** One block of a token, with the facts that follow from its chain. */
+/** One block of a token, and the facts that its position in the chain determines. */
 export interface Block {
   readonly revocationId: string;
-  /** The id of the block above; empty for the authority. */
+  /** The id of the block above; empty for the authority block. */
   readonly parentId: string;
   readonly signer: string;
   readonly delegatee: string;
   readonly delegationId: string;
   readonly contractId: string;
-  /** The effective expiry: the earliest expiry of this block and the blocks above, in epoch milliseconds. */
+  /** The effective expiry in epoch milliseconds: the earliest expiry of this block and the blocks above. */
   readonly expiresAt: number;
-  /** The expiry in the block itself; 0 if it has none. */
+  /** The expiry that the block itself states, in epoch milliseconds; 0 if it states none. */
   readonly ownExpiry: number;
 }
 
-/** Returns a token's blocks, the authority block first. Verifies nothing. */
+/** Returns a token's blocks, the authority block first. Does not verify the token. */
 export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] {
   const ids = revocationIds(engine, token);
   const { authority, attenuations } = token;
@@ -72,7 +72,7 @@ export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] 
 
 /** Converts blocks to contract messages. */
 export function toTokenBlocks(blocks: readonly Omit<Block, "parentId" | "ownExpiry">[]): TokenBlock[] {
-  // Reuses the previous timestamp, because most blocks expire at the same time as the block above.
+  // Uses the timestamp of the block above again if the expiry is equal, as it is for most blocks.
   let written = { ms: Number.NaN, time: toTimestamp(0) };
   return blocks.map(({ revocationId, signer, delegatee, delegationId, contractId, expiresAt: ms }) => {
     if (ms !== written.ms) written = { ms, time: toTimestamp(ms) };
@@ -101,7 +101,7 @@ export function toAuthorizedScope(scope: Scope): AuthorizedScope {
   return create(AuthorizedScopeSchema, init);
 }
 
-/** Parses a token; undefined for other input. */
+/** Parses a token; undefined for input that is not a token. */
 export function readTokenDocument(input: TokenInput): SignedJSONToken | undefined {
   const result = parseToken(input);
   return result.ok ? result.token : undefined;
@@ -124,19 +124,19 @@ export function fromBlock(block: AttenuationBlock): Attenuation {
   return decoded.message;
 }
 
-/** Converts a message to the revocation entry's document. */
+/** Converts the message of a revocation entry to its document. */
 export function toEntry(entry: RevocationEntry): Entry {
   return encode(RevocationEntrySchema, entry) as unknown as Entry;
 }
 
-/** Converts a revocation entry's document to its message. */
+/** Converts the document of a revocation entry to its message. */
 export function fromEntry({ scope, ...entry }: Entry): RevocationEntry {
   return create(RevocationEntrySchema, { ...entry, scope: SCOPES[scope] });
 }
 
 const SCOPES = { block: RevocationScope.BLOCK, chain: RevocationScope.CHAIN } as const;
 
-/** Returns the word for a revocation scope in documents. */
+/** Returns the word that documents use for a revocation scope. */
 export function scopeWord(scope: RevocationScope): Entry["scope"] {
   return scope === RevocationScope.CHAIN ? "chain" : "block";
 }
@@ -146,12 +146,12 @@ export function fromSerialized(token: Serialized): SerializedDCT {
   return create(SerializedDCTSchema, token);
 }
 
-/** Converts a message to a serialized token. packages/dct denies a malformed token. */
+/** Converts a message to a serialized token. An absent message gives an empty token, which packages/dct denies. */
 export function toSerialized(token: SerializedDCT | undefined): Serialized {
   return { token: token?.token ?? "", format: (token?.format ?? "") as Serialized["format"] };
 }
 
-/** Reads the binding of a message. An absent binding restricts nothing. */
+/** Returns the binding that a message contains. Without a message, the binding restricts nothing. */
 export function bindingOf(binding: TokenBinding | undefined): Binding {
   const { audiences = [], tenants = [], singleUse = false } = binding ?? {};
   return { audiences, tenants, singleUse };
@@ -162,7 +162,7 @@ export function spanMs(span: Duration | undefined): number {
   return span === undefined ? 0 : Math.trunc(durationMs(span));
 }
 
-/** Decodes a stored base64url digest, key or signature. An empty or malformed text gives no bytes. */
+/** Decodes a digest, key or signature that is stored as base64url. Returns no bytes for an empty or malformed text. */
 export function bytesOfText(text: string | undefined): Uint8Array {
   return decodeBase64Url(text ?? "") ?? new Uint8Array();
 }

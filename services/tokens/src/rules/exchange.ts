@@ -9,7 +9,7 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { type Capability, DEFAULT_LIFETIME_MS, isSubset, newId } from "@depute/dct";
 import { spanMs } from "./documents.ts";
 
-/** The bounds of the tokens that an identity may get by exchange. */
+/** The bounds of the tokens that an identity may get in a token exchange. */
 export interface ExchangeBounds {
   readonly capabilities: readonly Capability[];
   readonly maxBudgetMicrocents: number;
@@ -19,7 +19,7 @@ export interface ExchangeBounds {
 
 const DEFAULT_MAX_LIFETIME_SECONDS = 3600;
 
-/** The requested token. For a member that the request omits, the identity's bound applies. */
+/** The requested token. If the request omits a member, the identity's bound is the value. */
 interface Requested {
   readonly capabilities: readonly Capability[];
   readonly budget: bigint;
@@ -33,10 +33,10 @@ interface Requested {
  * @param bounds the bounds of the identity; undefined for none
  * @param isMinter whether the identity may mint without bounds; its request then names the capabilities
  * @param delegatee the principal that the holder proof proves
- * @param requestId identifies the exchange among those of the identity
+ * @param requestId identifies the exchange; unique for the identity
  * @param maxLifetimeMs the longest lifetime that the service allows
- * @throws DeputeError CALLER_NOT_ALLOWED without bounds, ATTENUATION_VIOLATION beyond them, INVALID_REQUEST for a
- * minter's request without a budget
+ * @throws DeputeError CALLER_NOT_ALLOWED if the identity has no bounds and is not a minter, ATTENUATION_VIOLATION for a
+ * request beyond the bounds, INVALID_REQUEST for a minter's request without a budget
  */
 export function mintOfExchange(
   request: ExchangeTokenRequest,
@@ -46,7 +46,7 @@ export function mintOfExchange(
   if (bounds === undefined && !isMinter) {
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      "the identity may mint no token; an operator adds `mint` to it in the identities file",
+      "the identity may not mint tokens; an operator adds `mint` to it in the identities file",
     );
   }
   const requested = withDefaults(request, bounds, maxLifetimeMs);

@@ -19,7 +19,7 @@ import {
   type BlockValidity as Validity,
 } from "@depute/dct";
 
-/** The members of a recorded delegation that an explanation states. Times are epoch milliseconds. */
+/** The members of a recorded delegation that an explanation contains. Times are epoch milliseconds. */
 interface RecordedDelegation {
   readonly id: string;
   readonly revocationId: string;
@@ -34,18 +34,18 @@ interface RecordedDelegation {
 /** One delegation of a chain with the stored facts about its block. Times are epoch milliseconds. */
 export interface ExplainedLink {
   readonly delegation: RecordedDelegation;
-  /** The block as canonical JSON; empty if the row has no content. */
+  /** The block as canonical JSON; empty if the store has no content for the block. */
   readonly document: string;
   /**
-   * The time at which the first revocation of the block, or of its signer's key, was recorded, or its root retired;
-   * undefined for none.
+   * The time at which the earliest revocation of the block, or of its signer's key, was recorded, or its root retired;
+   * undefined without any.
    */
   readonly revokeTime: number | undefined;
-  /** Whether the service denies the block now. A pending revocation counts too. */
+  /** Whether the block is revoked now. A pending revocation counts too. */
   readonly isRevokedNow: boolean;
 }
 
-/** Returns the blocks of a chain with their validity, root first. */
+/** Returns the blocks of a chain, root first, each with its validity at the time `then` and at the time `now`. */
 export function statedBlocks(chain: readonly ExplainedLink[], then: number, now: number): StatedBlock[] {
   return chain.map((link) => {
     const { delegation, document } = link;
@@ -62,7 +62,7 @@ export function statedBlocks(chain: readonly ExplainedLink[], then: number, now:
   });
 }
 
-/** Returns a block's validity at a time. In the millisecond of its expiry, a block is still valid, as a token is. */
+/** Returns a block's validity at a time. A block, like a token, is still valid in the millisecond of its expiry. */
 function validity(
   { delegation, revokeTime, isRevokedNow }: ExplainedLink,
   at: number,
@@ -134,7 +134,7 @@ function toToolCall({
   };
 }
 
-/** Returns the authority that a block grants; undefined if the content of the block or of one above is unknown. */
+/** Returns the authority that a block grants; undefined if the content of this block or of a block above is unknown. */
 function grantOf(block: Authority | Attenuation | undefined, above: Grant | undefined): Grant | undefined {
   if (block === undefined) return undefined;
   if ("issuer" in block) {
@@ -158,7 +158,7 @@ function narrowedBy(
   const isLess = {
     capabilities: textOf(grant?.capabilities) !== textOf(above?.capabilities),
     budget: grant !== undefined && above !== undefined && grant.budget < above.budget,
-    // Each block reduces the depth by one. Only a further reduction is the block's own attenuation.
+    // Each block reduces the depth by one. Only a further reduction is an attenuation of this block.
     depth: grant !== undefined && above !== undefined && grant.depth < above.depth - 1,
     lifetime: block.expireTime !== stated?.expireTime,
     contract: block.contractId !== stated?.contractId,

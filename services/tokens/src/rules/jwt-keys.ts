@@ -1,30 +1,30 @@
 /** Maximum lifetime, in milliseconds, of a projection: the JWT that ProjectToken makes from a DelegateOS token. */
 export const MAX_PROJECTION_MS = 300_000;
-/** Milliseconds for which a key is published before it signs, so that resource servers have read it. */
+/** Milliseconds for which a key is published before it signs, so that resource servers can read it in time. */
 export const PUBLISHED_AHEAD_MS = 3_600_000;
-/** Milliseconds for which a replaced key stays published: the lifetime of its last projection, and some clock skew. */
+/** Milliseconds for which a replaced key stays published: the lifetime of its last projection, plus some clock skew. */
 export const PUBLISHED_AFTER_MS = MAX_PROJECTION_MS + 300_000;
 
-/** The life of a signing key. Times are epoch milliseconds. */
+/** The time from which a signing key signs. Times are epoch milliseconds. */
 export interface JwtKeyLife {
   readonly kid: string;
   /** The time from which the key signs. */
   readonly activateTime: number;
 }
 
-/** The due changes to the set of signing keys. */
+/** The changes to the set of signing keys that are due. */
 export interface DueKeys {
-  /** The time from which a new key signs; undefined if no new key is due. */
+  /** The time from which the new key must sign; undefined if no new key is due. */
   readonly create: number | undefined;
-  /** The ids of the keys whose last projection has expired. */
+  /** The ids of the keys to delete. Their last projections have expired. */
   readonly forget: readonly string[];
 }
 
 /**
- * Returns the due changes to the set of signing keys.
+ * Returns the changes to the set of signing keys that are due.
  *
  * @param keys all keys, in the order of activation
- * @param maxAgeMs the age at which the service replaces a key
+ * @param maxAgeMs the age in milliseconds at which the service replaces a key
  */
 export function dueKeys(keys: readonly JwtKeyLife[], now: number, maxAgeMs: number): DueKeys {
   const newest = keys.at(-1);
@@ -40,7 +40,10 @@ export function dueKeys(keys: readonly JwtKeyLife[], now: number, maxAgeMs: numb
   };
 }
 
-/** Returns the key that signs now: the newest one whose activation time has passed. */
+/**
+ * Returns the key that signs at the time `now`: the newest key whose activation time has come; undefined without such a
+ * key.
+ */
 export function signingKey<Key extends JwtKeyLife>(keys: readonly Key[], now: number): Key | undefined {
   return keys.findLast(({ activateTime }) => activateTime <= now);
 }

@@ -1,8 +1,8 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
 /**
- * Milliseconds for which a replaced key may still prove possession and attenuate. No token that names the key as
- * delegatee has a longer lifetime.
+ * Milliseconds for which a replaced key may still prove possession and attenuate. A token that names the key as
+ * delegatee has at most this lifetime.
  */
 export const REPLACED_MS = 24 * 60 * 60 * 1000;
 /** Maximum number of keys of one owner, including replaced and revoked keys. */
@@ -21,7 +21,7 @@ export type KeyUse = "mint" | "attenuate" | "prove" | "revoke" | "rotate";
 
 export type KeyStanding = KeyLife["state"] | "retired";
 
-/** The uses that each state of a key allows. In every state, a key may revoke the blocks that it signed. */
+/** The uses that each state of a key allows. In every state, a key may sign revocations. */
 const USES: Readonly<Record<KeyStanding, readonly KeyUse[]>> = {
   active: ["mint", "attenuate", "prove", "revoke", "rotate"],
   replaced: ["attenuate", "prove", "revoke", "rotate"],
@@ -29,7 +29,7 @@ const USES: Readonly<Record<KeyStanding, readonly KeyUse[]>> = {
   revoked: ["revoke"],
 };
 
-/** Returns the state of a key at a time. */
+/** Returns the state of a key at a time. A replaced key is `retired` after REPLACED_MS. */
 export function keyStanding({ state, endTime }: KeyLife, now: number): KeyStanding {
   return state === "replaced" && now >= endTime + REPLACED_MS ? "retired" : state;
 }
@@ -42,7 +42,7 @@ export function keyStanding({ state, endTime }: KeyLife, now: number): KeyStandi
 export function assertUsable(key: KeyLife, use: KeyUse, now: number): void {
   const state = keyStanding(key, now);
   if (USES[state].includes(use)) return;
-  throw new DeputeError(ErrorReason.KEY_NOT_USABLE, `the key is ${state}`, {
+  throw new DeputeError(ErrorReason.KEY_NOT_USABLE, `the key is ${state}; use an active key`, {
     metadata: { key: key.id, state },
   });
 }

@@ -6,7 +6,7 @@ export interface KeyReplacement {
   /** The principals of the replaced key (`from`) and of the new key (`to`). */
   readonly from: string;
   readonly to: string;
-  /** The platform's public address. */
+  /** The platform's public URL. A JWS for this platform is not valid at another platform. */
   readonly audience: string;
   /** The time of the replacement, in epoch milliseconds. */
   readonly now: number;
@@ -15,8 +15,8 @@ export interface KeyReplacement {
 const utf8 = new TextEncoder();
 
 /**
- * Returns the signing input of a key replacement: header and claims of a JWS (RFC 7515). Both keys sign this text, as
- * proof for the registry. Each JWS is this text, a dot and the signature.
+ * Returns the signing input of a key replacement: the header and claims of a JWS (RFC 7515). The replaced key and the
+ * new key both sign this text, as proof for the registry. Each JWS is this text, a dot and the signature.
  */
 export function replacementInput({ agentId, from, to, audience, now }: KeyReplacement): string {
   const header = { alg: "EdDSA", typ: "depute-key-replacement+jwt" };

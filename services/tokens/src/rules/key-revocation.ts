@@ -5,15 +5,17 @@ import { isTaggedBy, signTagged, taggedDigest } from "@depute/dct/transparency";
 /** A statement that a key's signatures are no longer valid (DelegateOS 13.3). */
 export interface KeyStatement {
   readonly key: string;
-  /** Blocks recorded before this time stay valid, RFC 3339. */
+  /** The time, in RFC 3339, before which a block must have been recorded to stay valid. */
   readonly keepBefore: string;
   readonly revokedBy: string;
-  /** The time of the revocation by the revoker's clock, RFC 3339. The service does not order revocations by it. */
+  /**
+   * The time of the revocation by the revoker's clock, in RFC 3339. The service does not use it to order revocations.
+   */
   readonly revokedAt: string;
   readonly signature: string;
 }
 
-/** Signs a statement. Times are epoch milliseconds. */
+/** Creates and signs a statement. Times are epoch milliseconds. */
 export function signKeyRevocation(
   engine: CryptoEngine,
   { key, keepBefore, now }: { key: string; keepBefore: number; now: number },
@@ -26,20 +28,20 @@ export function signKeyRevocation(
   return { ...body, signature: signTagged(engine, "keyrevocation", body, revoker) };
 }
 
-/** Whether the revoker's key signed a statement. */
+/** Whether the statement has a valid signature by the key of its revoker. */
 export function isSignedKeyRevocation(engine: CryptoEngine, { signature, ...body }: KeyStatement): boolean {
   return isTaggedBy(engine, "keyrevocation", body, body.revokedBy, signature);
 }
 
 /**
- * Returns the id of a key revocation in the log. The digest input begins with a tag for key revocations, so the
- * id differs from every block's id.
+ * Returns the id of a key revocation in the log. The id is a digest whose input begins with a tag for key revocations,
+ * so it differs from the id of every block.
  */
 export function statementId(engine: CryptoEngine, { signature: _, ...body }: KeyStatement): string {
   return encodeBase64Url(taggedDigest(engine, "keyrevocation", body));
 }
 
-/** Returns the time before which recorded blocks stay valid, in epoch milliseconds; undefined if malformed. */
+/** Returns the time of `keepBefore` in epoch milliseconds; undefined if the text is malformed. */
 export function keptBefore({ keepBefore }: KeyStatement): number | undefined {
   return parseTime(keepBefore);
 }

@@ -3,7 +3,7 @@ import { type CreateParams, DEFAULT_LIFETIME_MS, formatTime, newId } from "@depu
 import { spanMs } from "./documents.ts";
 
 /**
- * Returns the content of a new root token. The token's times come from the service's clock, never from the caller.
+ * Returns the content of a new root token. The service's clock determines the token's times, never the caller.
  *
  * @param now epoch milliseconds
  */

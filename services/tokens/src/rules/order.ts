@@ -1,10 +1,12 @@
 import type { DenialReason } from "@depute/dct";
 
-/** DelegateOS 10.1 fixes the order of the checks, so a denial shows that every earlier check passed. */
+/**
+ * DelegateOS 10.1 fixes the order of the checks, so a denial shows that all checks before the failed check succeeded.
+ */
 
 /**
- * Denials that may follow the check of the proof. `malformed_token` is among them, because the check of times comes
- * that late.
+ * Types of denials by checks that come after the check of the proof. `malformed_token` is one of them, because the
+ * check of times comes after the check of the proof.
  */
 const AFTER_PROOF: ReadonlySet<DenialReason["type"]> = new Set([
   "malformed_token",
@@ -16,23 +18,23 @@ const AFTER_PROOF: ReadonlySet<DenialReason["type"]> = new Set([
 ]);
 
 /**
- * Whether the denial of a parsed token may come from a check after that of the proof. If so, the caller must check the
- * proof again.
+ * Whether a check after that of the proof may have denied a parsed token. The proof may then be valid, so the caller
+ * must check the proof itself.
  */
 export function isAfterProof({ type }: DenialReason): boolean {
   return AFTER_PROOF.has(type);
 }
 
 /**
- * Whether a denial shows that the token's signatures and attenuation are valid. Use it only after a check without a
- * requested capability.
+ * Whether a denial shows that the token's signatures and attenuation are valid. Use this function only after a
+ * verification without a requested capability.
  */
 export function chainHolds({ type }: DenialReason): boolean {
   return type === "expired" || type === "budget_exceeded";
 }
 
 /**
- * Whether the check behind this denial follows the budget check. If the budget is exhausted, the budget denial takes
+ * Whether a check after the budget check denied the token. If the budget is also exhausted, the budget denial takes
  * precedence.
  */
 export function isAfterBudget({ type }: DenialReason): boolean {

@@ -1,6 +1,6 @@
 /**
- * Repeats the last value until the number of values is a power of two. The lists in queries then have few lengths, so
- * the store prepares few statements.
+ * Repeats the last value until the number of values is a power of two. Queries with such lists have only a few
+ * different lengths, so the store prepares only a few statements.
  */
 export function padded<Value>(values: readonly Value[]): readonly Value[] {
   const last = values.at(-1);

@@ -9,18 +9,18 @@ export const MAX_LISTED = 10_000;
 
 /** The response of a revocation endpoint (DelegateOS 4.2, 4.3). */
 export interface ForeignList {
-  /** Entries with valid signatures, whose revokers may not be rightful. */
+  /** Entries with valid signatures. Their revokers need not be rightful. */
   readonly entries: RevocationEntry[];
-  /** The number of malformed entries. */
+  /** The number of entries that are malformed or have an invalid signature. */
   readonly refused: number;
-  /** The cursor of the next poll; undefined if the list is complete. */
+  /** The cursor with which the next poll continues; undefined if the response has no valid cursor. */
   readonly next: number | undefined;
 }
 
 /**
  * Reads the response of a revocation endpoint: an object with `entries` and optionally `nextSequence`, or a bare array
- * as RevocationList.toJSON writes it. Returns undefined for other responses. A malformed entry does not invalidate the
- * others, because each entry has its own signature.
+ * as RevocationList.toJSON writes it. Returns undefined for other responses. If one entry is malformed, the function
+ * still returns the valid entries, because each entry has its own signature.
  */
 export function readForeignList(engine: CryptoEngine, json: string): ForeignList | undefined {
   const value = parse(json);
@@ -54,12 +54,15 @@ export function pageAddress(source: string, since: number): string {
 }
 
 /**
- * HTTP statuses that reject the entry itself. Other statuses, such as 401 or 404, concern the connection, so a retry
- * may succeed.
+ * HTTP statuses with which a peer rejects the entry itself. Other statuses, such as 401 or 404, have causes that an
+ * operator can correct, so a retry may succeed.
  */
 const UNWANTED: ReadonlySet<number> = new Set([400, 409, 413, 422]);
 
-/** Returns the result of a push: `later` means retry, `refused` means that the peer rejects the entry. */
+/**
+ * Returns the result of a push: `taken`, `later` (the service must try again), or `refused` (the peer rejects the
+ * entry).
+ */
 export function pushOutcome(status: number): "taken" | "later" | "refused" {
   if (status >= 200 && status < 300) return "taken";
   return UNWANTED.has(status) ? "refused" : "later";

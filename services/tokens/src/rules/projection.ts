@@ -1,20 +1,20 @@
 import type { Capability } from "@depute/dct";
 import { MAX_PROJECTION_MS } from "./jwt-keys.ts";
 
-/** The actor of a projection, and the actors before it (RFC 8693 section 4.1). */
+/** The claim `act` of a projection: an actor, and the actor before it (RFC 8693 section 4.1). */
 export interface Actor {
   readonly sub: string;
   readonly act?: Actor;
 }
 
-/** A verified chain for a projection. Times are epoch milliseconds. */
+/** The facts about a verified chain from which the claims are made. Times are epoch milliseconds. */
 export interface ProjectedChain {
-  /** The platform's public URL. */
+  /** The platform's public URL, for the claim `iss`. */
   readonly issuer: string;
   readonly audience: string;
-  /** The delegatees of the blocks, the root's first. */
+  /** The delegatees of the blocks, that of the root block first. */
   readonly delegatees: readonly string[];
-  /** The subject for which the platform minted the root block; absent for none. */
+  /** The subject for which the platform minted the root block; absent without a subject. */
   readonly onBehalfOf?: { readonly issuer: string; readonly subject: string; readonly principal: string };
   /** The RFC 7638 thumbprint of the holder's key. */
   readonly thumbprint: string;
@@ -25,9 +25,9 @@ export interface ProjectedChain {
 }
 
 /**
- * Returns the claims of a projection (RFC 9068 section 2.2). `sub` is the principal of `onBehalfOf`; if absent, the
- * first delegatee. `act` names the last delegatee, and nests the earlier delegatees except the subject. A chain of the
- * subject alone has no `act`.
+ * Returns the claims of a projection (RFC 9068 section 2.2). `sub` is the principal of `onBehalfOf` or, if it is
+ * absent, the delegatee of the root block. `act` names the last delegatee. The delegatee before it is in the nested
+ * `act`, and so on up to the subject. Without a delegatee after the subject, there is no `act`.
  *
  * @param lifetimeMs the requested lifetime in milliseconds; 0 for the maximum
  */

@@ -3,7 +3,10 @@ import type { DenialReason } from "@depute/dct";
 
 /** Default time within which a caller must settle a reservation, in milliseconds. */
 export const DEFAULT_RESERVATION_MS = 300_000;
-/** Milliseconds for which the store keeps spend after a token's expiry, for late settlements. */
+/**
+ * Milliseconds for which the store keeps spend after a token's expiry, so that late calls can still settle
+ * reservations.
+ */
 export const SPEND_RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
 /** Maximum number of open reservations of one token. */
 export const MAX_OPEN_RESERVATIONS = 10_000;
@@ -19,12 +22,15 @@ export interface ReservationRecord {
   readonly expireTime: number;
 }
 
-/** The reported outcome: `commit` with the actual cost, undefined if unknown; or `release` for no cost. */
+/**
+ * The outcome that a caller reports: `commit` with the actual cost in microcents, or undefined for an unknown cost;
+ * `release` if there was no cost.
+ */
 export type Outcome = { commit: number | undefined } | "release";
 
 /**
- * Returns the state of a reservation. No code runs at its expiry: every read after that shows the whole amount as
- * charged.
+ * Returns the state of a reservation. The record does not change at the reservation's expiry: from then on, this
+ * function returns the whole amount as charged.
  */
 export function reservationState(
   reservation: ReservationRecord,
@@ -37,10 +43,11 @@ export function reservationState(
 
 /**
  * Returns the next state of a reservation for an outcome; undefined if the outcome is already recorded. A caller can
- * still settle an expired reservation. Until then it counts in full, because the actual cost is unknown.
+ * still settle an expired reservation. An expired reservation that is not settled counts in full, because its actual
+ * cost is unknown.
  *
- * @throws DeputeError RESERVATION_SETTLED for a different recorded outcome, BUDGET_EXCEEDED for more than the reserved
- * amount
+ * @throws DeputeError RESERVATION_SETTLED if a different outcome is recorded, BUDGET_EXCEEDED if the cost is more than
+ * the reserved amount
  */
 export function nextReservation(
   reservation: ReservationRecord,
@@ -54,12 +61,15 @@ export function nextReservation(
   if (next.charged > amount) throw budgetExceeded(next.charged, amount, "more than was reserved");
   if (state === "held") return next;
   if (state === next.state && charged === next.charged) return undefined;
-  throw new DeputeError(ErrorReason.RESERVATION_SETTLED, `the reservation was ${state} before`, {
+  throw new DeputeError(ErrorReason.RESERVATION_SETTLED, `the reservation is already ${state}`, {
     metadata: { reservation: id, state, charged: String(charged) },
   });
 }
 
-/** The budget of one block of a chain, and the amount counted against it: charged plus reserved. */
+/**
+ * The budget of one block of a chain, and the amount that counts against it: charged plus reserved. Both are
+ * microcents.
+ */
 export interface Level {
   readonly maxBudgetMicrocents: number;
   readonly counted: number;
@@ -73,7 +83,7 @@ export function budgetDenial(levels: readonly Level[]): DenialReason | undefined
   return { type: "budget_exceeded", detail, level };
 }
 
-/** Returns the remaining budget: the smallest over all blocks. */
+/** Returns the remaining budget in microcents: the smallest of all blocks. */
 export function remaining(levels: readonly Level[]): number {
   return levels.reduce(
     (least, { counted, maxBudgetMicrocents }) => Math.min(least, Math.max(0, maxBudgetMicrocents - counted)),

@@ -1,10 +1,10 @@
 import type { AuditEntry } from "./audit-record.ts";
 
 /**
- * Returns the decisions that stand for the tool calls of one request, in order. The tokens service decides on the token
- * of each call. For a call without a token, only the gateway's decision exists.
+ * Returns one decision for each tool call of a request, in order: the tokens service's decision on the call's token. If
+ * no call has a token, returns the gateway's decisions.
  *
- * @param decisions all decisions on tool calls with the request's id
+ * @param decisions all decisions on tool calls under the request's id
  */
 export function callsOf(decisions: readonly AuditEntry[]): AuditEntry[] {
   const onTokens = decisions.filter(({ kind }) => kind === "verify_token");
@@ -12,8 +12,8 @@ export function callsOf(decisions: readonly AuditEntry[]): AuditEntry[] {
 }
 
 /**
- * Returns the decisions on a request's only tool call: the decision on its token, then the gateway's decision on the
- * whole call. A later decision concerns a request that repeats the id.
+ * Returns the decisions on the only tool call of a request: the given decision on its token, then the first later
+ * decision of the gateway on the same call. Further decisions belong to a request that repeats the id.
  */
 export function decisionsOn(call: AuditEntry, decisions: readonly AuditEntry[]): AuditEntry[] {
   const whole = decisions.find(

@@ -1,6 +1,6 @@
 import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** A replacement of an agent's key that the registry has not received. */
+/** The replacement of an agent's key, until the registry has accepted the report about it. */
 export interface KeyChange {
   readonly keyId: string;
   readonly successorId: string;
@@ -13,8 +13,8 @@ export async function addKeyChange(tx: WriteTx, { keyId, successorId }: KeyChang
 }
 
 /**
- * Returns unreported key changes. Omits a change whose predecessor is unreported too, so that two replacements of one
- * key reach the registry in order.
+ * Returns key changes that are not yet reported. If the replaced key is itself the successor in an unreported change,
+ * omits the later change. So the changes of one agent reach the registry in order.
  */
 export async function firstKeyChanges(tx: ReadTx, limit: number): Promise<KeyChange[]> {
   return tx.all(

@@ -50,8 +50,8 @@ const ROW = row({
 });
 
 /**
- * Appends decisions in order. If the first decision of a new day arrives, seals the day before. Decisions never change,
- * and no id is used twice.
+ * Appends decisions in order. If a day has ended since the last decision, seals that day first. A stored decision never
+ * changes, and no id is used twice.
  *
  * @param sha256 hashes the records for the seal of their day
  * @param now the time of the append, in epoch milliseconds
@@ -68,7 +68,7 @@ export async function appendDecisions(
   let id = state.lastId;
   let { head } = state;
   for (let from = 0; from < decisions.length; ) {
-    // Inserts a full set or a single row, so that the store prepares only two SQL statements.
+    // Inserts ROWS decisions or one decision at a time, so that the store prepares only two SQL statements.
     const rows = decisions.slice(from, from + (decisions.length - from >= ROWS ? ROWS : 1));
     const values: SqlValue[] = [];
     for (const decision of rows) {
@@ -93,7 +93,7 @@ export async function appendDecisions(
 interface AuditState {
   readonly lastId: number;
   readonly head: Uint8Array;
-  /** The day of the records since `firstId`, in UTC; empty before the first record. */
+  /** The day, in UTC, of the records from `firstId` on; empty before the first record. */
   readonly day: string;
   readonly firstId: number;
   readonly previousHead: Uint8Array;
@@ -131,7 +131,7 @@ function headOf(text: string): Uint8Array {
  * Seals the open day if it has ended.
  *
  * @param now epoch milliseconds
- * @returns the state to which a record of today is appended, and whether a day was sealed
+ * @returns the state of the log for the next record, and whether a day was sealed
  */
 export async function sealPastDay(
   tx: WriteTx,
@@ -140,7 +140,7 @@ export async function sealPastDay(
   const state = await readState(tx);
   const { lastId, head, day, firstId, previousHead } = state;
   const today = formatTime(now).slice(0, "2026-01-31".length);
-  // After the clock was set back, the later day stays open.
+  // If the clock was set back to an earlier day, the open day stays open.
   if (today <= day) return { state, isSealed: false };
   const isSealed = day !== "" && lastId >= firstId;
   if (isSealed) {
@@ -154,7 +154,7 @@ export async function sealPastDay(
   return { state: opened, isSealed };
 }
 
-/** The seal of a day, and its position in the transparency log; null before the log has the seal. */
+/** The seal of a day, and its position in the transparency log; null if the seal is not yet in the log. */
 export interface SealRow extends AuditSeal {
   readonly logIndex: number | null;
 }
@@ -169,14 +169,14 @@ const SEAL = row({
 });
 const SEAL_SQL = "SELECT day, first_id, last_id, previous_head, head, log_index FROM audit_seals";
 
-/** Returns the seals of the days after a day, in order. */
+/** Returns the seals of the days after the day `afterDay`, in order. */
 export async function readSeals(tx: ReadTx, afterDay: string, limit: number): Promise<SealRow[]> {
   return (await tx.all(SEAL, `${SEAL_SQL} WHERE day > ? ORDER BY day LIMIT ?`, [afterDay, limit])).map(
     toSeal,
   );
 }
 
-/** Returns the oldest seals that the transparency log does not have. */
+/** Returns the oldest seals that are not yet in the transparency log. */
 export async function readUnloggedSeals(tx: ReadTx, limit: number): Promise<SealRow[]> {
   return (await tx.all(SEAL, `${SEAL_SQL} WHERE log_index IS NULL ORDER BY day LIMIT ?`, [limit])).map(
     toSeal,
@@ -206,7 +206,7 @@ export async function readDecisions(tx: ReadTx, after: number, limit: number): P
 /**
  * Returns the decisions on the tool calls of one request, in order.
  *
- * @param id selects one decision; 0 for all
+ * @param id the id of the only decision to return; 0 for all decisions
  */
 export async function readToolCalls(
   tx: ReadTx,
@@ -227,8 +227,8 @@ function toEntry({ time_ms, blocks, call, ...own }: RowOf<typeof ROW>): AuditEnt
 }
 
 /**
- * Returns the id before the first decision that was appended at a time or later. Append times ascend with ids, so a
- * binary search finds it without an index.
+ * Returns the id of the last decision that was appended before a time; 0 if there is none. Append times ascend with
+ * ids, so a binary search needs no index.
  */
 export async function idBefore(tx: ReadTx, time: number): Promise<number> {
   let low = 0;
@@ -246,7 +246,7 @@ export async function idBefore(tx: ReadTx, time: number): Promise<number> {
 
 /**
  * Deletes the oldest decisions that were appended before a time; returns their number. Append times ascend with ids, so
- * no index on times is needed.
+ * the deletion needs no index on times.
  */
 export async function forgetDecisions(tx: WriteTx, before: number, limit: number): Promise<number> {
   const { changes } = await tx.run(
@@ -258,7 +258,7 @@ export async function forgetDecisions(tx: WriteTx, before: number, limit: number
 }
 
 /**
- * Records the id of a batch from another service, so that the service detects a repetition.
+ * Records the id of a batch from another service, so that the service detects a repeated batch.
  *
  * @returns false if the batch was recorded before
  */

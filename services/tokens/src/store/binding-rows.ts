@@ -4,7 +4,7 @@ import type { Binding } from "../rules/bindings.ts";
 const BINDING_ROW = row({ revocation_id: text, audiences: text, tenants: text, single_use: integer });
 const ID_ROW = row({ id: text });
 
-/** Stores the binding of a block. Does not change an existing binding. */
+/** Stores the binding of a block. If the block already has a binding, changes nothing. */
 export async function bindBlock(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
   await tx.run(
     `INSERT INTO block_bindings (revocation_id, audiences, tenants, single_use) VALUES (?, ?, ?, ?)
@@ -16,12 +16,12 @@ export async function bindBlock(tx: WriteTx, revocationId: string, binding: Bind
   );
 }
 
-/** Returns the bindings of those blocks that have one. */
+/** Returns the bindings of the given blocks. A block without a binding adds none. */
 export async function readBindings(tx: ReadTx, revocationIds: readonly string[]): Promise<Binding[]> {
   return [...(await readBindingsById(tx, revocationIds)).values()];
 }
 
-/** Returns the bindings of those blocks that have one, by block. */
+/** Returns the bindings of the given blocks, by block. A block without a binding is absent. */
 export async function readBindingsById(
   tx: ReadTx,
   revocationIds: readonly string[],
@@ -53,7 +53,7 @@ export async function useBlock(tx: WriteTx, revocationId: string, expireTime: nu
   return changes === 1;
 }
 
-/** Deletes some used blocks that expired before a time; returns their number. */
+/** Deletes some records of used blocks that expired before a time; returns the number of records. */
 export async function forgetUsedBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
   const { changes } = await tx.run(
     `DELETE FROM used_blocks WHERE revocation_id IN
@@ -63,7 +63,7 @@ export async function forgetUsedBlocks(tx: WriteTx, before: number, limit: numbe
   return changes;
 }
 
-/** Returns the ids of all blocks with a binding, spend or reservations. */
+/** Returns the ids of all blocks that have a binding, spend or reservations. */
 export async function readNotedBlocks(tx: ReadTx): Promise<string[]> {
   const rows = await tx.all(
     ID_ROW,

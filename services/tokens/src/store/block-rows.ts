@@ -5,7 +5,7 @@ const SIGNER_ROW = row({ signer: text });
 const ID_ROW = row({ id: text });
 const ID_PARENT_ROW = row({ id: text, parent: text });
 
-/** Records the blocks of a verified chain. A known block stays unchanged, except for a later expiry. */
+/** Records the blocks of a verified chain. Of a recorded block, only the expiry may change, to a later time. */
 export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: number): Promise<void> {
   for (const block of blocks) {
     await tx.run(
@@ -29,7 +29,7 @@ export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: n
   }
 }
 
-/** Whether a block is recorded; with `signer`, whether it is recorded with this signer. */
+/** Whether a block is recorded. With `signer`, whether it is recorded with this signer. */
 export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string): Promise<boolean> {
   const signers = await signersOf(tx, revocationId);
   return signer === undefined ? signers.length > 0 : signers.includes(signer);
@@ -67,8 +67,8 @@ export async function mayRevokeRecorded(
 }
 
 /**
- * Returns the revocation ids of the blocks that a key signed and that were recorded before a time. These blocks stay
- * valid after the key's revocation.
+ * Returns the revocation ids of the blocks that a key signed and that were recorded before a time. If that time is the
+ * revocation's `keepBefore`, these blocks stay valid.
  */
 export async function blocksSignedBefore(tx: ReadTx, signer: string, before: number): Promise<string[]> {
   const rows = await tx.all(
@@ -80,7 +80,8 @@ export async function blocksSignedBefore(tx: ReadTx, signer: string, before: num
 }
 
 /**
- * Returns the ids of a signer's unexpired blocks that were recorded since a time: those that follow `after`, in order.
+ * Returns the ids, in order, of a signer's unexpired blocks that were recorded at or after a time. The list begins
+ * after the id `after`.
  */
 export async function blocksSignedSince(
   tx: ReadTx,
@@ -108,9 +109,9 @@ export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<b
 }
 
 /**
- * Deletes blocks that expired before a time; returns their number. Does not delete revoked blocks, nor blocks whose own
- * expiry is unknown. The service still needs these: they determine the rightful revokers, and how long the log stores
- * an entry's content.
+ * Deletes blocks that expired before a time; returns their number. Keeps revoked blocks, and blocks that state no
+ * expiry. The service still needs these blocks: they determine the rightful revokers, and how long the log keeps an
+ * entry's content.
  */
 export async function forgetBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
   const old = await tx.all(

@@ -23,7 +23,7 @@ const OWNER_ROW = row({
 });
 const BLOCK_ROW = row({ chainId: text, block: text });
 
-/** The subject for which the platform minted a root block (RFC 8693 4.1). All members are empty for none. */
+/** The subject for which the platform minted a root block (RFC 8693 4.1). All members are empty without a subject. */
 export interface Subject {
   /** The claims `iss` and `sub` of the exchanged token. */
   readonly subjectIssuer: string;
@@ -78,7 +78,7 @@ export const STORED_DELEGATION_ROW = row<StoredDelegation>({
   subjectPrincipal: text,
 });
 
-/** The filter of a list of delegations. An undefined member matches all. */
+/** The filter of a list of delegations. An undefined member matches all delegations. */
 export interface DelegationFilter {
   readonly principal: string | undefined;
   readonly contractId: string | undefined;
@@ -92,7 +92,7 @@ const MEMBERS = `position, chain_id AS chainId, delegation_id AS id, parent_dele
   subject_principal AS subjectPrincipal`;
 
 /**
- * Records the delegations of a chain for a caller. Known delegations stay unchanged.
+ * Records the delegations of a chain for a caller. Recorded delegations stay unchanged.
  *
  * @param caller the caller's organization owns new delegations; the caller's subject is stored with a new root
  */
@@ -142,7 +142,7 @@ export async function recordLinks(
   }
 }
 
-/** Returns the owners and subjects of those links that are already recorded, by chain id. */
+/** Returns the owner and the subject of each recorded link, by chain id. Links that are not recorded are absent. */
 async function ownersOf(tx: ReadTx, links: readonly Link[]): Promise<ReadonlyMap<string, Owned & Subject>> {
   const ids = links.map(({ chainId }) => chainId);
   const rows = await tx.all(
@@ -163,7 +163,10 @@ async function ownersOf(tx: ReadTx, links: readonly Link[]): Promise<ReadonlyMap
   );
 }
 
-/** Returns the blocks of delegations as canonical JSON, by chain id; empty for rows without content. */
+/**
+ * Returns the blocks of delegations as canonical JSON, by chain id. The text is empty if the store has no content for
+ * the block.
+ */
 export async function readBlocks(
   tx: ReadTx,
   chainIds: readonly string[],
@@ -177,7 +180,10 @@ export async function readBlocks(
   return new Map(rows.map(({ chainId, block }) => [chainId, block]));
 }
 
-/** Returns the delegations with an id in the order of recording; with a revocation id, only those of this block. */
+/**
+ * Returns the delegations with an id, in the order of recording. With a revocation id, returns only the delegations of
+ * that block.
+ */
 export async function findDelegations(
   tx: ReadTx,
   { id, revocationId }: { id: string; revocationId: string },
@@ -191,7 +197,7 @@ export async function findDelegations(
   );
 }
 
-/** Returns a delegation and its ancestors, root first. */
+/** Returns a delegation and its ancestors, root first; empty for an unknown delegation. */
 export async function readChain(tx: ReadTx, chainId: string): Promise<StoredDelegation[]> {
   return tx.all(
     STORED_DELEGATION_ROW,
@@ -225,7 +231,7 @@ export async function listDelegations(
   const select = (more: string) =>
     `SELECT ${MEMBERS} FROM delegations WHERE ${more}${conditions.join(" AND ")} ORDER BY position LIMIT ?`;
   if (principal === undefined) return tx.all(STORED_DELEGATION_ROW, select(""), [...params, limit]);
-  // Each half of the UNION uses an index in the order of the result. A single SELECT with OR would use none.
+  // Each half of the UNION uses an index in the order of the result. A single SELECT with OR would use no index.
   return tx.all(
     STORED_DELEGATION_ROW,
     `SELECT * FROM (SELECT * FROM (${select("from_principal = ? AND ")}) AS given
@@ -254,7 +260,7 @@ export async function revokeDelegations(tx: WriteTx, revocationId: string, now: 
   );
 }
 
-/** Records that the background work must mark all delegations below a revoked block. */
+/** Records that delegations below a revoked block must be marked as revoked. The background work then marks them. */
 export async function beginCascade(tx: WriteTx, revocationId: string): Promise<void> {
   await tx.run(
     `INSERT INTO cascades (revocation_id, after_position) VALUES (?, 0)

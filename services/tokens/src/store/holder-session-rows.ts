@@ -16,7 +16,9 @@ const ROW = row({ id: text, principal: text, terms: text, sealed: text, expire_m
 const ID_ROW = row({ id: text });
 const NUMBERS_ROW = row({ everybody: integer, own: integer });
 
-/** Inserts a session. Returns false if its principal, or all principals together, have reached the limit. */
+/**
+ * Inserts a session. Returns false if the principal has its maximum number of sessions, or the store has its maximum.
+ */
 export async function insertHolderSession(
   tx: WriteTx,
   { id, principal, terms, sealed, expireTime }: HolderSessionRow,
@@ -44,7 +46,7 @@ export async function findHolderSession(tx: ReadTx, id: string): Promise<HolderS
   return { ...session, expireTime };
 }
 
-/** Returns the ids of those sessions that are open. */
+/** Returns those of the given session ids whose sessions are open. */
 export async function openSessionIds(tx: ReadTx, ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const sql = `SELECT id FROM holder_sessions WHERE id IN (${ids.map(() => "?").join(", ")})`;

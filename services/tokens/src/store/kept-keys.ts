@@ -4,11 +4,11 @@ import type { KeyLife } from "../rules/kept-key.ts";
 const NUMBER_ROW = row({ number: integer });
 const LAST_ROW = row({ last: nullable(integer) });
 
-/** A kept key with its sealed secret. Times are epoch milliseconds. */
+/** A kept key with its sealed private key. Times are epoch milliseconds. */
 export interface StoredKey extends KeyLife {
   readonly position: number;
   readonly owner: string;
-  /** The organization that owns the key; empty for none. */
+  /** The organization that owns the key; empty without an organization. */
   readonly organization: string;
   readonly requestId: string;
   /** The digest of the request that created the key; empty for a key that replaced another. */
@@ -16,7 +16,7 @@ export interface StoredKey extends KeyLife {
   readonly principal: string;
   readonly agentId: string;
   readonly sealed: string;
-  /** The id of the key that replaced this one; empty without a successor. */
+  /** The id of the key that replaced this key; empty if no key replaced it. */
   readonly successorId: string;
   readonly createTime: number;
 }

@@ -1,6 +1,6 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The progress of one sweep: the revocation of the blocks that a revoked key signed. */
+/** The progress of a sweep. A sweep revokes the blocks that a revoked key signed, in batches. */
 export interface KeySweep {
   readonly sequence: number;
   readonly key: string;
@@ -29,7 +29,10 @@ export async function firstSweep(tx: ReadTx): Promise<KeySweep | undefined> {
   );
 }
 
-/** Stores the sweep's last processed block. If undefined, deletes the finished sweep. */
+/**
+ * Stores the last block that the sweep has processed. If `afterBlock` is undefined, the sweep is finished, and its row
+ * is deleted.
+ */
 export async function moveSweep(
   tx: WriteTx,
   sequence: number,

@@ -2,11 +2,11 @@ import { canonicalBytes } from "@depute/core";
 import type { Authority } from "@depute/dct";
 import { type ReadTx, type RequestKey, RequestMemory, type WriteTx } from "@depute/store";
 
-/** The stored responses to requests to mint and to purge, for replays. */
+/** The stored responses to mint and purge requests, for replays. */
 export const requests = new RequestMemory("mint_requests");
 
 /**
- * Returns the authority that this request minted before; undefined for a new request.
+ * Returns the authority block that an earlier call of this request minted; undefined for a new request.
  *
  * @throws DeputeError REQUEST_ID_REUSED when the caller used the id for another request
  */
@@ -16,7 +16,7 @@ export async function findMint(tx: ReadTx, key: RequestKey): Promise<Authority |
 }
 
 /**
- * Stores the authority for replays.
+ * Stores the authority block of a request for replays.
  *
  * @param now epoch milliseconds
  */

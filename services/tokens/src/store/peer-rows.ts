@@ -3,7 +3,7 @@ import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
 const SEQUENCE_ROW = row({ sequence: integer });
 
 /**
- * The kinds of positions in the exchange of revocations with another platform. `push`: the last entry of this service's
+ * The kinds of positions in the exchange of revocations with other platforms. `push`: the last entry of this service's
  * log that a peer has received. `poll`: the last entry of a source's list that this service has read.
  */
 export type PeerKind = "push" | "poll";

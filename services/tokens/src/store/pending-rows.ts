@@ -10,8 +10,8 @@ const LAST_ROW = row({ last: nullable(integer) });
 export type Waiting = { readonly entry: RevocationEntry } | { readonly statement: KeyStatement };
 
 /**
- * A pending revocation. An entry waits for proof that its revoker is rightful. A key's revocation of itself waits until
- * a recorded block names the key as signer or delegatee.
+ * A pending revocation. An entry waits for a chain that proves that its revoker is rightful. A key's revocation of
+ * itself waits until a recorded block names the key as signer or delegatee.
  */
 export type PendingRevocation = Waiting & { readonly position: number };
 
@@ -28,10 +28,13 @@ type Row = RowOf<typeof ROW>;
 
 const MEMBERS = "revocation_id, revoked_by, scope, revoked_at, signature, keep_before";
 const ROWS = `SELECT position, ${MEMBERS} FROM pending_revocations`;
-/** The SQL condition for rows that are neither settled nor expired. Its parameter is the current time. */
+/**
+ * The SQL condition for open rows: neither settled nor expired. Its parameter is the current time in epoch
+ * milliseconds.
+ */
 const OPEN = "settled = 0 AND (expire_ms = 0 OR expire_ms > ?)";
 
-/** The members that identify a revoker's entries on a block. */
+/** The members that identify a revoker's entries for a block. */
 type Key = Pick<RevocationEntry, "revocationId" | "revokedBy">;
 
 /** Returns open pending revocations after a position, in order. */
@@ -49,7 +52,7 @@ export async function readPending(
   return rows.map(toPending);
 }
 
-/** Returns the position of the newest pending revocation, open or not; 0 without any. */
+/** Returns the position of the newest pending revocation, open or not; 0 if there is none. */
 export async function lastPosition(tx: ReadTx): Promise<number> {
   const row = await tx.get(LAST_ROW, "SELECT MAX(position) AS last FROM pending_revocations");
   return row?.last ?? 0;
@@ -76,8 +79,8 @@ export async function findPendingStatements(tx: ReadTx, key: string, now: number
 }
 
 /**
- * Returns pending revocations of keys by themselves that the log may now contain: a recorded block names the key as
- * signer or delegatee.
+ * Returns open pending revocations in which a key revokes itself, and a recorded block now names the key as signer or
+ * delegatee. The log may now contain them.
  */
 export async function settledStatements(tx: ReadTx, now: number, limit: number): Promise<KeyStatement[]> {
   const rows = await tx.all(
@@ -90,7 +93,7 @@ export async function settledStatements(tx: ReadTx, now: number, limit: number):
   return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
 }
 
-/** Counts the pending revocations that can expire: all of them, and those that one caller sent. */
+/** Counts the pending revocations that can expire: all of them, and those that one caller submitted. */
 export async function countPool(
   tx: ReadTx,
   caller: string,
@@ -106,8 +109,8 @@ export async function countPool(
 }
 
 /**
- * Returns the number of one revoker's pending revocations that never expire. Only revocations by a known key
- * never expire.
+ * Returns the number of one revoker's pending revocations that never expire. Only the revocations of known keys never
+ * expire.
  */
 export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> {
   const row = await tx.get(
@@ -118,7 +121,7 @@ export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> 
   return row?.own ?? 0;
 }
 
-/** @param expireMs the time at which housekeeping deletes the row, in epoch milliseconds; 0 for never */
+/** @param expireMs the time from which housekeeping may delete the row, in epoch milliseconds; 0 means never */
 export async function insertPending(
   tx: WriteTx,
   id: string,
@@ -139,9 +142,7 @@ export async function insertPending(
   );
 }
 
-/**
- * Makes a revoker's pending entries permanent, because a recorded block now names the revoker as signer or delegatee.
- */
+/** Removes the expiry of a revoker's pending entries for a block, because the revoker's key is now known. */
 export async function keepPending(tx: WriteTx, { revocationId, revokedBy }: Key): Promise<void> {
   await tx.run(
     "UPDATE pending_revocations SET expire_ms = 0 WHERE revocation_id = ? AND revoked_by = ? AND expire_ms > 0",
@@ -157,10 +158,7 @@ export async function settlePending(tx: WriteTx, { revocationId, revokedBy }: Ke
   ]);
 }
 
-/**
- * Deletes expired pending revocations, and returns them. Does not delete the newest row, so that no position is used
- * twice.
- */
+/** Deletes expired pending revocations, and returns them. Keeps the newest row, so that no position is used twice. */
 export async function expirePending(tx: WriteTx, now: number, limit: number): Promise<PendingRevocation[]> {
   const rows = await tx.all(
     ROW,

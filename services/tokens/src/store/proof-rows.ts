@@ -11,8 +11,8 @@ const PRINCIPAL_JTI_ROW = row({ principal: text, jti: text });
 const HORIZON_MS_ROW = row({ horizon_ms: integer });
 
 /**
- * The kinds of a proof. `token`: a proof with a token whose signatures are valid. `identity`: a proof without such a
- * token, which any party can make.
+ * The kinds of a proof. `token`: the call presents a token with valid signatures. `identity`: the call presents no such
+ * token, so any party can make the proof.
  */
 export const PROOF_KINDS = { identity: 0, token: 1 } as const;
 export type ProofKind = keyof typeof PROOF_KINDS;
@@ -21,29 +21,29 @@ export interface SeenProof {
   readonly principal: string;
   readonly jti: string;
   readonly kind: ProofKind;
-  /** The time from which the record of the proof is no longer needed, in epoch milliseconds. */
+  /** The time after which the store need not keep the proof, in epoch milliseconds. */
   readonly forgetTime: number;
 }
 
 /** Number of proofs that one SQL statement inserts. */
 const ROWS = 32;
 
-/** Inserts proofs. Does not change a stored proof. */
+/** Inserts proofs. If the store already has a proof, does not change it. */
 export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): Promise<void> {
   for (let from = 0; from < proofs.length; ) {
-    // Inserts a full set or a single row, so that the store prepares only two SQL statements.
+    // Inserts ROWS proofs or one proof at a time, so that the store prepares only two SQL statements.
     const rows = proofs.slice(from, from + (proofs.length - from >= ROWS ? ROWS : 1));
     await tx.run(insertOf(rows), valuesOf(rows));
     from += rows.length;
   }
 }
 
-/** Inserts some hundred proofs at most, and returns those that the store did not contain. */
+/** Inserts at most some hundred proofs, and returns those that the store did not have before. */
 export async function insertNewProofs(
   tx: WriteTx,
   proofs: readonly SeenProof[],
 ): Promise<Pick<SeenProof, "principal" | "jti">[]> {
-  // `padded` repeats a row, which changes nothing.
+  // `padded` repeats a row. The repeated row changes nothing.
   const rows = padded(proofs);
   return tx.all(PRINCIPAL_JTI_ROW, `${insertOf(rows)} RETURNING principal, jti`, valuesOf(rows));
 }
@@ -62,7 +62,7 @@ function valuesOf(rows: readonly SeenProof[]): (string | number)[] {
   ]);
 }
 
-/** Returns unexpired proofs that follow a given proof, in order. */
+/** Returns unexpired proofs after a given proof, in order. */
 export async function readProofs(
   tx: ReadTx,
   now: number,
@@ -96,8 +96,8 @@ export async function forgetProofs(tx: WriteTx, now: number, limit: number): Pro
 }
 
 /**
- * Returns the horizon in epoch milliseconds. An earlier process may have used proofs with an `iat` up to this time
- * without a record.
+ * Returns the horizon in epoch milliseconds. An earlier process may have accepted proofs with an `iat` up to this time
+ * without writing them to the store.
  */
 export async function readHorizon(tx: ReadTx): Promise<number> {
   const row = await tx.get(HORIZON_MS_ROW, "SELECT horizon_ms FROM proof_horizon WHERE id = 1");

@@ -6,7 +6,7 @@ const ID_ROW = row({ id: text });
 const POSITION_ROW = row({ position: integer });
 const NUMBER_ROW = row({ number: integer });
 
-/** Deletes kept keys of an organization with their secrets. */
+/** Deletes kept keys of an organization, together with their sealed private keys. */
 export async function deleteKeysOf(tx: WriteTx, organization: string, tally: PurgeTally): Promise<void> {
   const keys = await tx.all(
     ID_ROW,
@@ -22,7 +22,8 @@ export async function deleteKeysOf(tx: WriteTx, organization: string, tally: Pur
 }
 
 /**
- * Deletes an organization's reservations that are settled or expired. Charges an expired one in full before that.
+ * Deletes an organization's reservations that are settled or expired. Before it deletes an expired reservation, charges
+ * it in full.
  *
  * @param now epoch milliseconds
  */
@@ -49,8 +50,8 @@ export async function deleteReservationsOf(
 }
 
 /**
- * Deletes an organization's delegations, beginning with those without a delegation below them. A completed or failed
- * delegation stays until its token expires. Otherwise a caller could record and end the same token again.
+ * Deletes an organization's delegations, beginning with those that have no delegation below them. Keeps a completed or
+ * failed delegation until its token expires. Otherwise a caller could record the same token again, and end it again.
  *
  * @param now epoch milliseconds
  */

@@ -19,21 +19,21 @@ const SEQUENCE_ROW = row({ sequence: integer });
 const LAST_OF_ALL_ROW = row({ sequence: integer, position: integer, rootChange: integer });
 const NUMBER_ROW = row({ number: integer });
 
-/** A logged revocation of a block. */
+/** The revocation of a block, as the log has it. */
 export interface LoggedRevocation extends LogPlace {
   readonly entry: RevocationEntry;
 }
 
-/** One entry of the log: the revocation of a block or a key. A pruned entry has only its position and digests. */
+/** One entry of the log: the revocation of a block or of a key. A pruned entry has only its position and digests. */
 export interface LogPlace {
   readonly sequence: number;
   readonly entry?: RevocationEntry;
   readonly key?: KeyStatement;
-  /** The digest of the entry's content; it stays after the content was pruned. */
+  /** The digest of the entry's content. A pruned entry keeps it. */
   readonly digest: string;
-  /** The digest over all entries of the log up to this one. */
+  /** The digest over all entries of the log up to and including this one. */
   readonly head: string;
-  /** The time of the record, in epoch milliseconds. */
+  /** The time at which the service recorded the entry, in epoch milliseconds. */
   readonly recordTime: number;
 }
 
@@ -63,7 +63,7 @@ export async function readLog(tx: ReadTx, after: number, limit: number): Promise
   return (await tx.all(LOG_ROW, `${LOG} ${where}`, [after, limit])).map(toPlace);
 }
 
-/** Returns the highest sequence of the log and its head; 0 and empty for an empty log. */
+/** Returns the highest sequence of the log, and its head. For an empty log, the sequence is 0 and the head is empty. */
 export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" | "head">> {
   const row = await tx.get(
     SEQUENCE_HEAD_ROW,
@@ -74,7 +74,7 @@ export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" |
 
 /**
  * Returns the highest sequence of the log, the position of the newest pending revocation, and the number of the last
- * change of a root key; 0 without any.
+ * change of a root key. Each is 0 if there is none.
  */
 export async function lastOfAll(
   tx: ReadTx,
@@ -88,13 +88,13 @@ export async function lastOfAll(
   return last ?? { sequence: 0, position: 0, rootChange: 0 };
 }
 
-/** Returns the log's head at a sequence; undefined beyond the log's end. */
+/** Returns the log's head at a sequence; undefined if the log is shorter. */
 export async function headAt(tx: ReadTx, sequence: number): Promise<string | undefined> {
   const row = await tx.get(HEAD_ROW, "SELECT head FROM revocations WHERE sequence = ?", [sequence]);
   return row?.head;
 }
 
-/** Returns the logged entries of one revoker for one block: at most one for each scope. */
+/** Returns the log's entries of one revoker for one block: at most one for each scope. */
 export async function findRevocations(
   tx: ReadTx,
   { revocationId, revokedBy }: Pick<RevocationEntry, "revocationId" | "revokedBy">,
@@ -106,7 +106,10 @@ export async function findRevocations(
   return rows.map(toPlace).filter((place): place is LoggedRevocation => place.entry !== undefined);
 }
 
-/** Appends a block's revocation. The transaction that inserts also assigns the sequence, so sequences have no gaps. */
+/**
+ * Appends a block's revocation. The transaction that inserts the entry also assigns its sequence, so sequences have no
+ * gaps.
+ */
 export async function appendRevocation(
   tx: WriteTx,
   engine: CryptoEngine,
@@ -136,7 +139,7 @@ export async function appendKeyRevocation(
   return { ...place, key };
 }
 
-/** Returns the logged entries for any of these blocks, in the order of the log. */
+/** Returns the log's entries for any of these blocks, in the order of the log. */
 export async function findRevocationsOf(
   tx: ReadTx,
   revocationIds: readonly string[],
@@ -174,7 +177,10 @@ async function append(
   return { sequence, digest, head, recordTime: now };
 }
 
-/** Adds the hash chain to some entries that an older version wrote without it. Returns true if more remain. */
+/**
+ * Adds some entries to the hash chain. An older version wrote them without it. Returns true if more such entries
+ * remain.
+ */
 export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number): Promise<boolean> {
   const [first] = await tx.all(
     SEQUENCE_ROW,
@@ -184,7 +190,8 @@ export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number)
   const places = await readLog(tx, first.sequence - 1, limit);
   let head = (await headAt(tx, first.sequence - 1)) ?? NO_HEAD;
   for (const { sequence, entry } of places) {
-    if (entry === undefined) throw new Error(`place ${sequence} of the revocation log is not sealed`);
+    if (entry === undefined)
+      throw new Error(`entry ${sequence} of the revocation log is not in the hash chain`);
     const digest = contentDigest(engine, sequence, { entry });
     head = nextHead(engine, head, digest);
     await tx.run("UPDATE revocations SET digest = ?, head = ? WHERE sequence = ?", [digest, head, sequence]);
@@ -216,7 +223,7 @@ function values({ revocationId, revokedBy, scope, revokedAt, signature }: Revoca
   return [revocationId, revokedBy, scope, revokedAt, signature];
 }
 
-/** Whether the log revokes any of these blocks. */
+/** Whether the log has an entry for any of these blocks. */
 export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[]): Promise<boolean> {
   const row = await tx.get(
     FOUND,
@@ -226,7 +233,7 @@ export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[])
   return row !== undefined;
 }
 
-/** Returns the number of blocks that a principal revoked since a time, up to a limit. */
+/** Returns the number of blocks that a principal has revoked since a time. Stops counting at a limit. */
 export async function countSince(
   tx: ReadTx,
   revokedBy: string,
@@ -243,9 +250,9 @@ export async function countSince(
 }
 
 /**
- * Deletes the content of entries on blocks whose own expiry was before a time; returns their number. Only the block's
- * own expiry counts, because another chain with the block may expire later. Sequence, digest and head stay, so the hash
- * chain remains valid.
+ * Deletes the content of entries on blocks whose own expiry was before a time; returns their number. The expiry of a
+ * block above does not count, because another chain with the block may expire later. Sequence, digest and head stay, so
+ * the hash chain remains valid.
  */
 export async function pruneRevocations(tx: WriteTx, before: number, limit: number): Promise<number> {
   const over = await tx.all(

@@ -3,21 +3,21 @@ import type { ReservationRecord } from "../rules/spend.ts";
 
 const AMOUNT_ROW = row({ amount: nullable(integer) });
 
-/** A stored reservation. Amounts are microcents, times epoch milliseconds. */
+/** A stored reservation. Amounts are microcents, and times are epoch milliseconds. */
 export interface StoredReservation extends ReservationRecord {
   readonly caller: string;
-  /** The organization that owns the reservation; empty for none. */
+  /** The organization that owns the reservation; empty without an organization. */
   readonly organization: string;
   readonly requestId: string;
   /** The digest of the whole request. */
   readonly digest: string;
-  /** The revocation ids of the token's blocks, the authority block's first. */
+  /** The revocation ids of the token's blocks, that of the authority block first. */
   readonly blocks: readonly string[];
   readonly createTime: number;
   readonly forgetTime: number;
 }
 
-/** The totals of the spend and the reservations under one block. */
+/** The totals under one block in microcents: charged (`spent`) and reserved (`held`). */
 export interface Spend {
   readonly spent: number;
   readonly held: number;
@@ -77,8 +77,8 @@ export async function insertReservation(tx: WriteTx, reservation: StoredReservat
 }
 
 /**
- * Reserves an amount on a block. Returns the new total; undefined if the total would exceed the block's limit. One
- * statement checks and adds. So of two concurrent reservations that do not fit together, only one succeeds.
+ * Reserves an amount on a block. Returns the new total; undefined if the total would exceed the block's budget. One
+ * statement both checks and adds. So if two concurrent reservations together exceed the budget, only one succeeds.
  */
 export async function hold(
   tx: WriteTx,
@@ -91,7 +91,7 @@ export async function hold(
        WHERE excluded.forget_ms > spend.forget_ms`,
     [revocationId, forgetTime],
   );
-  // Returns `spent` and `held` separately, because their sum may exceed 2^53-1, where integers are not exact.
+  // Returns `spent` and `held` separately, because their sum may exceed 2^53-1, and larger integers are not exact.
   const row = await tx.get(
     COUNTED_ROW,
     `UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?
@@ -101,7 +101,7 @@ export async function hold(
   return row && row.spent + row.held;
 }
 
-/** Records the settlement of a reservation at each of its blocks; returns the blocks' new totals. */
+/** Settles a reservation on each of its blocks; returns the blocks' new totals. */
 export async function settleReservation(
   tx: WriteTx,
   { id, amount, blocks }: StoredReservation,
@@ -122,7 +122,7 @@ export async function settleReservation(
   return counted;
 }
 
-/** Returns the totals under each of these blocks, in the order of the blocks. */
+/** Returns the totals under each of the given blocks, in the order of the blocks. */
 export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): Promise<Spend[]> {
   const rows = await tx.all(
     SPEND_ROW,
@@ -134,7 +134,7 @@ export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): P
   return revocationIds.map((id) => rowsById.get(id) ?? { spent: 0, held: 0, open: 0 });
 }
 
-/** Returns the microcents charged plus reserved, by block; without blocks that have none. */
+/** Returns the microcents charged plus reserved, by block. A block without spend and reservations is absent. */
 export async function readSpendOf(
   tx: ReadTx,
   revocationIds: readonly string[],
@@ -151,7 +151,7 @@ function slotsOf(values: readonly string[]): string {
   return values.map(() => "?").join(", ");
 }
 
-/** Returns the part of a block's reserved amount that belongs to expired reservations. */
+/** Returns the microcents that expired reservations hold on a block. */
 export async function readExpired(tx: ReadTx, revocationId: string, now: number): Promise<number> {
   const row = await tx.get(
     AMOUNT_ROW,
@@ -161,7 +161,7 @@ export async function readExpired(tx: ReadTx, revocationId: string, now: number)
   return row?.amount ?? 0;
 }
 
-/** Deletes some spend of expired blocks. Charges unsettled reservations before that. */
+/** Deletes some spend of expired blocks. Before that, charges the reservations that are not settled. */
 export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<void> {
   const due = await tx.all(
     ROW,

@@ -6,7 +6,7 @@ type Answer = Awaited<ReturnType<Platform["tokens"]["verifyToken"]>>;
 
 type Decision = Pick<Answer, "result"> | Pick<VerifyProofResponse, "result">;
 
-/** Returns the denial in a decision; throws if the decision is not a denial. */
+/** Returns the denial in a response; throws if the response contains no denial. */
 export async function denialOf(answer: Promise<Decision>): Promise<DenialReason> {
   const { result } = await answer;
   if (result.case !== "denial") throw new Error("it was allowed");

@@ -10,8 +10,7 @@ import {
 import { engine, id } from "./holders.ts";
 
 /**
- * Forges a token: adds a block that no rule has checked, with a valid signature of `from`. A malicious holder can do
- * this.
+ * Forges a token: appends a block that no rule has checked, signed with the key `from`. A malicious holder can do this.
  */
 export function forgeLink(text: string, from: Keypair, to: Keypair, limits: object): SerializedDCT {
   const parsed = parseToken(text);

@@ -20,7 +20,7 @@ export const SEARCH = { namespace: "web", action: "search", resource: "*" };
 /** Returns the capability that most tests request: to read one resource. */
 export const readFile = (resource = "/project/plan") => ({ ...READ, resource });
 
-/** The call that most proofs name. */
+/** The call for which most proofs are made. */
 export const CALL = { htm: "POST", htu: "https://depute.example/depute.tasks.v1.TaskService/CreateTask" };
 
 let requests = 0;
@@ -40,7 +40,7 @@ export function mint(platform: Platform, more: object = {}, options: CallOptions
   return platform.tokens.mintToken(request, options);
 }
 
-/** Attenuates a token: the service prepares the bytes, and the test signs them. */
+/** Attenuates a token: the service prepares the bytes to sign, and the test signs them. */
 export async function attenuate(
   platform: Platform,
   token: SerializedDCT | undefined,
@@ -92,7 +92,7 @@ export function revocation(
   return fromEntry(createRevocation(engine, revocationId, scope, revoker, platform.clock.now()));
 }
 
-/** Returns the headers of a caller with a proof of its key. */
+/** Returns the headers of a call with a proof of the caller's key. */
 export function withProof(
   platform: Platform,
   caller: Keypair,

@@ -36,7 +36,7 @@ import { migrations } from "../store/migrations.ts";
 import { TokenVerifier } from "../token-verifier.ts";
 import { alice, CALL, CONTRACT, engine, id, otherRoot, READ, readFile } from "./holders.ts";
 
-/** A transport without any service. */
+/** A transport on which every call fails, because it has no services. */
 const noServices = createRouterTransport(() => {});
 
 export const silent = createLogger({ level: "silent", name: "test" });
@@ -52,8 +52,8 @@ export function openBus(): Bus {
 }
 
 /**
- * Creates one replica of this service on a shared store and bus. The replica trusts `otherRoot`. `logStore` replaces
- * the store of the revocation log.
+ * Creates one replica of this service on a shared store and bus. The replica trusts `otherRoot`. `logStore`, if given,
+ * is the store of the revocation log.
  */
 export function createReplica(shared: {
   store: Store;
@@ -62,7 +62,7 @@ export function createReplica(shared: {
   seenProofs?: SeenProofs;
   logStore?: Store;
   verifier?: Transport;
-  /** Whether other replicas share the store. */
+  /** Whether this replica shares the store with other replicas. */
   isShared?: boolean;
 }) {
   const { store, bus, clock, isShared = false } = shared;
@@ -112,7 +112,7 @@ export function createReplica(shared: {
   return { state, reader, audit, revocations, tokenVerifier, chains, spend, notes, delegations, seenProofs };
 }
 
-/** Wraps the used proofs so that the first call loads them from the store. */
+/** Wraps the used proofs. Before its first operation, the wrapper loads the proofs from the store. */
 function withInitialLoad(seen: SeenProofs): SeenProofs {
   let loaded: Promise<void> | undefined;
   const use: SeenProofs["use"] = async (...proof) => {
@@ -130,7 +130,7 @@ export function rootToken(clock: ManualClock): SerializedDCT {
   return serialiseToken(createToken(engine, { ...grant, ...limits }, otherRoot, { now: clock.now() }));
 }
 
-/** Returns the request of a holder with a token and a proof. */
+/** Returns a holder's request with a token and a proof. */
 export function presented(clock: ManualClock, token: SerializedDCT, holder: Keypair): VerifyTokenRequest {
   const jwt = createProof(engine, holder, { ...CALL, token: token.token, now: clock.now() });
   return create(VerifyTokenRequestSchema, {

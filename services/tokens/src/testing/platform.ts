@@ -44,9 +44,9 @@ export async function startPlatform(
     get transport() {
       return host.transport;
     },
-    /** Opens the service's store while the service is stopped. */
+    /** Opens the store of the stopped service. */
     openOwnStore,
-    /** Log lines at warning level and above. */
+    /** The service's log lines at warning level and above. */
     logged,
     get tokens() {
       return host.client(TokenService);
@@ -72,7 +72,7 @@ export async function startPlatform(
     get spend() {
       return host.client(SpendService);
     },
-    /** Starts a second process of the service on the same files. */
+    /** Starts the service again on the same files. */
     start: () => startTestHost({ ...options, clock, dataDir }),
     whileDown,
     restart,

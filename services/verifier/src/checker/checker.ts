@@ -15,8 +15,8 @@ import { type JobOptions, type PoolOptions, WorkerPool } from "./pool.ts";
 import { keyOf, type PreparedRule } from "./prepared-rule.ts";
 
 /**
- * The caller of a check, which pays its processor time. `caller` is absent for the platform's own calls, because they
- * serve many callers.
+ * The caller of a check, which pays for the check's processor time. `caller` is absent for the platform's own calls,
+ * because these serve many callers.
  */
 export interface CheckCaller {
   readonly signal?: AbortSignal;
@@ -24,14 +24,15 @@ export interface CheckCaller {
 }
 
 /**
- * Maximum length in characters of a text that the event loop makes canonical. A longer text takes more than one to two
- * milliseconds.
+ * Maximum length, in characters, of a text that the event loop makes canonical. Such a text takes at most one to two
+ * milliseconds; a worker thread handles a longer text.
  */
 const AT_ONCE_CHARS = 6 * 1024;
 
 /**
  * Runs users' schemas, patterns and checks in worker threads, and charges the caller their processor time. Each method
- * can also throw the errors of WorkerPool.run, and LIMIT_EXCEEDED if the caller has used its quota of processor time.
+ * can also throw the errors of WorkerPool.run, and LIMIT_EXCEEDED if the caller has used up its quota of processor
+ * time.
  */
 export class Checker {
   readonly #pool: WorkerPool;
@@ -54,7 +55,8 @@ export class Checker {
   }
 
   /**
-   * Verifies an output (DelegateOS 10.3). A simple schema runs on the event loop, everything else in a worker thread.
+   * Verifies an output (DelegateOS 10.3). The event loop validates simple schemas; a worker thread runs every other
+   * check.
    *
    * @param output JSON of the output
    * @throws DeputeError INVALID_REQUEST if the output is not JSON
@@ -120,7 +122,7 @@ export class Checker {
   }
 }
 
-/** Runs a short check on the event loop, and charges the caller its processor time. */
+/** Runs a short check on the event loop, and charges its processor time to the caller. */
 function onEventLoop<T>(check: () => T): T {
   cpuQuotaOf()?.assertRoom();
   try {

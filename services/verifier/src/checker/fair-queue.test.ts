@@ -38,7 +38,7 @@ test("an item waits for at most one item of each other owner, none is lost, and 
       for (let i = 1; i < served.length; i++) {
         const [before, now] = [served[i - 1]?.[0] ?? "", served[i]?.[0] ?? ""];
         remaining.set(before, (remaining.get(before) ?? 0) - 1);
-        // An owner may be served twice in a row only if no other owner waits.
+        // `take` may serve an owner twice in a row only if no other owner has waiting items.
         if (before === now) {
           expect([...remaining].filter(([owner, count]) => owner !== now && count > 0)).toEqual([]);
         }

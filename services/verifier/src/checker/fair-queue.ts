@@ -1,4 +1,6 @@
-/** A queue for each owner. `take` serves the owners in turn, so an owner with many items delays only its own items. */
+/**
+ * One queue for each owner. `take` serves the owners in turn, so an owner with many items delays only its own items.
+ */
 export class FairQueue<Item> {
   // A Map keeps the order of insertion. `take` moves the served owner to the end.
   readonly #waiting = new Map<string, Item[]>();
@@ -28,7 +30,7 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Returns the number of items that wait for an owner. */
+  /** Returns the number of items that wait for an owner's turn. */
   sizeOf(owner: string): number {
     return this.#waiting.get(owner)?.length ?? 0;
   }
@@ -42,7 +44,7 @@ export class FairQueue<Item> {
     return shortest;
   }
 
-  /** Removes and returns an owner's newest item; undefined if none waits. */
+  /** Removes and returns an owner's newest item; undefined if no item of the owner waits. */
   dropLast(owner: string): Item | undefined {
     const ownQueue = this.#waiting.get(owner);
     const item = ownQueue?.pop();
@@ -51,7 +53,7 @@ export class FairQueue<Item> {
     return item;
   }
 
-  /** Removes and returns all items that `fits` accepts. */
+  /** Removes and returns all items for which `fits` returns true. */
   remove(fits: (item: Item) => boolean): Item[] {
     const removed: Item[] = [];
     for (const [owner, own] of this.#waiting) {

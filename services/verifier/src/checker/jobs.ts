@@ -1,20 +1,18 @@
 import type { Dialect, Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
 
-/**
- * A job for a worker thread. Documents travel as JSON text, because a copy of text is cheaper than a clone of objects.
- */
+/** A job for a worker thread. Documents are JSON text, because a copy of text is cheaper than a clone of objects. */
 export type Job =
   | {
       /** Compiles schemas and patterns in order, and stops at the first that does not compile. */
       kind: "compile";
-      /** JSON of an array of CompileItem. */
+      /** JSON of an array of CompileItem values. */
       items: string;
     }
   | {
       /** Verifies an output (DelegateOS 10.3). */
       kind: "verify";
-      /** JSON of an OutputRule. */
+      /** JSON of the OutputRule. */
       outputRule: string;
       /** JSON of the output. */
       output: string;
@@ -36,12 +34,12 @@ export type Job =
 
 export type CompileItem = { schema: unknown } | { pattern: string; flags: string };
 
-/** A schema or pattern that does not compile. `index` is its position in a compile job's items. */
+/** The first schema or pattern that does not compile. `index` is its position in the items of a compile job. */
 export interface Unusable {
   unusable: "schema" | "pattern";
   index: number;
   message: string;
-  /** The faulty pattern, shortened. */
+  /** The faulty pattern, shortened; absent for a schema. */
   pattern?: string;
 }
 
@@ -53,7 +51,10 @@ export type JobResult<J extends Job = Job> = J extends { kind: "compile" }
       ? { canonical: string } | { problem: string } | { notJson: true }
       : Violation[] | Unusable | { notJson: true };
 
-/** The result of one job, with its run time and its processor time in milliseconds. */
+/**
+ * The result of one job, or the message of an unexpected error. `ms` is the run time and `cpuMs` the processor time, in
+ * milliseconds.
+ */
 export type Answer = ({ result: JobResult } | { failure: string }) & { ms: number; cpuMs: number };
 
 /**
@@ -67,8 +68,8 @@ export type WorkerRequest = { id: number; jobs: readonly Job[] };
 
 /** The data with which the pool starts a worker. */
 export interface WorkerSetup {
-  /** An array of one number: the position of the running job in its request. */
+  /** An array with one number, which a worker and the pool share: the position of the running job in its request. */
   progress: Int32Array<SharedArrayBuffer>;
-  /** Path of the module with additional checks; empty for none. */
+  /** Path of the module with additional checks; empty without such a module. */
   checks: string;
 }

@@ -16,7 +16,7 @@ export type RegisterChecks = (registry: Pick<CheckFunctionRegistry, "register">)
  * Loads a module of additional checks (DelegateOS 6.3), which the operator provides. The module's default export is a
  * RegisterChecks. The checks run in worker threads under the same limits as users' schemas.
  *
- * @param file path of a module; empty for none
+ * @param file path of the module; empty without additional checks
  * @throws Error if the module cannot be loaded or registers a name twice
  */
 export async function loadChecks(file: string): Promise<RegisterChecks> {
@@ -29,7 +29,7 @@ export async function loadChecks(file: string): Promise<RegisterChecks> {
     );
   }
   const checks = register as RegisterChecks;
-  // Registers the checks once now. So a faulty module stops the start of the service, not the first check.
+  // Registers the checks once now, so that a faulty module stops the start of the service instead of the first check.
   checks(new CheckFunctionRegistry());
   return checks;
 }
@@ -42,7 +42,8 @@ export function createRegistry(engines: CheckEngines, more: RegisterChecks): Che
 }
 
 /**
- * Wraps a check. If the check throws or returns no result, the wrapper throws CheckNotRun, which counts as not passed.
+ * Wraps a check. If the check throws, or returns no valid result, the wrapper throws CheckNotRun. The output has then
+ * not passed.
  */
 function guardedCheck(name: string, fn: CheckFunction): CheckFunction {
   return (output, params) => {

@@ -35,8 +35,8 @@ const validate = (schema: unknown, value: unknown): Job & { kind: "validate" } =
 const quick = validate({ type: "string" }, 1);
 const slow = validate(doublingSchema(), SLOW_VALUE);
 /**
- * This validation takes minutes because it compares every pair of items. Unlike doublingSchema, the validation
- * needs no memory.
+ * This validation takes minutes, because it compares every pair of items. It needs little memory, unlike the validation
+ * of doublingSchema.
  */
 const endless = validate(
   { type: "array", uniqueItems: true },
@@ -178,7 +178,7 @@ test("answers quick jobs while other callers hold every other thread", async () 
   const clock = new ManualClock();
   const pool = open({ size: 2, timers: clock });
   const knownJob = { key: "known" };
-  // The first run compiles the schema; the later ones make the job known as quick.
+  // The first run compiles the schema. Later runs are short, so the pool then counts the key as quick.
   for (let i = 0; i < 6; i++) expect(await pool.run(quick, knownJob)).toHaveLength(1);
   const stuck = ["a", "b", "c"].map((caller) => reasonOf(pool.run(endless, { caller, key: "slow" })));
   await vi.waitFor(() => expect(clock.pending).toBe(2), { timeout: 5000 });
@@ -188,7 +188,7 @@ test("answers quick jobs while other callers hold every other thread", async () 
   });
   for (let i = 0; i < 5; i++) expect(await pool.run(quick, knownJob)).toHaveLength(1);
   expect(unknown).toBe("waits");
-  // Two jobs reach the time limit and are stopped. Then the third runs beside the waiting job.
+  // Two jobs reach the time limit, and the pool stops them. Then the third job runs, although another job is waiting.
   clock.advance(1000);
   await waiting;
   await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
@@ -246,11 +246,11 @@ test("only the job that reaches its limit is rejected, not the rest of its batch
       };
     },
   };
-  // The time limit is far longer than a quick job takes, even on a busy machine.
+  // The time limit is far longer than a quick job needs, even on a busy machine.
   const pool = open({ size: 1, timers, jobLimitMs: 2000 });
   const knownJob = { key: "known" };
   for (let i = 0; i < 4; i++) expect(await pool.run(quick, knownJob)).toHaveLength(1);
-  // Two single jobs occupy the two threads; later jobs wait and form a batch.
+  // Two single jobs occupy the two threads. Later jobs wait, and the pool then sends them as one batch.
   const jobs = [endless, endless].map((job) => reasonOf(pool.run(job, knownJob)));
   await vi.waitFor(() => expect(underWay).toBe(2), { timeout: 5000 });
   const together = [quick, endless, quick].map((job) => pool.run(job, knownJob));

@@ -7,7 +7,7 @@ import { QuickJobs } from "./quick-jobs.ts";
 export interface PoolOptions {
   /**
    * Number of threads for jobs of unknown run time. Each thread runs one job at a time. The pool has one more thread
-   * for quick jobs. A spare thread serves while the pool replaces a stopped thread.
+   * for quick jobs. While the pool replaces a stopped thread, a spare thread runs jobs in its place.
    */
   readonly size: number;
   /** Maximum run time of one job in milliseconds, without its time in the queue. */
@@ -16,23 +16,25 @@ export interface PoolOptions {
   readonly maxWaiting: number;
   /** Maximum heap of one worker in megabytes. */
   readonly memoryMb: number;
-  /** Path of a module with additional checks (see loadChecks); empty for none. */
+  /** Path of a module with additional checks (see loadChecks); empty without such a module. */
   readonly checks?: string;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Called when a worker thread ends unexpectedly. Not called for a thread that the pool stops at a job's limit. */
+  /**
+   * Called when a worker thread ends unexpectedly. It is not called if the pool stopped the thread at a job's limit.
+   */
   readonly onError: (error: unknown, message: string) => void;
 }
 
-/** The caller of a job, the job's key, and a listener for its cost. */
+/** The options of one job. */
 export interface JobOptions {
   readonly signal?: AbortSignal;
   /**
-   * The caller's principal, so that no single caller occupies all threads. Absent for the platform's own calls,
-   * which serve many callers.
+   * The caller's principal. The pool limits each caller's share of the threads. Absent for the platform's own calls,
+   * because these serve many callers.
    */
   readonly caller?: string | undefined;
-  /** Identifies the schema or rule. Jobs that differ only in the value have the same key. */
+  /** Identifies the schema or rule. Jobs with the same schema or rule have the same key, whatever their value. */
   readonly key?: string;
   /** Called once with the processor time in milliseconds that the job used, even if the pool stopped the job. */
   readonly onCpu?: ((ms: number) => void) | undefined;
@@ -50,42 +52,45 @@ interface Pending {
 
 interface Slot {
   readonly worker: Worker;
-  /** Shared memory that holds the position of the running job in its request. */
+  /** Shared memory: the position of the running job in its request. */
   readonly progress: Int32Array<SharedArrayBuffer>;
   ready: boolean;
-  /** The thread's processor time in milliseconds, as its last message stated. */
+  /** The thread's processor time in milliseconds at its last message. */
   usedMs: number;
-  /** The running jobs: one job, or several quick jobs. */
+  /** The jobs that the thread runs: one job, or a batch of quick jobs. Absent while the thread is idle. */
   current?:
     | { id: number; pendings: Pending[]; cancel: () => void; quick: boolean; beginMs: number }
     | undefined;
 }
 
 /**
- * Maximum size of a batch of quick jobs, in jobs (MAX_TOGETHER) and in characters (MAX_TOGETHER_CHARS). Batches save
- * messages, which cost more than most quick jobs.
+ * Maximum size of a batch of quick jobs, in jobs (MAX_TOGETHER) and in characters (MAX_TOGETHER_CHARS). A batch needs
+ * only one message, and a message costs more than most quick jobs.
  */
 const MAX_TOGETHER = 16;
 const MAX_TOGETHER_CHARS = 256 * 1024;
 
-/** Milliseconds without a job after which the pool ends its threads. An idle thread takes about 35 MB. */
+/** If no job has run for this many milliseconds, the pool ends its threads. An idle thread takes about 35 MB. */
 const IDLE_MS = 60_000;
 
-/** Milliseconds for which the pool waits for a thread's processor time before it ends the thread. */
+/**
+ * Before the pool ends a thread, it asks for the thread's processor time, and waits this many milliseconds for the
+ * answer.
+ */
 const CPU_ANSWER_MS = 100;
 
-/** Number of consecutive failed starts after which the pool rejects its jobs. */
+/** After this number of consecutive failed starts of threads, the pool rejects its jobs. */
 const MAX_FAILED_STARTS = 3;
 
 /**
  * Runs users' schemas, patterns and checks in worker threads, so that users' code never blocks the event loop. To stop
- * a job at its limit, the pool ends the job's thread and starts another one. Threads start with the first jobs, and end
- * after an idle time.
+ * a job at its limit, the pool ends the job's thread and starts another one. Threads start when the first jobs arrive,
+ * and end after IDLE_MS without a job.
  */
 export class WorkerPool {
   readonly #options: PoolOptions;
   readonly #slots = new Set<Slot>();
-  /** A separate queue for quick jobs, which therefore never wait behind jobs of unknown run time. */
+  /** The queue of quick jobs. They never wait behind jobs of unknown run time. */
   readonly #quick = new FairQueue<Pending>();
   readonly #unknown = new FairQueue<Pending>();
   readonly #quickJobs = new QuickJobs();
@@ -106,11 +111,11 @@ export class WorkerPool {
   }
 
   /**
-   * Runs a job. If `signal` aborts while the job waits, the job never starts. If the queue is full, the caller with the
-   * most waiting jobs loses its newest job.
+   * Runs a job. If `signal` aborts while the job waits, the job never starts. If the queue is full, the pool rejects
+   * the newest job of the caller with the most waiting jobs.
    *
    * @throws DeputeError CHECK_TIMEOUT at the limit of time or memory, LIMIT_EXCEEDED if the queue is full,
-   *   SHUTTING_DOWN after `close`, INTERNAL for a fault in the verifier
+   * SHUTTING_DOWN after `close`, INTERNAL for a fault of the verifier itself
    */
   run<J extends Job>(job: J, { signal, caller, key, onCpu }: JobOptions = {}): Promise<JobResult<J>> {
     if (this.#closed) return Promise.reject(shuttingDown());
@@ -144,7 +149,7 @@ export class WorkerPool {
     const progress = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     const worker = new Worker(new URL("./worker.ts", import.meta.url), {
       workerData: { progress, checks: this.#options.checks ?? "" } satisfies WorkerSetup,
-      // With an empty environment, checks cannot read the variables of the process.
+      // The worker's environment is empty, so that checks cannot read the variables of the process.
       env: {},
       execArgv: [],
       resourceLimits: {
@@ -166,7 +171,7 @@ export class WorkerPool {
     if (!starts && !this.#closed && this.#slots.size < this.#threads) this.#spawn();
   }
 
-  /** Schedules the end of all threads after IDLE_MS without a job. */
+  /** If no job runs or waits, schedules the end of all threads after IDLE_MS. */
   #awaitIdle(): void {
     if (this.#closed || this.#cancelIdle !== undefined || !this.#isIdle()) return;
     this.#cancelIdle = this.#options.timers.after(IDLE_MS, () => {
@@ -182,7 +187,7 @@ export class WorkerPool {
     return !isWaiting && [...this.#slots].every(({ ready, current }) => ready && current === undefined);
   }
 
-  /** Makes room for one more job of this caller. Returns false if the queue stays full. */
+  /** Makes room in the queue for one more job of this caller. Returns false if the queue is still full. */
   #makeRoom(lane: FairQueue<Pending>, caller: string): boolean {
     if (this.#quick.size + this.#unknown.size < this.#options.maxWaiting) return true;
     for (const each of [this.#quick, this.#unknown]) {
@@ -229,7 +234,7 @@ export class WorkerPool {
     if (together.length > 0) return { pendings: together, quick: true };
     const unknown = running.filter(({ quick }) => !quick);
     if (unknown.length >= this.#options.size) return undefined;
-    // A caller's maximum share of the threads. One thread always stays available to other callers.
+    // Maximum number of threads for the unknown jobs of one caller. One thread always remains for other callers.
     const most = Math.max(1, this.#options.size - 1);
     const mayServe = (owner: string) =>
       owner === "" || unknown.filter(({ pendings }) => pendings[0]?.caller === owner).length < most;
@@ -293,7 +298,7 @@ export class WorkerPool {
     if (!this.#slots.has(slot)) return;
     const outOfMemory = (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
     if (!slot.ready) this.#failedStarts += 1;
-    if (!outOfMemory) this.#options.onError(error, "checker worker died");
+    if (!outOfMemory) this.#options.onError(error, "a worker thread of the checker ended");
     const lostJob = this.#end(
       slot,
       stopped(
@@ -305,14 +310,14 @@ export class WorkerPool {
     this.#refill();
   }
 
-  /** Ends a thread, and counts the processor time of the job that it ran. */
+  /** Ends a thread, and reports the processor time of the job that it ran. */
   async #terminate(
     { worker, usedMs }: Slot,
     job: { pending: Pending; ranMs: number } | undefined,
   ): Promise<void> {
     if (job?.pending.onCpu !== undefined) {
       const nowMs = await this.#cpuOf(worker);
-      // Without a processor time from the thread, the run time counts, because the thread ran without a pause.
+      // If the thread does not answer, the run time counts as processor time, because the thread ran without a pause.
       job.pending.onCpu(nowMs === undefined ? job.ranMs : Math.max(0, nowMs - usedMs));
     }
     await worker.terminate();
@@ -331,7 +336,7 @@ export class WorkerPool {
   }
 
   /**
-   * Removes a worker and rejects its running job. Other jobs of the same batch return to the queue.
+   * Removes a worker and rejects the job that it is running. The other jobs of the same batch return to the queue.
    *
    * @returns the rejected job, with its run time in milliseconds
    */
@@ -379,7 +384,7 @@ function charsOf(job: Job): number {
   }
 }
 
-/** Takes the next job whose caller has not cancelled it. */
+/** Takes the next job that its caller has not cancelled. Rejects the cancelled jobs before it. */
 function takeUncancelled(
   lane: FairQueue<Pending>,
   mayServe: (owner: string) => boolean,

@@ -1,21 +1,21 @@
 import { WeightedLru } from "../weighted-lru.ts";
 
-/** Run time in milliseconds below which a job counts as quick. */
+/** A job that runs for less than this many milliseconds counts as quick. */
 export const QUICK_MS = 50;
 
 /**
- * Run time in milliseconds from which the class bans a quick key. The limit is far above QUICK_MS, because a busy
- * machine or a first compilation also slows a run.
+ * If a job with a quick key runs for at least this many milliseconds, the class bans the key. The limit is far above
+ * QUICK_MS, because a busy machine or a first compilation also slows a run.
  */
 export const SLOW_MS = 250;
 
-/** Maximum number of keys in the record. */
+/** Maximum number of keys that the class remembers. */
 const MAX_KEYS = 10_000;
 
 /**
- * Records which schemas and rules ran quickly. Quick jobs have a thread of their own, so callers with known contracts
- * never wait behind unknown schemas. A quick key with a slow run is banned. Its run time depends on the value, and a
- * caller could choose slow values to occupy the quick thread.
+ * Remembers which schemas and rules ran quickly. One thread runs only quick jobs, so callers with known contracts never
+ * wait behind unknown schemas. If a job with a quick key runs slowly, the class bans the key from that thread. Its run
+ * time depends on the value, and a caller could choose slow values to occupy the thread.
  */
 export class QuickJobs {
   readonly #knownKeys = new WeightedLru<"quick" | "banned">(MAX_KEYS);
@@ -27,7 +27,7 @@ export class QuickJobs {
   /**
    * Records the run time of one job.
    *
-   * @param ms milliseconds; Infinity if the pool stopped the job
+   * @param ms the run time in milliseconds; Infinity if the pool stopped the job
    */
   record(key: string | undefined, ms: number): void {
     if (key === undefined) return;

@@ -15,7 +15,7 @@ import { WeightedLru } from "../weighted-lru.ts";
 import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
 import { createRegistry, type RegisterChecks } from "./more-checks.ts";
 
-/** Default dialect of schemas (DelegateOS 5.1). A schema can choose 2020-12 by its `$schema`. */
+/** Default dialect of schemas (DelegateOS 5.1). A schema selects 2020-12 by its `$schema`. */
 const CONTRACT_DIALECT = "draft-07";
 
 /**
@@ -24,7 +24,10 @@ const CONTRACT_DIALECT = "draft-07";
  */
 const CACHE_CHARS = 512 * 1024;
 
-/** Outputs have no limit of shape, because their bytes are limited and each job has a time limit. */
+/**
+ * The depth and the number of values of an output are not limited, because its bytes and the time of each job are
+ * limited.
+ */
 const ANY_SIZE = { maxDepth: Number.POSITIVE_INFINITY, maxValues: Number.POSITIVE_INFINITY };
 
 /** A compiled output rule. */
@@ -36,7 +39,7 @@ export class JobRunner {
   readonly #schemas = new WeightedLru<CompiledSchema>(CACHE_CHARS);
   readonly #more: RegisterChecks;
 
-  /** @param more checks besides the seven of DelegateOS 6.2 */
+  /** @param more registers the additional checks besides the seven of DelegateOS 6.2 */
   constructor(more: RegisterChecks) {
     this.#more = more;
   }
@@ -115,8 +118,8 @@ function digest(text: string): string {
 }
 
 function planOf(outputRule: OutputRule, more: RegisterChecks): Plan {
-  // The keys are schema objects inside the parsed rule, compared by identity. The plan holds the rule, so the objects
-  // stay alive.
+  // The keys of `validators` are schema objects of the parsed rule, compared by identity. The plan keeps the rule, so
+  // the objects stay alive.
   const validators = new Map<unknown, Validator>();
   const matchers = new Map<string, Matcher>();
   const engines = {

@@ -9,18 +9,18 @@ import { JobRunner } from "./run-job.ts";
 /** Scheduling priority of this thread: 0 is normal, 19 the lowest. */
 const NICE = 10;
 
-if (parentPort === null) throw new Error("worker.ts has to run as a worker thread");
+if (parentPort === null) throw new Error("worker.ts must run as a worker thread");
 const port = parentPort;
 const { progress, checks } = workerData as WorkerSetup;
 const runner = new JobRunner(await loadChecks(checks));
 
-// On Linux the priority applies to this thread only, so RPCs run before checks. On other systems it would apply to the
-// whole process.
+// On Linux the priority applies to this thread only, and the event loop's thread keeps its higher priority. On other
+// systems it would apply to the whole process.
 if (process.platform === "linux") setPriority(0, NICE);
 
 port.on("message", ({ id, jobs }: WorkerRequest) => {
   const answers = jobs.map((job, place) => {
-    // If the pool stops this thread, it reads the position of the running job here.
+    // After the pool has stopped this thread, it reads here which job of the request was running.
     Atomics.store(progress, 0, place);
     return answer(job);
   });
@@ -39,7 +39,7 @@ function answer(job: Job): Answer {
   }
 }
 
-// Warms up the validators, so that the thread's first job is not slow.
+// Runs the validators once, so that the first job of the thread is not slow.
 for (const dialect of ["draft-07", "2020-12"] as const) {
   const schema = JSON.stringify({ type: "object", properties: { a: { type: "string", pattern: "^a" } } });
   runner.run({ kind: "validate", dialect, schema, value: '{"a":"a"}' });

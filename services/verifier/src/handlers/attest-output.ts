@@ -24,8 +24,8 @@ import type { Verifier } from "../verifier.ts";
 import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
 /**
- * Verifies an output and signs the result, passed or not. The attestation contains the output's hash instead of the
- * output.
+ * Verifies an output and signs the result, whether the output passed or not. The attestation contains only the output's
+ * hash.
  */
 export async function attestOutput(
   verifier: Verifier,
@@ -76,7 +76,7 @@ export async function attestOutput(
     if (meanwhile !== undefined) return meanwhile;
     await storeAttestation(tx, verifier.log, signed, attestation);
     await insertRequest(tx, key, signed.id, signed.storeTime);
-    // An outcome counts as evidence of trust only if the contract's issuer or the platform requested it. So a worker
+    // The outcome is evidence of trust only if the contract's issuer, or the platform, made this call. So a worker
     // cannot raise its own score.
     if (mayActFor(identity, knownContract.contract.issuer)) {
       await pushOutcome(tx, signed.id);
@@ -125,7 +125,9 @@ function durationOf({ duration }: AttestOutputRequest): number {
   return duration === undefined ? 0 : durationMs(duration);
 }
 
-/** Returns the digest of the request without its request id. */
+/**
+ * Returns the digest of the request without its request id. The digest covers the output's hash in place of the output.
+ */
 function digestOf({ engine }: Verifier, request: AttestOutputRequest, hash: string): string {
   const { contractId, delegationId, costMicrocents, childAttestations } = request;
   const body = [

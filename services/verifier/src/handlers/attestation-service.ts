@@ -45,7 +45,7 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
       return { attestation: { ...message, signature: "" }, digest: objectSigningInput(engine, attestation) };
     },
 
-    // Any caller may record an attestation, because the signature proves the signer.
+    // Any caller may record an attestation, because the attestation's signature proves its signer.
     async recordAttestation({ attestation: message }: RecordAttestationRequest, context: HandlerContext) {
       await authority.identify(context);
       if (message === undefined) throw invalid("attestation", "is needed");

@@ -27,8 +27,8 @@ import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 import { examineAttestation } from "./verify-attestation.ts";
 
 /**
- * Ends a delegation by its delegatee's attestation (DelegateOS 9.4). All checks precede the first write. Any caller may
- * make this call, because the signature proves the delegatee.
+ * Ends a delegation by its delegatee's attestation (DelegateOS 9.4). The service writes nothing before all checks have
+ * succeeded. Any caller may make this call, because the attestation's signature proves the delegatee.
  */
 export async function completeDelegation(
   verifier: Verifier,
@@ -42,7 +42,7 @@ export async function completeDelegation(
   const attestation = toDocument("attestation", message);
   await yieldToEventLoop();
   validateAttestation(attestation, clock.now(), engine);
-  if (attestation.type !== "completion") throw invalid("attestation.type", "has to be completion");
+  if (attestation.type !== "completion") throw invalid("attestation.type", "must be completion");
   const signed = await toStored(engine, "attestation", attestation, clock.now(), yieldToEventLoop);
   await verifier.contracts.get(attestation.contractId);
   const options = ownOptions(context, clock);
@@ -72,7 +72,7 @@ export async function completeDelegation(
 }
 
 /**
- * Checks an attestation by DelegateOS 7.3.
+ * Requires that an attestation is valid by DelegateOS 7.3.
  *
  * @returns the result of the contract's check; null if the attestation states a failure
  * @throws DeputeError VERIFICATION_FAILED, REVIEW_PENDING
@@ -110,8 +110,8 @@ async function requireValidAttestation(
 }
 
 /**
- * Returns the evidence for an attestation that states a failure. It has no output to verify, and its signature is
- * already verified.
+ * Returns the evidence for an attestation that states a failure. Such an attestation has no output to verify, and the
+ * caller of this function has verified its signature.
  */
 function withoutOutput({ result }: Attestation, { constraints }: TaskContract): Evidence {
   const { maxBudgetMicrocents } = constraints;
@@ -122,7 +122,7 @@ function withoutOutput({ result }: Attestation, { constraints }: TaskContract): 
 }
 
 /**
- * Requires that no finding prevents the completion.
+ * Requires that none of the findings prevents the end of the delegation.
  *
  * @throws DeputeError VERIFICATION_FAILED
  */

@@ -41,7 +41,7 @@ import { decomposeContract, getContractLineage, listSubContractsOf } from "./dec
 import { purgeOrganization } from "./purge-organization.ts";
 import { verifyContract } from "./verify-contract.ts";
 
-/** Stands for a missing signature, so that the validation can check the message's other rules. */
+/** The value of an empty signature during validation, so that the message's other rules can be checked. */
 const NO_SIGNATURE = "A".repeat(86);
 
 /** Handles the calls of ContractService (DelegateOS 5). */
@@ -49,7 +49,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
   const { store, engine, clock, authority } = verifier;
 
   /**
-   * Requires that the verifier service can check outputs of the contract.
+   * Requires that the contract is valid, and that its schemas and patterns compile.
    *
    * @throws DeputeError if the content is invalid or does not compile
    */
@@ -68,7 +68,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
 
     async createContract({ contract: message }: CreateContractRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      if (message === undefined) throw invalid("contract", "is needed");
+      if (message === undefined) throw invalid("contract", "is required");
       const contract = toDocument("contract", message);
       const stored = await toStored(
         engine,
@@ -96,7 +96,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       if (!identity.local) {
         throw new DeputeError(
           ErrorReason.CALLER_NOT_ALLOWED,
-          "a caller with credentials has to sign its own contracts; use PrepareContract",
+          "a caller with credentials must sign its own contracts; use PrepareContract",
         );
       }
       const { keypair } = verifier;
@@ -146,7 +146,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       const issuer = request.issuer || (identity.local ? undefined : identity.principal);
       const filters = { list: "contracts", issuer };
       const after = decodePageToken(request.pageToken, filters);
-      // A caller that may not act for the issuer gets an empty list.
+      // If the caller may not act for the issuer, the list is empty.
       if (issuer !== undefined && !mayActFor(identity, issuer)) return { contracts: [], nextPageToken: "" };
       const page = await store.read((tx) => listContracts(tx, issuer, pageSize(request.pageSize), after));
       return {
@@ -169,7 +169,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
  * @throws DeputeError INVALID_REQUEST
  */
 function withDefaults(message: TaskContractMessage | undefined, now: number): TaskContractMessage {
-  if (message === undefined) throw invalid("contract", "is needed");
+  if (message === undefined) throw invalid("contract", "is required");
   const contract = {
     ...message,
     id: message.id || newId("ct"),

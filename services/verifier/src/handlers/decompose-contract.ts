@@ -39,12 +39,12 @@ import {
 import type { Verifier } from "../verifier.ts";
 import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
-/** Maximum number of sub-contracts of one contract over all its plans. */
+/** Maximum number of sub-contracts of one contract, over all plans of that contract. */
 const MAX_PARTS = 10_000;
 
 const MODES = { sequential: DecompositionMode.SEQUENTIAL, parallel: DecompositionMode.PARALLEL } as const;
 
-/** Splits a contract into sub-contracts (DelegateOS 14.3). Stores either all sub-contracts or none. */
+/** Splits a contract into sub-contracts (DelegateOS 14.3). Stores all sub-contracts, or none of them. */
 export async function decomposeContract(
   verifier: Verifier,
   request: DecomposeContractRequest,
@@ -82,7 +82,7 @@ export async function decomposeContract(
     if ((await lineageOf(tx, parent.id)).length + 1 >= MAX_LINEAGE) throw tooMany("lineage", MAX_LINEAGE);
     for (const [i, document] of documents.entries()) {
       const { contract } = parts[i] as Part;
-      // A sub-contract must be a new contract, so that no contract is its own ancestor.
+      // Each sub-contract must be a new contract. Otherwise a contract could become its own ancestor.
       if ((await getContract(tx, document.id)) !== undefined) throw contractExists(document);
       const owned = { ...document, organization: owningOrganization(identity, { organization }) };
       await insertContract(tx, owned, contract.issuer);
@@ -101,8 +101,8 @@ export async function decomposeContract(
 }
 
 /**
- * Requires that the caller may issue the sub-contracts. The caller must be the parent's issuer, or a token must
- * delegate the parent's work to the caller.
+ * Requires that the caller may issue the sub-contracts. Their issuer must be the parent's issuer, or the holder of a
+ * token that delegates the parent contract. The caller must be allowed to act for that issuer.
  */
 async function assertMayDecompose(
   { authority, tokens, clock }: Verifier,
@@ -162,7 +162,7 @@ export async function listSubContractsOf(
   };
 }
 
-/** Converts a sub-contract to its message. The organization that owns the parent owns the sub-contract too. */
+/** Converts a sub-contract to its message. Its owning organization is the owner of the parent contract. */
 function toMessage(
   { contractId, parentId, planId, mode, dependsOn, budget }: SubContractRow,
   { organization }: Owned,
@@ -178,13 +178,13 @@ function toMessage(
   });
 }
 
-/** Returns the id of a plan, which is the plan's digest, so a replay returns the same id. */
+/** Returns the id of a plan. The id is a digest of the plan, so a replay returns the same id. */
 function planIdOf({ engine }: Verifier, { parent, mode, parts }: Plan, documents: readonly SignedDocument[]) {
   const body = [parent.id, mode, parts.map(({ dependsOn }, i) => [documents[i]?.digest ?? "", dependsOn])];
   return `plan_${encodeHex(engine.sha256(canonicalBytes(body))).slice(0, 12)}`;
 }
 
-/** Runs `validate`. In its errors, puts the sub-contract's position before the field. */
+/** Runs `validate`. Adds the sub-contract's position to the field names in its errors. */
 function withPartField<T>(i: number, validate: () => T): T {
   try {
     return validate();

@@ -11,8 +11,8 @@ import {
 import type { Verifier } from "../verifier.ts";
 
 /**
- * Exports an attestation for tools that read in-toto and DSSE. The verifier's signature states that the verifier
- * service stores this attestation.
+ * Exports an attestation for tools that read in-toto and DSSE. The export has the verifier's signature, which states
+ * that the verifier service stores this attestation.
  */
 export async function exportAttestation(
   { store, engine, keypair, contracts, authority }: Verifier,

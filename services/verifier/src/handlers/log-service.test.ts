@@ -13,7 +13,7 @@ import { delegator, engine, signedCompletion } from "../testing/contracts.ts";
 import { fakeTokens } from "../testing/fake-tokens.ts";
 import { type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
-// A SHA-256 independent of Depute's, as a third party would use.
+// SHA-256 of Node.js, which shares no code with Depute. A third party would use such an implementation.
 const sha256 = (data: Uint8Array) => new Uint8Array(createHash("sha256").update(data).digest());
 
 const tokens = fakeTokens();

@@ -134,12 +134,13 @@ async function rowOf(tx: ReadTx, subject: GetInclusionProofRequest["subject"]): 
       });
     }
     default:
-      throw invalid("subject", "a digest, an attestation or an index is needed");
+      throw invalid("subject", "a digest, an attestation or an index is required");
   }
 }
 
 /**
- * Returns the tree size that a request names; 0 means the current size.
+ * Returns the tree size that a request names, and whether it is the current size. A requested size of 0 means the
+ * current size.
  *
  * @throws DeputeError LOG_SIZE_UNKNOWN
  */

@@ -21,10 +21,10 @@ import { toMessage } from "../documents.ts";
 import { delegator, engine, signedCompletion, signedContract } from "../testing/contracts.ts";
 import { asCaller, message, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
-/** The transparency log is not here, because its digests remain. */
+/** The services whose records a purge deletes. The purge keeps the digests in the transparency log. */
 const SERVICES = [AttestationService, ContractService, ResultService, ReviewService];
 
-/** The secret of the platform's services: their own calls name the organization that owns new records. */
+/** The secret of the platform's services. With it, a call can name the organization that owns the new records. */
 const SECRET = "s".repeat(43);
 const HELLO = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
@@ -60,7 +60,7 @@ function submission(organization: string) {
   return create(SubmitVerificationResultRequestSchema, request);
 }
 
-/** Fills every table that an organization owns records of. */
+/** Creates records of an organization in every table that has an owner. */
 async function fill(organization: string) {
   const headers = ownHeaders("", organization);
   headers.set(HOP.internal, SECRET);

@@ -19,7 +19,7 @@ import { engine, worker } from "../testing/contracts.ts";
 import { fakeRegistry } from "../testing/fake-registry.ts";
 import { asCaller, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
-/** Agents by their principals; proof of an organization exists for some of the principals. */
+/** The agents of each principal. PROVEN has the organizations to which some of these principals have a proof. */
 const AGENTS = {
   "k-seller": ["agent:seller", "agent:sock"],
   "k-buyer": ["agent:buyer"],
@@ -160,7 +160,7 @@ test.each<[mode: VerificationMode, verifierAgent: typeof seller, allowed: boolea
   [THIRD_PARTY_VERIFIED, third, true],
   [THIRD_PARTY_VERIFIED, seller, false],
   [THIRD_PARTY_VERIFIED, buyer, false],
-  // The first agent has the seller's key under another id. The second falsely names a proven organization.
+  // `agent:sock` has the seller's key under another id. `agent:fourth` names an organization to which it has no proof.
   [THIRD_PARTY_VERIFIED, agent("agent:sock", "org:invented"), false],
   [THIRD_PARTY_VERIFIED, agent("agent:fourth", "org:three"), false],
   [THIRD_PARTY_VERIFIED, agent("agent:colleague", "org:other"), false],

@@ -56,13 +56,13 @@ import { pushResult } from "../store/trust-outbox.ts";
 import type { Verifier } from "../verifier.ts";
 import { createYieldToEventLoop } from "../yield-to-event-loop.ts";
 
-/** Limits of one caller's artifacts: their number (MAX_ARTIFACTS), and their total bytes (MAX_ARTIFACT_BYTES). */
+/**
+ * Limits of the artifacts that one caller stores: their number (MAX_ARTIFACTS), and their total bytes
+ * (MAX_ARTIFACT_BYTES).
+ */
 const MAX_ARTIFACTS = 10_000;
 const MAX_ARTIFACT_BYTES = 1024 ** 3;
-/**
- * Maximum number of results for one receipt. All results but the last are inconclusive, because a pass or a
- * fail is final.
- */
+/** Maximum number of results for one receipt. A pass or a fail is final, so all earlier results are inconclusive. */
 const MAX_RESULTS = 100;
 
 const VERDICTS: Record<ArtifactVerdict, Verdict> = {
@@ -146,7 +146,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
           },
         );
       }
-      // A caller of another organization may have guessed the content, and must not learn its owner.
+      // A caller of another organization can find the artifact by guessing its content. It must not learn the owner.
       const isOwn = identity.local || identity.organization === foundArtifact.organization;
       return isOwn ? foundArtifact : { ...foundArtifact, organization: "" };
     },
@@ -166,8 +166,8 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform's services submit results");
       }
       const { result, terms: agreed } = request;
-      if (result?.verifierAgent === undefined) throw invalid("result", "is needed");
-      if (agreed?.seller === undefined || agreed.buyer === undefined) throw invalid("terms", "are needed");
+      if (result?.verifierAgent === undefined) throw invalid("result", "is required");
+      if (agreed?.seller === undefined || agreed.buyer === undefined) throw invalid("terms", "are required");
       const terms: Terms = { ...agreed, seller: agreed.seller, buyer: agreed.buyer };
       const pieces = await verifiedPieces(
         [
@@ -252,7 +252,10 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
   };
 }
 
-/** Reads the owners of the agents in a third-party verification. Returns undefined if an agent is not registered. */
+/**
+ * Reads the owners of the agents in a third-party verification. Returns undefined in the other modes, or if an agent is
+ * not registered.
+ */
 async function ownersOf(
   { organizations }: Verifier,
   { agentId: verifierId }: AgentRef,
@@ -274,7 +277,7 @@ function toChecked({ artifactType, uri, verdict }: VerifiedPiece) {
   return { artifactType, uri: uri.slice(0, 256).toWellFormed(), verdict: VERDICTS[verdict] };
 }
 
-/** Converts a result to Agenta's JSON, whose canonical form the transparency log records. */
+/** Converts a result to Agenta's JSON, and to its canonical text, whose digest the transparency log records. */
 function toDocument(result: Parameters<typeof encode<typeof VerificationResultSchema>>[1]) {
   try {
     const json = encode(VerificationResultSchema, result) as JsonObject;
@@ -294,7 +297,7 @@ function fromDocument(document: string) {
 }
 
 /**
- * Requires that no purge deleted a result with this id, or the final result of this receipt.
+ * Requires that no purge has deleted a result with this id, or the final result for this receipt.
  *
  * @throws DeputeError REQUEST_ID_REUSED, VERIFICATION_FINAL
  */
@@ -311,7 +314,7 @@ async function requireUnpurged(
 /**
  * Returns the error for a receipt with a final result.
  *
- * @param verificationId the final verification; empty if it was purged
+ * @param verificationId the id of the final verification; empty if a purge has deleted it
  */
 function isFinal(verificationId: string): DeputeError {
   return new DeputeError(

@@ -72,7 +72,10 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
   [ReviewVerdict.REJECTED]: "rejected",
 };
 
-/** Maximum number of reviews that one page examines, so that a selective filter does not read the whole queue. */
+/**
+ * Maximum number of reviews that one call examines for a page, so that a filter with few matches does not read the
+ * whole queue.
+ */
 const MAX_LOOKED_AT = 2000;
 const POLL_MS = 5_000;
 
@@ -93,7 +96,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform's services create reviews");
       }
       const kind = wordOf(KINDS, request.kind);
-      if (kind === undefined) throw invalid("kind", "is needed");
+      if (kind === undefined) throw invalid("kind", "is required");
       const content = request.content === undefined ? undefined : readValue(request.content, "content").text;
       const review = await reviews.create({
         id: request.reviewId || undefined,
@@ -106,7 +109,8 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         author: request.author,
         reviewers: request.reviewers,
         escalationReviewers: request.escalationReviewers,
-        // Undefined if empty, so that the request keeps the digest of versions without this field.
+        // If the list is empty, the member is undefined. Requests without roles then keep the digest that older
+        // versions stored.
         reviewerRoles: request.reviewerRoles.length > 0 ? ["operator"] : undefined,
         contentReference: referenceOf(request.contentReference),
         timeoutMs: (request.timeout && durationMs(request.timeout)) || DEFAULT_REVIEW_TIMEOUT_MS,
@@ -199,7 +203,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
     async decideReview(request: DecideReviewRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
       const verdict = VERDICTS[request.verdict];
-      if (verdict === undefined) throw invalid("verdict", "is needed");
+      if (verdict === undefined) throw invalid("verdict", "is required");
       const reviewer = reviewerOf(request, identity);
       const { principal: caller, roles } = identity;
       const { reviewId, reason } = request;
@@ -231,14 +235,17 @@ function wordOf<Word extends string>(words: Record<Word, number>, value: number)
 }
 
 /**
- * Returns the reviewer for whom the call decides a review or asks a question.
+ * Returns the reviewer in whose name the call decides a review or asks a question.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED
  */
 function reviewerOf({ reviewer: namedReviewer }: { reviewer: string }, identity: Identity): string {
   const reviewer = namedReviewer || identity.principal;
   if (mayActFor(identity, reviewer)) return reviewer;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not act for this reviewer");
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "the caller may not act for this reviewer; use the reviewer's credentials",
+  );
 }
 
 function referenceOf(message: ContentReferenceMessage | undefined): ContentReference | undefined {
@@ -252,8 +259,8 @@ function referenceMessage({ uri, digest, mediaType }: ContentReference) {
 }
 
 /**
- * Maximum number of JSON values in content that a response carries as a message. Larger content travels as text,
- * because its encoding would block the event loop.
+ * Maximum number of JSON values in content that a response contains as a protobuf value. Larger content is in the
+ * response as text, because the encoding of its values would block the event loop.
  */
 const MAX_CONTENT_VALUES = 4096;
 

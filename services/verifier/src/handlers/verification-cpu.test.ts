@@ -7,14 +7,14 @@ import { verifier } from "../index.ts";
 import { doublingSchema, SLOW_VALUE } from "../testing/hostile.ts";
 import { value } from "../testing/platform.ts";
 
-// Threads of checks have the lowest priority, so a busy machine runs them late.
+// The threads that run checks have a low priority, so on a busy machine the checks take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 const ORGANIZATIONS = { "acme-1": "acme", "acme-2": "acme", "acme-3": "acme", globex: "globex" };
-/** Milliseconds of the processor a second of a principal. An organization has twice as many. */
+/** Milliseconds of processor time that a principal may use in each second. An organization may use twice as many. */
 const CPU_MS = 50;
 
-/** A verifier whose clock stands still, so that no quota recovers on its own. */
+/** A verifier service whose clock does not advance by itself, so that the quotas do not recover. */
 let host: TestHost;
 beforeAll(async () => {
   host = await startTestHost({
@@ -38,7 +38,7 @@ const used = (owner: string) => ({
     retry_after_ms: expect.stringMatching(/^\d+$/),
   },
 });
-/** A schema that takes the thread a few milliseconds to compile. Each name makes another schema. */
+/** A schema whose compilation takes a worker thread a few milliseconds. Different names give different schemas. */
 const wideSchema = (name: string) =>
   value({
     type: "object",

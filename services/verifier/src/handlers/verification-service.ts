@@ -33,7 +33,7 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
       const contract = await contracts.get(request.contractId);
       const { verification } = contract.contract;
       const by = { identity, signal: context.signal };
-      // Models and reviewers see the canonical form, so that equal outputs look equal.
+      // Models and reviewers get the output in its canonical form, so that equal outputs look equal.
       const shownOutput = isDeterministic(verification)
         ? { canonical: text, hash: "" }
         : await canonicalOutput(verifier, text, checkCallerOf(by));
@@ -52,7 +52,7 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
 
     async checkSchema(request: CheckSchemaRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      if (request.schema === undefined) throw invalid("schema", "is needed");
+      if (request.schema === undefined) throw invalid("schema", "is required");
       const schema = readValue(request.schema, "schema", SCHEMA_LIMITS.bytes);
       const value = readText(request.value, request.valueJson, "value");
       const dialect = request.dialect === SchemaDialect.SCHEMA_DIALECT_DRAFT_07 ? "draft-07" : "2020-12";

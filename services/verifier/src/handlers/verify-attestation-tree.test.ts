@@ -38,7 +38,7 @@ const mint = (contractId: string, delegationId: string, delegatee = worker) =>
     delegationId,
   });
 
-/** Records an attestation of a completion, dated now and under a new delegation. */
+/** Records an attestation of a completion, with the current time and a new delegation. */
 async function work(contractId: string, change: Partial<Attestation> = {}, by: Keypair = worker) {
   const delegationId = newId("del");
   const createdAt = new Date(platform.clock.now()).toISOString();

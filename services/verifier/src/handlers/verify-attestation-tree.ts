@@ -48,8 +48,8 @@ const OUTCOMES: Record<Outcome, TreeOutcome> = {
 const AT_ONCE = 32;
 
 /**
- * Verifies an attestation and all its descendants. Depute's choice of rules, because DelegateOS 7.3 defers trees to its
- * version 0.2.
+ * Verifies an attestation and all its descendants. The rules are Depute's choice, because DelegateOS 7.3 leaves trees
+ * to its version 0.2.
  */
 export async function verifyAttestationTree(
   verifier: Verifier,
@@ -90,7 +90,8 @@ export async function verifyAttestationTree(
     const some: Promise<ReturnType<typeof answerOf>>[] = [];
     for (const [i, node] of nodes.slice(at, at + AT_ONCE).entries()) {
       const answer = verifyNode(node, at + i === 0 ? rootOutput : undefined);
-      // Promise.all below handles a rejection. This handler only prevents an unhandled rejection before that.
+      // Promise.all below handles a rejection. A rejection before that would count as unhandled without this empty
+      // handler.
       answer.catch(() => {});
       some.push(answer);
       await yieldToEventLoop();
@@ -106,7 +107,7 @@ function signatureFinding({ engine }: Verifier, attestation: Attestation): TreeF
   return verified.ok ? passed("signature") : failed("signature", verified.refusal.detail);
 }
 
-/** Whether an output passed according to the verifier's own attestations, by contract and output hash. */
+/** For each contract and output hash, whether the output passed according to the verifier's own attestations. */
 type OwnVerdicts = ReadonlyMap<string, boolean>;
 
 function ownVerdictsOf({ keypair }: Verifier, nodes: readonly CollectedNode[]): OwnVerdicts {
@@ -177,7 +178,7 @@ function totalsOf(nodes: readonly CollectedNode[]): Map<string, bigint> {
     cost: result.costMicrocents,
   }));
   const sorted = parentsFirst(costs);
-  // A cycle cannot occur, because the store requires children before their parents.
+  // There can be no cycle, because the store accepts an attestation only after its children.
   if (sorted === undefined) throw new Error("stored attestations form a cycle");
   return totalCosts(sorted);
 }

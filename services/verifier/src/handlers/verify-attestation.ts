@@ -28,7 +28,8 @@ const STEPS: Record<Step, AttestationStep> = {
 };
 
 /**
- * Verifies a single attestation without its children (DelegateOS 7.3). Reports every step, even after one has failed.
+ * Verifies a single attestation without its children (DelegateOS 7.3). Reports the result of every step, even after a
+ * failed step.
  */
 export async function verifyAttestation(
   verifier: Verifier,
@@ -46,19 +47,19 @@ export async function verifyAttestation(
   });
 }
 
-/** The results of the steps of DelegateOS 7.3 for an attestation. */
+/** The results of examining an attestation by the steps of DelegateOS 7.3. */
 export interface Examination {
   findings: Finding[];
-  /** Result of verifying the output; undefined if no output was found, or while a review is pending. */
+  /** Result of verifying the output; undefined if no output was found, failed while a review is pending. */
   verification: CheckResult | undefined;
-  /** The id of the pending review; empty for none. */
+  /** The id of the pending review; empty if no review is pending. */
   reviewId: string;
 }
 
 /**
  * Runs every step of DelegateOS 7.3.
  *
- * @param sentOutput JSON of the output, if the attestation contains only its hash
+ * @param sentOutput JSON of the output that the caller sent; needed if the attestation contains only the output's hash
  * @throws DeputeError CONTRACT_NOT_FOUND, INVALID_REQUEST, and the errors of verifyByContract
  */
 export async function examineAttestation(
@@ -75,7 +76,7 @@ export async function examineAttestation(
   const by = { identity, signal: context.signal };
   const outputResult = await outputOf(verifier, attestation, sentOutput, checkCallerOf(by));
   const { canonical: text, hash } = outputResult;
-  // DelegateOS requires the check of the output schema only for the method schema_match.
+  // DelegateOS requires that the output fits the contract's output schema only for the method schema_match.
   const schema = contract.verification.method === "schema_match" ? outputSchemaRuleOf(contract) : undefined;
   const payingToken = payingTokenOf(undefined, context);
   const fits =
@@ -109,10 +110,10 @@ export async function examineAttestation(
 async function subjectOf({ store }: Verifier, { subject }: VerifyAttestationRequest): Promise<Attestation> {
   if (subject.case === "attestationId") return (await readAttestation(store, subject.value)).attestation;
   if (subject.case === "attestation") return toDocument("attestation", subject.value);
-  throw invalid("subject", "needs an id or an attestation");
+  throw invalid("subject", "must be an id or an attestation");
 }
 
-/** The output that an attestation covers, or the reason why none matches it. */
+/** The output that matches an attestation, or the reason why no output matches. */
 type FoundOutput =
   | { canonical: string; hash: string; fault: undefined }
   | { canonical: undefined; hash: string; fault: string };

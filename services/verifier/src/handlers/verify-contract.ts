@@ -13,7 +13,7 @@ import type { TaskContract } from "../rules/documents.ts";
 import { getContract } from "../store/contracts.ts";
 import type { Verifier } from "../verifier.ts";
 
-/** Verifies a contract's signature and content. Checks the content even if the signature is invalid. */
+/** Verifies a contract's signature and its content. Checks the content even if the signature is invalid. */
 export async function verifyContract(
   verifier: Verifier,
   { subject }: VerifyContractRequest,
@@ -42,8 +42,8 @@ export async function verifyContract(
 }
 
 /**
- * Returns the reason why a contract with this content could not be created; undefined if it could. Throws errors of
- * overload.
+ * Returns the reason why the service would refuse to create a contract with this content; undefined if it would not.
+ * Throws the error if the service is overloaded.
  */
 async function contentFault(
   { checker, clock, names }: Verifier,

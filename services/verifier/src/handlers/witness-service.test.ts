@@ -18,7 +18,7 @@ const log = generateKeypair(engine);
 const other = generateKeypair(engine);
 const { sha256 } = engine;
 
-/** The root over some leaves, computed from its definition (RFC 6962 2.1). */
+/** Returns the root hash over some leaves, computed from its definition (RFC 6962 2.1). */
 function rootOf(leaves: readonly string[]): Uint8Array {
   if (leaves.length === 0) return foldNodes(sha256, []);
   const [only] = leaves;
@@ -37,7 +37,9 @@ function headOf(size: number, { branch = "", by = log, time = NOW } = {}) {
   return { case: "logHead" as const, value };
 }
 
-/** A publication of a later head, with the proof from the kept one. */
+/**
+ * Returns the request that publishes a later head. It contains the proof that the later head continues the kept head.
+ */
 function grown(first: number, second: number, { from = "", to = "" } = {}) {
   const leaves = leavesOf(second, from);
   const consistencyProof = consistencyRanges(first, second).map(({ begin, end }) =>

@@ -64,7 +64,7 @@ export function witnessService(verifier: Verifier): ServiceImpl<typeof WitnessSe
       if (row !== undefined) return { platform: recordMessage(row) };
       throw new DeputeError(
         ErrorReason.WITNESSED_PLATFORM_NOT_FOUND,
-        "there is no record of this platform; it has published no head with these credentials",
+        "this platform has no record; publish a head with its credentials first",
         { metadata: { platform } },
       );
     },
@@ -108,11 +108,14 @@ function assertReadsAll(identity: Identity): void {
   );
 }
 
-/** Returns the changed record; undefined if the head shows the kept state. Throws the errors of `advance`. */
+/**
+ * Returns the changed record of a platform; undefined if the head states the same state as the kept head. Throws the
+ * errors of `advance`.
+ */
 type Publish = (kept: WitnessedRow, now: number) => WitnessedRow | undefined;
 
 /**
- * Verifies the signature of the head in a request, and returns the function that records it.
+ * Verifies the signature of the head in a request, and returns the function that records the head.
  *
  * @throws DeputeError SIGNATURE_INVALID
  */
@@ -151,7 +154,7 @@ function publisher(engine: CryptoEngine, request: PublishLogHeadRequest): Publis
       };
     }
     default:
-      throw invalid("head", "a log_head or a revocation_checkpoint is needed");
+      throw invalid("head", "a log_head or a revocation_checkpoint is required");
   }
 }
 
@@ -159,7 +162,7 @@ function forged(field: string, signer: string): DeputeError {
   return new DeputeError(
     ErrorReason.SIGNATURE_INVALID,
     `the signature of ${field} is not by ${signer}; publish the head as the log signed it`,
-    { violations: [{ field, description: "its signature does not verify" }] },
+    { violations: [{ field, description: "its signature is not valid" }] },
   );
 }
 

@@ -11,8 +11,8 @@ import { insertCharge, sumCharges, updateCharge } from "../store/judge-results.t
 import type { JudgeOutcome, JudgeRun } from "./judge.ts";
 
 /**
- * Seconds by which a reservation outlives the judge run (GRACE_S). The longest lifetime of a reservation, by
- * SpendService's contract (MAX_LIFETIME_S).
+ * GRACE_S: seconds from the end of the judge run to the expiry of its reservation. MAX_LIFETIME_S: the longest lifetime
+ * of a reservation that SpendService's contract allows.
  */
 const GRACE_S = 60;
 const MAX_LIFETIME_S = 86_400;
@@ -25,21 +25,21 @@ export interface ChargeDeps {
   readonly spend: Pick<Client<typeof SpendService>, "reserveSpend" | "commitSpend">;
 }
 
-/** The contract and the token that pay for a judge run. */
+/** The contract whose issuer pays for a judge run, and the issuer's token. */
 export interface Payer {
   readonly contract: TaskContract;
-  /** The issuer's token that pays. Without a token, only the contract's budget bounds the cost. */
+  /** The token of the contract's issuer. If it is undefined, only the contract's budget bounds the cost. */
   readonly token: SerializedDCT | undefined;
 }
 
 /**
  * Runs a judge and charges the contract's issuer. First reserves the maximum cost on the contract and on every block of
- * the token. Afterwards charges the actual cost. If that is unknown, for example after a crash, the whole reservation
- * is charged.
+ * the token. Then runs the judge, and charges the actual cost. If the actual cost is unknown, for example after a
+ * crash, the whole reservation counts as charged.
  *
- * @param keep stores the result in the transaction of the charge
- * @throws DeputeError BUDGET_EXCEEDED, CALLER_NOT_ALLOWED (the token is not the issuer's), TOKEN_DENIED,
- * LIMIT_EXCEEDED: in these cases no question was sent
+ * @param keep stores the result in the transaction that updates the contract's charge
+ * @throws DeputeError BUDGET_EXCEEDED, CALLER_NOT_ALLOWED (the token does not belong to the issuer), TOKEN_DENIED,
+ * LIMIT_EXCEEDED; after each of these errors, no question was sent
  */
 export async function runAndCharge(
   deps: ChargeDeps,
@@ -76,24 +76,21 @@ export async function runAndCharge(
   }
 }
 
-/** Refuses a judge run once the cost of earlier runs has reached the contract's budget. */
+/** Refuses a judge run if the cost of earlier runs has reached the contract's budget. */
 async function assertAffordable(tx: WriteTx, { id, constraints }: TaskContract): Promise<void> {
   const spent = await sumCharges(tx, id);
   const allowed = constraints.maxBudgetMicrocents;
   if (spent === 0 || spent < allowed) return;
   throw new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    "the cost of judging this contract's outputs has reached its budget",
+    "the cost of the judge runs for this contract has reached the contract's budget",
     {
       metadata: { needed: String(spent), allowed: String(allowed), unit: "microcents" },
     },
   );
 }
 
-/**
- * Reserves the maximum cost under a token. Returns the function that charges the actual cost; that function never
- * throws.
- */
+/** Reserves the maximum cost under a token. Returns a function that charges the actual cost and never throws. */
 async function reserve(
   { tokens, spend, logger }: ChargeDeps,
   issuer: string,
@@ -124,11 +121,11 @@ async function reserve(
   const reservationId = reservation?.id ?? "";
   return async (cost) => {
     try {
-      // Charges at most the reserved amount, because an endpoint may report more tokens than are possible.
+      // Charges at most the reserved amount, because an endpoint may report more tokens than the maximum.
       const amountMicrocents = BigInt(Math.min(cost, ceiling));
       await spend.commitSpend({ reservationId, amountMicrocents }, ownOptions());
     } catch (err) {
-      // After a failed charge, the reservation counts in full, even after its expiry.
+      // If the charge fails, the reservation stays unsettled. It then counts in full, even after its expiry.
       logger.warn({ err, reservation: reservationId }, "charge of a judge failed");
     }
   };

@@ -6,10 +6,11 @@ import { findJudgeResult, type JudgeResultKey } from "../store/judge-results.ts"
 import type { JudgeOutcome } from "./judge.ts";
 
 /**
- * Milliseconds for which a claim is in force after its last extension. Then another process may claim the judge run.
+ * Milliseconds for which a claim is in force after its last extension. After that, another process may claim the judge
+ * run.
  */
 export const CLAIM_MS = 3_000;
-/** Milliseconds between two extensions of a claim. */
+/** Milliseconds between two extensions of a claim by its process. */
 const EXTEND_MS = 1_000;
 /** Milliseconds between two checks whether another process has finished a judge run. */
 const LOOK_MS = 200;
@@ -22,9 +23,9 @@ interface JudgeClaimsOptions {
 }
 
 /**
- * Ensures that one replica at a time sends the questions about an output. A claim is a row that expires unless its
- * process extends it. A process that was suspended beyond its claim may ask a second time. Only the first stored result
- * counts.
+ * Ensures that only one replica at a time sends the questions about an output. A claim is a row that expires unless its
+ * process extends it. If a process is suspended until its claim has expired, another process may send the questions a
+ * second time. Only the first result that is stored counts.
  */
 export class JudgeClaims {
   readonly #options: JudgeClaimsOptions;
@@ -36,7 +37,7 @@ export class JudgeClaims {
   /**
    * Runs a judge, or waits for the result of another replica.
    *
-   * @param signal ends the wait
+   * @param signal aborts when the caller ends the call, which ends the wait
    * @param run sends the questions, and stores the result
    */
   async once(
@@ -56,8 +57,8 @@ export class JudgeClaims {
   }
 
   /**
-   * Returns the stored outcome of a judge run. Without one, claims the run, and returns whether the claim succeeded:
-   * false if another claim is in force.
+   * Returns the stored outcome of a judge run. If no outcome is stored, claims the run: returns true if the claim
+   * succeeded, and false if another claim is in force.
    */
   #take(claim: JudgeClaim): Promise<JudgeOutcome | boolean> {
     const { store, clock } = this.#options;
@@ -74,18 +75,20 @@ export class JudgeClaims {
     const stop = this.#extendWhileRunning(claim);
     try {
       const outcome = await run();
-      // A replica that took over the judge run may have stored its result first.
+      // If another replica has taken over the judge run, it may have stored its result first. That result counts.
       const stored = await store.read((tx) => findJudgeResult(tx, claim.key));
       return stored === undefined ? outcome : { ...stored, problem: "" };
     } finally {
       stop();
       await store
         .write((tx) => deleteClaim(tx, claim))
-        .catch((err: unknown) => log.warn({ err }, "the claim of a judgement ends at its expiry"));
+        .catch((err: unknown) =>
+          log.warn({ err }, "the claim on a judge run cannot be deleted; it ends at its expiry"),
+        );
     }
   }
 
-  /** Extends a claim every EXTEND_MS. The returned function ends the extensions. */
+  /** Extends a claim every EXTEND_MS. Returns a function that ends the extensions. */
   #extendWhileRunning(claim: JudgeClaim): () => void {
     const { store, clock, timers, log } = this.#options;
     let cancel = () => {};
@@ -97,9 +100,9 @@ export class JudgeClaims {
       try {
         const expireMs = clock.now() + CLAIM_MS;
         if (await store.write((tx) => extendClaim(tx, claim, expireMs))) return schedule();
-        log.warn({ contract: claim.key.contractId }, "another replica took a judgement over");
+        log.warn({ contract: claim.key.contractId }, "another replica has taken over a judge run");
       } catch (err) {
-        log.warn({ err }, "the claim of a judgement cannot be extended; trying again");
+        log.warn({ err }, "the claim on a judge run cannot be extended; trying again");
         schedule();
       }
     };

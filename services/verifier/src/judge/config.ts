@@ -1,20 +1,23 @@
 import { isObject } from "@depute/core";
 import { textOfFile } from "@depute/service";
 
-/** One configured endpoint of a model provider. */
+/** The configured endpoint of one provider of models. */
 export interface JudgeEndpoint {
   models: readonly string[];
-  /** The API whose request and response formats the endpoint has. */
+  /** The provider's API, which determines the form of requests and responses. */
   style: "openai" | "anthropic";
   url: URL;
   /** The API key; empty if the endpoint needs none. */
   key: string;
-  /** Prices in microcents per million tokens, for input and for output; 1 USD is 100,000,000 microcents. */
+  /**
+   * Prices in microcents for one million tokens: of the input (inputPrice), and of the output (outputPrice). 1 USD is
+   * 100,000,000 microcents.
+   */
   inputPrice: number;
   outputPrice: number;
 }
 
-/** Thrown for an invalid configuration of judges. The message says how to correct it. */
+/** Thrown if the configuration of judges is invalid. The message says how to correct it. */
 export class JudgeConfigError extends Error {
   override readonly name = "JudgeConfigError";
 }
@@ -32,7 +35,7 @@ const MEMBERS = [
  * Reads the file of judges: a JSON array of `{models, style, url, keyFile?, inputMicrocentsPerMillion?,
  * outputMicrocentsPerMillion?}`.
  *
- * @param file path; empty for no judges
+ * @param file path of the file; empty without judges
  * @param hosts the allowed hosts of endpoints, each `name` or `name:port`
  * @throws JudgeConfigError
  */
@@ -67,22 +70,22 @@ function endpointOf(value: unknown, at: string, hosts: readonly string[]): Judge
   } = value;
   const isText = (each: unknown) => typeof each === "string" && each !== "";
   if (!Array.isArray(models) || models.length === 0 || !models.every(isText)) {
-    throw new JudgeConfigError(`${at}.models: names of models are needed`);
+    throw new JudgeConfigError(`${at}.models: must be a list of names of models`);
   }
   if (style !== "openai" && style !== "anthropic")
-    throw new JudgeConfigError(`${at}.style: openai or anthropic`);
+    throw new JudgeConfigError(`${at}.style: must be openai or anthropic`);
   if (typeof url !== "string" || !URL.canParse(url))
-    throw new JudgeConfigError(`${at}.url: an address is needed`);
+    throw new JudgeConfigError(`${at}.url: must be an address`);
   const address = new URL(url);
   if (address.protocol !== "https:" && address.protocol !== "http:") {
-    throw new JudgeConfigError(`${at}.url: http or https is needed`);
+    throw new JudgeConfigError(`${at}.url: must be an http or https address`);
   }
   if (!hosts.includes(address.host) && !hosts.includes(address.hostname)) {
     throw new JudgeConfigError(`${at}.url: ${address.host} is not in DEPUTE_VERIFIER_OUTBOUND_HOSTS`);
   }
   for (const price of [inputMicrocentsPerMillion, outputMicrocentsPerMillion]) {
     if (!Number.isSafeInteger(price) || (price as number) < 0) {
-      throw new JudgeConfigError(`${at}: prices are whole numbers of microcents`);
+      throw new JudgeConfigError(`${at}: prices must be whole numbers of microcents`);
     }
   }
   return {
@@ -96,7 +99,7 @@ function endpointOf(value: unknown, at: string, hosts: readonly string[]): Judge
 }
 
 function readKey(file: unknown, at: string): string {
-  if (typeof file !== "string") throw new JudgeConfigError(`${at}.keyFile: a file is needed`);
+  if (typeof file !== "string") throw new JudgeConfigError(`${at}.keyFile: must be the path of a file`);
   try {
     return textOfFile(file).trim();
   } catch (cause) {

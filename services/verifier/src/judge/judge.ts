@@ -28,18 +28,18 @@ export interface JudgeOptions {
 }
 
 export interface JudgeOutcome {
-  /** The judge's result; if undefined, `problem` is the reason. */
+  /** The result of the verification; if undefined, `problem` is the reason. */
   result: CheckResult | undefined;
   problem: string;
-  /** Cost in microcents; a run without a result may have a cost too. */
+  /** Cost in microcents. A run without a result may have a cost too. */
   cost: number;
 }
 
-/** A prepared judge run. Reserve `ceiling` before you call `ask`. */
+/** A prepared judge run: the questions to one model about one output. Reserve `ceiling` before you call `ask`. */
 export interface JudgeRun {
   /** Maximum cost in microcents. */
   readonly ceiling: number;
-  /** Maximum run time in milliseconds. */
+  /** Maximum time from the call of `ask` to its outcome, in milliseconds. */
   readonly limitMs: number;
   /** Sends the questions. If the queue is full, throws DeputeError LIMIT_EXCEEDED before the first question. */
   readonly ask: (signal: AbortSignal) => Promise<JudgeOutcome>;
@@ -49,7 +49,7 @@ export interface JudgeRun {
 export class Judge {
   readonly #options: JudgeOptions;
   readonly #waiting: (() => void)[] = [];
-  /** Running judge runs by key. */
+  /** The judge runs in progress, by key. */
   readonly #running = new Map<string, Promise<JudgeOutcome>>();
   #open = 0;
 
@@ -66,7 +66,7 @@ export class Judge {
    * Prepares the judge run of an output.
    *
    * @param output JSON of the output
-   * @throws CheckNotRun if no endpoint has the model
+   * @throws CheckNotRun if no endpoint for the model is configured
    */
   prepare(contract: TaskContract, spec: VerificationSpec, output: string): JudgeRun {
     const judgeSpec = judgeSpecOf(spec);
@@ -76,13 +76,13 @@ export class Judge {
     const prompt = judgePrompt(contract, output, judgeSpec.rubric);
     return {
       ceiling: Math.min(Number.MAX_SAFE_INTEGER, judgeSpec.evaluations * ceilingOf(endpoint, prompt)),
-      // In the worst case, a question waits for the answers to all questions before it in the queue.
+      // In the worst case, a question must wait until all questions before it in the queue have timed out.
       limitMs: this.#options.timeoutMs * (1 + Math.ceil(this.#options.maxWaiting / this.#options.maxOpen)),
       ask: (signal) => this.#judge(contract.id, judgeSpec, endpoint, prompt, signal),
     };
   }
 
-  /** Runs a judge once per key: concurrent callers share one run and its cost. */
+  /** Runs a judge. If a run with the same key is in progress, the caller gets the outcome of that run, and its cost. */
   once(key: string, run: () => Promise<JudgeOutcome>): Promise<JudgeOutcome> {
     const running = this.#running.get(key);
     if (running !== undefined) return running;
@@ -100,7 +100,7 @@ export class Judge {
   ): Promise<JudgeOutcome> {
     this.#assertRoom(judgeSpec.evaluations);
     const question = { model: judgeSpec.model, temperature: judgeSpec.temperature, prompt };
-    // The evaluations are independent, so they run concurrently up to the limit of open questions.
+    // The evaluations do not depend on each other, so their questions are sent concurrently, up to `maxOpen`.
     const answers = await Promise.all(
       Array.from({ length: judgeSpec.evaluations }, () => this.#ask(endpoint, question, signal)),
     );
@@ -112,7 +112,7 @@ export class Judge {
         answers.find((answer) => answer.problem !== undefined)?.problem ?? "an answer without a score";
       this.#options.log.warn(
         { contract: contractId, model: judgeSpec.model, problem },
-        "judge did not answer",
+        "a model did not score an output",
       );
       return { result: undefined, problem, cost };
     }
@@ -120,15 +120,15 @@ export class Judge {
     if (spread > SPREAD_WARNING) {
       this.#options.log.warn(
         { contract: contractId, model: judgeSpec.model, spread },
-        "scores of judges differ",
+        "the scores of a model for one output differ",
       );
     }
     return { result: verdictOf(usable, judgeSpec), problem: "", cost };
   }
 
   /**
-   * Refuses a run unless the queue has room for all its questions. Call this method before the first question, which
-   * has a cost.
+   * Refuses a run if the queue has no room for all its questions. Call this method before the first question is sent,
+   * because each question has a cost.
    */
   #assertRoom(questions: number): void {
     const { maxOpen, maxWaiting } = this.#options;
@@ -150,7 +150,8 @@ export class Judge {
     const cancel = timers.after(timeoutMs, () => limit.abort());
     try {
       if (signal.aborted) return { text: undefined, cost: 0, problem: "the call ended" };
-      // A sent question has a cost. So the question continues even if the caller's call ends.
+      // The provider charges for a question that was sent. So this process waits for the answer even if the caller has
+      // ended the call.
       return await askModel(endpoint, question, limit.signal);
     } finally {
       cancel();

@@ -3,7 +3,7 @@ import type { JudgeEndpoint } from "./config.ts";
 /** Maximum length of an answer in tokens, enough for a score and a brief explanation. */
 export const MAX_ANSWER_TOKENS = 1024;
 
-/** Maximum number of tokens that an endpoint counts besides the prompt, for roles and delimiters. */
+/** Maximum number of input tokens that an endpoint counts in addition to the prompt, for roles and delimiters. */
 const MAX_FRAME_TOKENS = 64;
 
 /** Maximum size of a response body in bytes. */
@@ -16,11 +16,11 @@ export interface Question {
 }
 
 export interface Answer {
-  /** The model's answer; undefined if the response has no usable answer. */
+  /** The text of the model's answer; undefined if the response has no usable text. */
   text: string | undefined;
   /** The cost in microcents. If the endpoint reports no usage, this is the maximum cost. */
   cost: number;
-  /** The reason why `text` is undefined. It never quotes the endpoint. */
+  /** The reason why `text` is undefined. It never quotes the endpoint's response. */
   problem?: string;
 }
 
@@ -43,7 +43,7 @@ export async function askModel(
       body: JSON.stringify(bodyOf(question)),
     });
     const body = await readBody(response);
-    // An error status means that the endpoint refused the question, which then costs nothing.
+    // An error status means that the endpoint refused the question. A refused question costs nothing.
     if (!response.ok) return { text: undefined, cost: 0, problem: `status ${response.status}` };
     const { text, input, output } = readAnswer(endpoint, JSON.parse(body));
     const cost = input === undefined || output === undefined ? ceiling : costOf(endpoint, input, output);
@@ -55,8 +55,8 @@ export async function askModel(
 }
 
 /**
- * Returns the maximum cost of one answer in microcents. A token has at least one byte, so the prompt's bytes bound its
- * tokens. MAX_FRAME_TOKENS bounds the tokens that the API adds.
+ * Returns the maximum cost of one answer in microcents. Each token has at least one byte, so the prompt has at most as
+ * many tokens as bytes. The API adds at most MAX_FRAME_TOKENS.
  */
 export function ceilingOf(endpoint: JudgeEndpoint, prompt: string): number {
   return costOf(endpoint, Buffer.byteLength(prompt) + MAX_FRAME_TOKENS, MAX_ANSWER_TOKENS);

@@ -1,6 +1,6 @@
 import type { CheckResult } from "./check-result.ts";
 
-/** The steps of DelegateOS 7.3, in the document's order. */
+/** The steps of DelegateOS 7.3, in the order of that section. */
 export const STEPS = ["signature", "output", "verification", "cost"] as const;
 export type Step = (typeof STEPS)[number];
 
@@ -11,14 +11,15 @@ export interface Finding {
   details: string;
 }
 
-/** The facts about an attestation from which the findings follow. */
+/** The facts about an attestation that determine the findings. */
 export interface Evidence {
   /** The fault of the signature; undefined if the signature is valid. */
   signatureFault: string | undefined;
-  /** The reason why no output matches the attestation; undefined if an output matches. */
+  /** The reason why there is no output that matches the attestation; undefined if there is one. */
   outputFault: string | undefined;
   /**
-   * Result of checking the output against the contract's output schema. Undefined unless the method is schema_match.
+   * Result of checking the output against the contract's output schema. Undefined if the method is not schema_match, or
+   * without an output.
    */
   schema: CheckResult | undefined;
   /** Result of checking the output against the contract's verification. Undefined without an output. */
@@ -27,7 +28,7 @@ export interface Evidence {
   maxBudgetMicrocents: number;
 }
 
-/** Returns one finding for each step, even after a step that failed. */
+/** Returns the finding of each step, including the steps after a failed step. */
 export function findingsOf(evidence: Evidence): Finding[] {
   const { costMicrocents: cost, maxBudgetMicrocents: budget } = evidence;
   return [
@@ -42,11 +43,12 @@ export function findingsOf(evidence: Evidence): Finding[] {
 }
 
 /**
- * The steps that an attestation of a failure must pass. The other steps need an output, which a failure does not have.
+ * The steps that an attestation of a failure must pass. All other steps need an output, and an attestation of a failure
+ * has no output.
  */
 const STEPS_OF_FAILURE: readonly Step[] = ["signature", "cost"];
 
-/** Returns the reasons, as text, why an attestation cannot end its delegation; empty if it can. */
+/** Returns the reasons, as text, why an attestation cannot end its delegation; empty if it can end it. */
 export function faultsOfCompletion(findings: readonly Finding[], hasSucceeded: boolean): string {
   return findings
     .filter(({ step, passed }) => !passed && (hasSucceeded || STEPS_OF_FAILURE.includes(step)))
@@ -63,7 +65,7 @@ function finding(step: Step, fault: string | undefined): Finding {
   return { step, passed: fault === undefined, details: fault ?? "" };
 }
 
-/** An output in the form in which the rules compare it. */
+/** An output in the form that the rules compare. */
 interface Output {
   /** Canonical JSON. */
   canonical: string;
@@ -71,14 +73,16 @@ interface Output {
   hash: string;
 }
 
-/** The attestation's output and hash, and the output in the request. */
+/**
+ * The output in the attestation (`heldOutput`), the hash in the attestation, and the output in the request (`sent`).
+ */
 export interface OutputClaim {
   heldOutput: Output | undefined;
   hash: string | undefined;
   sent: Output | undefined;
 }
 
-/** Returns the reason why no output matches the attestation; undefined if an output matches. */
+/** Returns the reason why there is no output that matches the attestation; undefined if there is one. */
 export function outputFault({ heldOutput, hash, sent: sentOutput }: OutputClaim): string | undefined {
   if (heldOutput === undefined && hash === undefined)
     return "the attestation holds neither an output nor its hash";

@@ -2,7 +2,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type CostNode, parentsFirst, totalCosts } from "./attestation-tree.ts";
 
-/** The definition, implemented literally: sums the maximum cost of each delegation below a node. */
+/**
+ * Computes the total cost of a node literally by its definition: sums the maximum cost of each delegation below the
+ * node.
+ */
 function reference(nodes: readonly CostNode[], id: string): bigint {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const seenIds = new Set<string>();
@@ -26,7 +29,7 @@ const graphs = fc
   )
   .map((parts) =>
     parts.map(({ links, delegation, cost }, i): CostNode => {
-      // Every child has a greater position than its parents. Every acyclic graph can be ordered this way.
+      // A child always has a greater position than its parents. Every acyclic graph can be numbered in this way.
       const below = links.map((link) => i + 1 + link).filter((child) => child < parts.length);
       return {
         id: `n${i}`,

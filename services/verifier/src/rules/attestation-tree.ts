@@ -1,6 +1,8 @@
 import type { Step } from "./attestation-findings.ts";
 
-/** Maximum size of one tree: attestations (nodes), links and levels, and the characters of all documents. */
+/**
+ * Maximum size of one tree: its attestations (`nodes`), links and levels, and the total characters of its documents.
+ */
 export const TREE_LIMITS = { nodes: 2000, links: 8000, levels: 32, chars: 64 * 1024 * 1024 } as const;
 
 export type TreeStep = Step | "budget" | "authority";
@@ -12,21 +14,22 @@ export interface TreeFinding {
   details: string;
 }
 
-/** The data of an attestation from which the rules compute costs. */
+/** The facts about an attestation from which the rules compute costs. */
 export interface CostNode {
   id: string;
   /** Ids of the child attestations. */
   children: readonly string[];
   /**
-   * The delegation that caused the cost. The cost of one delegation counts once, even if several attestations state it.
+   * The id of the delegation that caused the cost. If several attestations state the cost of one delegation, it counts
+   * only once.
    */
   delegation: string;
   cost: number;
 }
 
 /**
- * Sums the cost of each node's subtree. Each delegation counts once, with the maximum cost that the subtree states. A
- * node with several parents counts once.
+ * Sums the cost of each node's subtree. Each delegation counts once, with the maximum cost that any node states for it.
+ * A node with several parents counts once.
  *
  * @param nodes an acyclic graph, parents before children
  */
@@ -41,7 +44,7 @@ export function totalCosts(nodes: readonly CostNode[]): Map<string, bigint> {
   const below = new Map<string, Uint32Array>();
   const totals = new Map<string, bigint>();
   for (const { id, children, delegation } of nodes.toReversed()) {
-    // The set has one bit for each delegation, so that a union of two sets is cheap.
+    // The set has one bit for each delegation, so that the union of two sets is a fast operation.
     const set = new Uint32Array(Math.ceil(byPlace.length / 32));
     mark(set, places.get(delegation) ?? 0);
     for (const child of children) unite(set, below.get(child));

@@ -15,22 +15,22 @@ import type { Attestation } from "./documents.ts";
 export const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 /**
- * Maximum size of an output within an attestation, in bytes of canonical JSON. A larger output is represented by its
- * hash, because the service canonicalizes and hashes an attestation several times.
+ * Maximum size of an output within an attestation, in bytes of canonical JSON. For a larger output, the attestation
+ * must contain only the hash, because the service canonicalizes and hashes an attestation several times.
  */
 export const MAX_HELD_OUTPUT_BYTES = 512 * 1024;
 
 /**
- * Requires the rules for attestations that the contract cannot express (DelegateOS 7.1). The time must not be in the
- * future. The output must be within the limit and match its hash. The children must be distinct.
+ * Validates an attestation by those rules of DelegateOS 7.1 that the protobuf contract cannot express. The time must
+ * not be in the future. The output must be within the limit and match its hash. The children must be distinct.
  *
  * @param now epoch milliseconds
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
 export function validateAttestation(attestation: Attestation, now: number, engine: CryptoEngine): void {
   const created = parseTime(attestation.createdAt);
-  if (created === undefined) throw invalid("attestation.created_at", "not a time in RFC 3339 with Z");
-  if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("attestation.created_at", "lies in the future");
+  if (created === undefined) throw invalid("attestation.created_at", "must be a time in RFC 3339 with Z");
+  if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("attestation.created_at", "must not be in the future");
   const children = attestation.childAttestations;
   if (new Set(children).size !== children.length) {
     throw invalid("attestation.child_attestations", "contains an id twice");

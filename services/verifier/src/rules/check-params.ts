@@ -3,12 +3,12 @@ import { MAX_DETAILS } from "./check-result.ts";
 import { MAX_FIELD_PATH } from "./field-path.ts";
 
 /**
- * A fault in the parameters of a check. At the creation of a contract, a rule validates the parameters of each check
- * (DelegateOS 6.2). The rule returns a fault, or undefined for none. It refuses unknown members, because a misspelt
- * bound such as `mni` would have no effect.
+ * A fault in the parameters of a check. When a contract is created, a ParamsRule validates the parameters of each check
+ * (DelegateOS 6.2). It returns a fault, or undefined if the parameters are valid. It also refuses unknown members,
+ * because a misspelt bound such as `mni` would have no effect.
  */
 export interface ParamsFault {
-  /** The faulty member, for example `fields[2]`; empty if the fault concerns all parameters. */
+  /** The faulty member, for example `fields[2]`; empty if no single member is at fault. */
   member: string;
   problem: string;
 }
@@ -33,7 +33,7 @@ export const regexMatchParams: ParamsRule = members({
 
 export const jsonSchemaParams: ParamsRule = members({
   schema: {
-    rule: (v) => (isObject(v) || typeof v === "boolean" ? undefined : "a schema is an object or a boolean"),
+    rule: (v) => (isObject(v) || typeof v === "boolean" ? undefined : "must be an object or a boolean"),
     needed: true,
   },
 });
@@ -59,24 +59,24 @@ export const fieldExistsParams: ParamsRule = (params) => {
 };
 
 export const exitCodeParams: ParamsRule = members({
-  expected: { rule: (v) => (isInt32(v) ? undefined : "a whole number of 32 bits is needed"), needed: true },
+  expected: { rule: (v) => (isInt32(v) ? undefined : "must be a whole number of 32 bits"), needed: true },
 });
 
 export const outputEqualsParams: ParamsRule = members({ expected: { rule: () => undefined, needed: true } });
 
 /**
- * Validates a contract's expectedResult (DelegateOS 6.1). Refuses a value that no check can return, because no output
- * could pass.
+ * Validates a contract's expectedResult (DelegateOS 6.1). Refuses a value that no check can return, because then no
+ * output could pass.
  */
 export const expectedResultParams: ParamsRule = members({
-  passed: { rule: (v) => (typeof v === "boolean" ? undefined : "true or false is needed"), needed: true },
-  score: { rule: (v) => (typeof v === "number" && v >= 0 && v <= 1 ? undefined : "0 to 1 is needed") },
+  passed: { rule: (v) => (typeof v === "boolean" ? undefined : "must be true or false"), needed: true },
+  score: { rule: (v) => (typeof v === "number" && v >= 0 && v <= 1 ? undefined : "must be 0 to 1") },
   details: { rule: (v) => text(v, 0, MAX_DETAILS) },
 });
 
 function members(spec: Record<string, MemberSpec>): ParamsRule {
   return (params) => {
-    if (!isObject(params)) return { member: "", problem: "an object is needed" };
+    if (!isObject(params)) return { member: "", problem: "must be an object" };
     for (const name of Object.keys(params)) {
       if (!Object.hasOwn(spec, name))
         return { member: name.slice(0, 64), problem: "is an unknown parameter" };
@@ -84,7 +84,7 @@ function members(spec: Record<string, MemberSpec>): ParamsRule {
     for (const [name, { rule, needed }] of Object.entries(spec)) {
       const value = Object.hasOwn(params, name) ? params[name] : undefined;
       if (value === undefined) {
-        if (needed === true) return { member: name, problem: "is needed" };
+        if (needed === true) return { member: name, problem: "is required" };
         continue;
       }
       const problem = rule(value);
@@ -99,24 +99,24 @@ function isInt32(value: unknown): boolean {
 }
 
 function text(value: unknown, min: number, max: number): string | undefined {
-  if (typeof value !== "string") return "a string is needed";
-  return value.length >= min && value.length <= max ? undefined : `${min} to ${max} characters are needed`;
+  if (typeof value !== "string") return "must be a string";
+  return value.length >= min && value.length <= max ? undefined : `must have ${min} to ${max} characters`;
 }
 
 function path(value: unknown): string | undefined {
   const problem = text(value, 1, MAX_FIELD_PATH);
   if (problem !== undefined) return problem;
-  return (value as string).split(".").includes("") ? "a dot path with an empty name" : undefined;
+  return (value as string).split(".").includes("") ? "must be a dot path without empty names" : undefined;
 }
 
 function count(value: unknown): string | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0
     ? undefined
-    : "a whole number from 0 is needed";
+    : "must be a whole number, 0 or more";
 }
 
 function fieldList(value: unknown): string | undefined {
-  if (!Array.isArray(value)) return "a list is needed";
-  // Requires at least one path, because every output would pass an empty list.
-  return value.length >= 1 && value.length <= MAX_FIELDS ? undefined : `1 to ${MAX_FIELDS} paths are needed`;
+  if (!Array.isArray(value)) return "must be a list";
+  // Requires at least one path. With an empty list, every output would pass.
+  return value.length >= 1 && value.length <= MAX_FIELDS ? undefined : `must have 1 to ${MAX_FIELDS} paths`;
 }

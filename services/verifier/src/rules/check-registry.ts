@@ -25,7 +25,10 @@ import {
 /** The implementation of one check (DelegateOS 6.2). A check may throw CheckNotRun. */
 export type CheckFunction = (output: unknown, params?: unknown) => CheckResult;
 
-/** Compiles users' patterns and schemas. Only worker threads implement it, because users' code may block its thread. */
+/**
+ * Compiles users' patterns and schemas. Only worker threads implement this interface, because users' patterns and
+ * schemas may block the thread.
+ */
 export interface CheckEngines {
   matcher(pattern: string, flags: string): Matcher;
   validator(schema: unknown): Validator;
@@ -43,7 +46,7 @@ export class CheckFunctionRegistry {
   /**
    * Registers a check.
    *
-   * @param params validates the check's parameters when a contract is created; by default accepts all parameters
+   * @param params validates the check's parameters when a contract is created; if absent, all parameters are valid
    */
   register(name: string, fn: CheckFunction, params: ParamsRule = () => undefined): void {
     if (name === "" || this.#entries.has(name)) throw new Error(`cannot register the check "${name}"`);

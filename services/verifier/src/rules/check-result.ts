@@ -1,9 +1,9 @@
 /** The result of a check (DelegateOS 6.2). */
 export interface CheckResult {
   passed: boolean;
-  /** A number from 0 to 1. */
+  /** The score of the output, from 0 to 1. */
   score?: number;
-  /** An explanation for a person. */
+  /** An explanation of the result for a person. */
   details?: string;
 }
 
@@ -14,8 +14,8 @@ export interface CheckResult {
 export const MAX_DETAILS = 2000;
 
 /**
- * Thrown if a check cannot run: unknown name, unusable parameters, or a schema with endless recursion. The output has
- * then not passed, even if the contract has an expectedResult.
+ * Thrown if a check cannot run, for example because its name is unknown, its parameters are unusable, or its schema
+ * recurses endlessly. The output has then not passed, even if the contract has an expectedResult.
  */
 export class CheckNotRun extends Error {
   override readonly name = "CheckNotRun";

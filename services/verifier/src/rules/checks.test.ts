@@ -11,7 +11,7 @@ const fail: CheckResult = { passed: false };
 const score1: CheckResult = { passed: true, score: 1 };
 const score0: CheckResult = { passed: false, score: 0 };
 const object = { a: { b: ["x", { c: "deep" }] }, n: null, s: "text", list: [1, 2, 3] };
-// JSON.parse makes `__proto__` an own member.
+// JSON.parse creates `__proto__` as an own member.
 const hostile: unknown = JSON.parse('{"__proto__":{"polluted":"yes"},"toString":"own"}');
 
 describe.each<[check: string, cases: [output: unknown, params: unknown, result: CheckResult][]]>([

@@ -4,8 +4,8 @@ import { subjectOf, valueAt } from "./field-path.ts";
 
 /**
  * The seven checks of DelegateOS 6.2. Each returns a result for every output. A result has exactly the members that
- * DelegateOS defines for its check, because `expectedResult` is compared with all of them. regex_match and json_schema
- * have a score; a failed json_schema also has details.
+ * DelegateOS defines for the check, because an output passes only if all members equal those of `expectedResult`.
+ * regex_match and json_schema have a score; a failed json_schema also has details.
  */
 
 /** A compiled pattern. */
@@ -17,7 +17,7 @@ export interface Matcher {
 export type Validator = (value: unknown) => string | undefined;
 
 /**
- * `regex_match`: the text contains a match. Only strings can match; otherwise JavaScript would convert an absent field
+ * `regex_match`: the text contains a match. Only a string can match, because JavaScript would convert an absent field
  * to the text `undefined`.
  */
 export function regexMatch(output: unknown, matcher: Matcher, field?: string): CheckResult {
@@ -54,7 +54,7 @@ function within(length: number, { min = 0, max = Number.MAX_SAFE_INTEGER }: Boun
   return length >= min && length <= max;
 }
 
-/** `field_exists`: every dot path leads to a value, which may be null. */
+/** `field_exists`: there is a value at every dot path. The value may be null. */
 export function fieldExists(output: unknown, fields: readonly string[]): CheckResult {
   return { passed: fields.length > 0 && fields.every((field) => valueAt(output, field) !== undefined) };
 }
@@ -66,8 +66,8 @@ export function exitCode(output: unknown, expected: number): CheckResult {
 }
 
 /**
- * `output_equals`: output and expected value have the same canonical JSON. So the order of members does not matter, and
- * `1.0` equals `1`.
+ * `output_equals`: the output and the expected value have the same canonical JSON. So the order of members does not
+ * matter, and `1.0` equals `1`.
  */
 export function outputEquals(output: unknown, expected: unknown): CheckResult {
   return { passed: sameJson(output, expected) };
@@ -76,7 +76,7 @@ export function outputEquals(output: unknown, expected: unknown): CheckResult {
 /**
  * Whether two JSON values have the same canonical form.
  *
- * @throws CheckNotRun if one has no canonical form, for example because of NaN or a lone surrogate
+ * @throws CheckNotRun if one value has no canonical form, for example because of NaN or a lone surrogate
  */
 export function sameJson(a: unknown, b: unknown): boolean {
   try {

@@ -1,7 +1,7 @@
 import { CheckNotRun, type CheckResult, shorten } from "./check-result.ts";
 import type { VerificationSpec } from "./documents.ts";
 
-/** The score at which `weighted` passes if the contract states none (DelegateOS 6.4). */
+/** The score from which `weighted` passes, if the contract states no threshold (DelegateOS 6.4). */
 export const DEFAULT_PASS_THRESHOLD = 0.7;
 
 // Tolerance for rounding errors of sums. Ten times 0.1 is 0.9999999999999999, which must reach a threshold of 1.

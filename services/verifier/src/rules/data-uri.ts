@@ -1,7 +1,9 @@
 /** Maximum length in characters of a `data:` URI that the service decodes: 1 MiB in base64. */
 export const MAX_DATA_URI = 1_500_000;
 
-/** Decodes a `data:` URI (RFC 2397). Returns undefined if the text is no `data:` URI, is malformed or is too long. */
+/**
+ * Decodes a `data:` URI (RFC 2397). Returns undefined if the text is not a `data:` URI, is malformed or is too long.
+ */
 export function dataUriBytes(uri: string): Uint8Array | undefined {
   if (!/^data:/i.test(uri) || uri.length > MAX_DATA_URI) return undefined;
   const comma = uri.indexOf(",");
@@ -14,8 +16,8 @@ export function dataUriBytes(uri: string): Uint8Array | undefined {
 }
 
 /**
- * Decodes base64 (RFC 4648 section 4), which RFC 2397 requires. As browsers do, also accepts white space and missing
- * padding.
+ * Decodes base64 (RFC 4648 section 4), which RFC 2397 requires. Also accepts white space and missing padding, because
+ * browsers accept them.
  */
 function base64Decoded(text: string): Uint8Array | undefined {
   const bare = text.replace(/[\t\n\f\r ]/g, "");

@@ -78,7 +78,7 @@ test("accepts budgets exactly up to the rest of the parent's budget", () => {
       const fits = budgets.reduce((sum, each) => sum + BigInt(each), BigInt(plannedBudget)) <= 100n;
       const run = () => assertBudget(parent, parts, plannedBudget);
       if (fits) expect(run).not.toThrow();
-      else expect(run).toThrow("exceed the rest");
+      else expect(run).toThrow("exceed the contract's remaining");
     }),
   );
   expect(() => assertBudget(parent, [part(1, { maxBudgetMicrocents: 60 })], 40)).not.toThrow();

@@ -9,7 +9,7 @@ export type DecompositionMode = "sequential" | "parallel";
 /** One sub-contract of a plan. */
 export interface Part {
   contract: TaskContract;
-  /** Ids of the sub-contracts that must be complete before this one begins. */
+  /** Ids of the sub-contracts that must be complete before this sub-contract begins. */
   dependsOn: readonly string[];
 }
 
@@ -20,10 +20,10 @@ export interface Plan {
 }
 
 /**
- * Requires that a plan is within its parent (DelegateOS 14.3). DelegateOS only mentions decomposition, so Depute
- * applies the rules of attenuation. The sub-contracts share the parent's budget, time, capabilities and chain depth.
- * Each sub-contract reduces the depth by one, as a delegation does. Its deadline must not precede the deadlines of its
- * dependencies.
+ * Requires that a plan stays within its parent contract (DelegateOS 14.3). DelegateOS only mentions decomposition, so
+ * Depute applies the rules of attenuation. No sub-contract may have a later deadline, more capabilities or more chain
+ * depth than the parent. Each level of sub-contracts reduces the depth by one, as each delegation does. The deadline of
+ * a sub-contract must not precede the deadlines of its dependencies.
  *
  * @returns the dependencies of each sub-contract by its id
  * @throws DeputeError INVALID_REQUEST, naming the faulty field, BUDGET_EXCEEDED
@@ -39,7 +39,7 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
     if (mode === "sequential" && part.dependsOn.length > 0) {
       throw invalid(
         `${at}.depends_on`,
-        "has to be empty: each part of a sequential plan depends on the one before",
+        "must be empty: each part of a sequential plan depends on the one before",
       );
     }
     for (const id of before) {
@@ -48,7 +48,7 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
       if (deadlineOf(other.contract) > deadlineOf(part.contract)) {
         throw invalid(
           `${at}.contract.constraints.deadline`,
-          "lies before the deadline of a part that it depends on",
+          "must not be before the deadline of a part that it depends on",
         );
       }
     }
@@ -61,7 +61,7 @@ export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonl
 /**
  * Requires that the budgets of the sub-contracts fit into the parent's remaining budget.
  *
- * @param plannedBudget microcents of the parent's budget that earlier plans take
+ * @param plannedBudget the microcents of the parent's budget that earlier plans have allocated
  * @throws DeputeError BUDGET_EXCEEDED
  */
 export function assertBudget(parent: TaskContract, parts: readonly Part[], plannedBudget: number): void {
@@ -74,7 +74,7 @@ export function assertBudget(parent: TaskContract, parts: readonly Part[], plann
   if (needed <= BigInt(allowed)) return;
   throw new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    "the budgets of the parts exceed the rest of the contract's budget",
+    "the budgets of the parts exceed the contract's remaining budget",
     {
       metadata: { needed: String(needed), allowed: String(allowed), unit: "microcents" },
     },
@@ -84,16 +84,17 @@ export function assertBudget(parent: TaskContract, parts: readonly Part[], plann
 function validatePart(part: TaskContract, parent: TaskContract, field: string): void {
   const at = `${field}.constraints`;
   if (part.id === parent.id) throw invalid(`${field}.id`, "a contract cannot be its own part");
-  if (deadlineOf(part) > deadlineOf(parent)) throw invalid(`${at}.deadline`, "lies after the parent's");
+  if (deadlineOf(part) > deadlineOf(parent))
+    throw invalid(`${at}.deadline`, "must not be after the parent's deadline");
   const hops = parent.constraints.maxChainDepth - 1;
   if (hops < 0) throw invalid("parent_id", "the contract allows no further delegation");
   if (part.constraints.maxChainDepth > hops) {
-    throw invalid(`${at}.max_chain_depth`, `is at most ${hops}: a part is one hop below its parent`);
+    throw invalid(`${at}.max_chain_depth`, `must be at most ${hops}: a part is one hop below its parent`);
   }
   const allowed = new Set(parent.constraints.requiredCapabilities);
   const foreign = part.constraints.requiredCapabilities.findIndex((capability) => !allowed.has(capability));
   if (foreign >= 0)
-    throw invalid(`${at}.required_capabilities[${foreign}]`, "is not a capability of the parent");
+    throw invalid(`${at}.required_capabilities[${foreign}]`, "must be a capability of the parent");
 }
 
 function sequence(parts: readonly Part[], i: number): readonly string[] {

@@ -21,12 +21,12 @@ import {
 import { dataUriBytes } from "./data-uri.ts";
 import { digestOf } from "./result-hash.ts";
 
-/** URN prefix of artifacts that this service stores. */
+/** URN prefix of the artifacts that this service stores. The artifact's digest follows it. */
 export const ARTIFACT_URN = "urn:depute:artifact:";
 
 export type ArtifactVerdict = "matches" | "differs" | "missing" | "not_checked";
 
-/** A piece of evidence from the receipt or the result. */
+/** A piece of evidence: an artifact of the receipt or of the result. */
 export interface EvidencePiece {
   artifactType: ArtifactType;
   uri: string;
@@ -38,11 +38,11 @@ export interface Terms {
   seller: AgentRef;
   buyer: AgentRef;
   requiredArtifacts: readonly ArtifactType[];
-  /** The minimum score of a pass. */
+  /** The minimum score for the decision PASS. */
   minimumScore: number;
   /**
-   * The third parties that the buyer's request accepts. If empty, the buyer accepts any verifier of a proven
-   * organization.
+   * The third parties that the buyer's request accepts. If the list is empty, the buyer accepts any verifier with a
+   * proven organization.
    */
   acceptableVerifiers: readonly string[];
 }
@@ -50,8 +50,9 @@ export interface Terms {
 /**
  * Returns the verdict on a piece of evidence by its digest.
  *
- * @param isStored true if the store has bytes with the digest
- * @param fetched digest of the content at the URI; empty if the fetch failed, undefined without a fetch
+ * @param isStored returns true if the store has bytes with the digest
+ * @param fetched returns the digest of the content at a URI; empty if the fetch failed, undefined if the URI was not
+ * fetched
  * @throws DeputeError INVALID_REQUEST if Depute does not support the form of the digest
  */
 export function verifyArtifact(
@@ -62,7 +63,7 @@ export function verifyArtifact(
   field: string,
 ): ArtifactVerdict {
   if (digest !== undefined && !/^sha256:[0-9a-f]{64}$/.test(digest)) {
-    throw invalid(`${field}.digest`, "sha256: and 64 hexadecimal digits in lower case are needed");
+    throw invalid(`${field}.digest`, "must be sha256: and 64 hexadecimal digits in lower case");
   }
   const scheme = uri.slice(0, 5).toLowerCase();
   if (scheme === "data:") {
@@ -81,13 +82,13 @@ export function verifyArtifact(
   return digest === undefined || text === digest ? "matches" : "differs";
 }
 
-/** Returns the digests of those pieces of evidence that are artifacts of this store. */
+/** Returns the digests in the URNs of those pieces of evidence that are artifacts of this service. */
 export function storedDigests(pieces: readonly EvidencePiece[]): string[] {
   const artifactUris = pieces.map(({ uri }) => uri).filter((uri) => uri.startsWith(ARTIFACT_URN));
   return [...new Set(artifactUris.map((uri) => uri.slice(ARTIFACT_URN.length)))];
 }
 
-/** The owners of the agents that take part in a verification. */
+/** The owners of the verifier's agent, and of the seller's and the buyer's agents (`parties`). */
 export interface Owners {
   readonly verifier: Affiliation;
   readonly parties: readonly Affiliation[];
@@ -97,7 +98,7 @@ export interface Owners {
  * Requires that an agent may verify in the agreed mode (Agenta `verification_policy.mode`). Depending on the mode, the
  * agent must be the seller, the buyer, or a third party independent of both.
  *
- * @param owners undefined if the mode needs no third party, or if an agent is not registered
+ * @param owners the owners of the agents; undefined if the mode needs no third party, or if an agent is not registered
  * @throws DeputeError CONFLICT_OF_INTEREST
  */
 export function assertRole(verifier: AgentRef, terms: Terms, owners: Owners | undefined): void {
@@ -105,10 +106,10 @@ export function assertRole(verifier: AgentRef, terms: Terms, owners: Owners | un
   switch (mode) {
     case VerificationMode.SELLER_ATTESTED:
       if (verifier.agentId === seller.agentId) return;
-      throw conflict("seller", `has to be the seller, ${seller.agentId}`);
+      throw conflict("seller", `must be the seller, ${seller.agentId}`);
     case VerificationMode.BUYER_VERIFIED:
       if (verifier.agentId === buyer.agentId) return;
-      throw conflict("buyer", `has to be the buyer, ${buyer.agentId}`);
+      throw conflict("buyer", `must be the buyer, ${buyer.agentId}`);
     case VerificationMode.THIRD_PARTY_VERIFIED: {
       if (owners === undefined) throw conflict("third party", "is not a registered agent: register it first");
       const fault = thirdPartyFault(owners.verifier, owners.parties, acceptableVerifiers);
@@ -142,7 +143,8 @@ export interface VerifiedPiece extends EvidencePiece {
 
 /**
  * Requires that the evidence supports a pass. A pass needs every required artifact, no wrong digest, and the agreed
- * score. Every check must pass or not apply, and at least one must pass. Other decisions need no evidence.
+ * score. No check may be failed or inconclusive, and at least one check must have passed. Other decisions need no
+ * evidence.
  *
  * @throws DeputeError EVIDENCE_INSUFFICIENT, listing everything that is missing
  */
@@ -166,7 +168,7 @@ export function assertPassSupported(
     if (verdict === "differs") fault("artifacts", `the content of ${shortUri} does not match its digest`);
     if (verdict === "missing") fault("artifacts", `there is no content at ${shortUri}`);
   }
-  // The negated comparison refuses NaN too.
+  // The comparison is negated, so that it also refuses NaN.
   if (!(result.score >= terms.minimumScore))
     fault("result.score", `is below the agreed minimum of ${terms.minimumScore}`);
   for (const [i, { status }] of result.checks.entries()) {

@@ -5,8 +5,8 @@ const INDEX = /^(0|[1-9]\d{0,8})$/;
 
 /**
  * Returns the value at a dot path such as `report.items.0.name`; undefined if no value has this path (DelegateOS 6.2).
- * A path follows own members only, never inherited ones such as `toString` or `__proto__`. Arrays have items but no
- * `length`. No path reaches a member with a dot in its name.
+ * A path leads only to own members, never to inherited members such as `toString` or `__proto__`. Arrays have items but
+ * no `length`. No path reaches a member with a dot in its name.
  */
 export function valueAt(value: unknown, path: string): unknown {
   let at = value;

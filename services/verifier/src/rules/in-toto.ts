@@ -5,7 +5,7 @@ import type { Attestation, TaskContract } from "./documents.ts";
 /** The payload type of in-toto statements (DSSE). */
 export const IN_TOTO_PAYLOAD_TYPE = "application/vnd.in-toto+json";
 const STATEMENT_TYPE = "https://in-toto.io/Statement/v1";
-/** Type of the predicate, which is a signed attestation of DelegateOS 7.1. */
+/** Type of the predicate. The predicate is a signed attestation of DelegateOS 7.1. */
 export const PREDICATE_TYPE = "https://depute.dev/delegateos/attestation/v0.1";
 
 export interface DsseEnvelope {
@@ -28,8 +28,8 @@ export function inTotoStatement(
   const blake2b = bytes === undefined ? decodeBase64Url(outputHash ?? "") : engine.blake2b256(bytes);
   const digest = {
     ...(blake2b !== undefined && blake2b.length > 0 && { blake2b_256: encodeHex(blake2b) }),
-    // Adds SHA-256 for tools that support no other hash. SHA-256 needs the output, so it is absent if the attestation
-    // has only the output's hash.
+    // Adds SHA-256 for tools that support no other hash. It can be computed only from the output, so it is absent if
+    // the attestation has only the output's hash.
     ...(bytes !== undefined && { sha256: encodeHex(engine.sha256(bytes)) }),
   };
   const subject = [
@@ -55,7 +55,7 @@ export function preAuthEncoding(payloadType: string, payload: Uint8Array): Uint8
   return bytes;
 }
 
-/** Returns the envelope as DSSE's JSON, with bytes in padded base64. */
+/** Returns a DSSE envelope as JSON. Bytes are in padded base64. */
 export function dsseJson({ payloadType, payload, signatures }: DsseEnvelope): string {
   return canonicalJson({
     payloadType,
@@ -65,7 +65,7 @@ export function dsseJson({ payloadType, payload, signatures }: DsseEnvelope): st
 }
 
 function toBase64(bytes: Uint8Array): string {
-  // Converts in chunks, because a function call takes a limited number of arguments.
+  // Converts the bytes in chunks, because a function call takes a limited number of arguments.
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) {
     text += String.fromCharCode(...bytes.subarray(at, at + 8192));

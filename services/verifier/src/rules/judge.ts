@@ -1,15 +1,15 @@
 import { CheckNotRun, type CheckResult, shorten } from "./check-result.ts";
 import type { TaskContract, VerificationSpec } from "./documents.ts";
 
-/** The default settings of DelegateOS 6.5. */
+/** The defaults for the settings of an llm_judge (DelegateOS 6.5). */
 export const DEFAULT_JUDGE_MODEL = "claude-sonnet-4-20250514";
 export const DEFAULT_JUDGE_TEMPERATURE = 0;
 export const DEFAULT_EVALUATIONS = 3;
 
-/** Difference of scores above which a result reports the spread (DelegateOS 6.5). */
+/** If the highest and the lowest score differ by more than this, the result reports the difference (DelegateOS 6.5). */
 export const SPREAD_WARNING = 0.3;
 
-/** The settings of an llm_judge, with defaults for absent members. */
+/** The settings of an llm_judge. Defaults are filled in. */
 export interface JudgeSpec {
   model: string;
   temperature: number;
@@ -18,23 +18,23 @@ export interface JudgeSpec {
   evaluations: number;
 }
 
-/** Returns the first fault in the members of an llm_judge (DelegateOS 6.5); undefined if there is none. */
+/** Returns the first fault in the members of an llm_judge (DelegateOS 6.5); undefined without a fault. */
 export function judgeFault(spec: VerificationSpec): { member: string; problem: string } | undefined {
   const { judgePrompt, passThreshold, evaluations = DEFAULT_EVALUATIONS, judgeTemperature = 0 } = spec;
-  if (judgePrompt === undefined) return { member: "judge_prompt", problem: "llm_judge needs it" };
+  if (judgePrompt === undefined) return { member: "judge_prompt", problem: "is required for llm_judge" };
   for (const place of ["{output}", "{contract}"]) {
     if (!judgePrompt.includes(place))
-      return { member: "judge_prompt", problem: `needs the placeholder ${place}` };
+      return { member: "judge_prompt", problem: `must contain the placeholder ${place}` };
   }
   if (passThreshold === undefined || !(passThreshold >= 0 && passThreshold <= 1)) {
-    return { member: "pass_threshold", problem: "llm_judge needs it, 0 to 1" };
+    return { member: "pass_threshold", problem: "must be 0 to 1 for llm_judge" };
   }
-  // Requires an odd number. The median of an even number of scores may be a score that no evaluation gave.
+  // Requires an odd number, because the median of an even number of scores may differ from every score.
   if (!Number.isInteger(evaluations) || evaluations < 1 || evaluations > 99 || evaluations % 2 === 0) {
-    return { member: "evaluations", problem: "an odd number from 1 to 99 is needed" };
+    return { member: "evaluations", problem: "must be an odd number from 1 to 99" };
   }
   if (!(judgeTemperature >= 0 && judgeTemperature <= 2)) {
-    return { member: "judge_temperature", problem: "0 to 2 is needed" };
+    return { member: "judge_temperature", problem: "must be 0 to 2" };
   }
   return undefined;
 }
@@ -57,9 +57,9 @@ export function judgeSpecOf(spec: VerificationSpec): JudgeSpec {
 }
 
 /**
- * Returns the prompt of DelegateOS 6.5. In DelegateOS the template contains the rubric, and the rubric may contain
- * placeholders, so this function replaces both. It inserts each text once and does not scan the text again, so an
- * output cannot inject placeholders.
+ * Returns the prompt of DelegateOS 6.5. The prompt contains the rubric, in which the placeholders `{output}` and
+ * `{contract}` are replaced. The function does not scan the inserted texts for placeholders, so an output cannot inject
+ * them.
  *
  * @param output JSON of the output; its line breaks are escaped, so no output can forge a heading
  */
@@ -94,7 +94,7 @@ export interface JudgeReply {
   reasoning: string;
 }
 
-/** Parses a model's answer, with or without a code fence. Returns undefined if the answer has no valid score. */
+/** Parses a model's answer, which may be in a code fence. Returns undefined if the answer has no valid score. */
 export function parseReply(text: string): JudgeReply | undefined {
   const bare = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
   let value: unknown;
@@ -116,7 +116,7 @@ export function spreadOf(replies: readonly JudgeReply[]): number {
 }
 
 /**
- * Returns the result of the evaluation with the median score (DelegateOS 6.5).
+ * Returns the result of an llm_judge (DelegateOS 6.5): that of the reply with the median score.
  *
  * @param replies an odd number of replies
  */

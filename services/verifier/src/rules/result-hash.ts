@@ -14,7 +14,8 @@ export function digestOf(sha256: (data: Uint8Array) => Uint8Array, bytes: Uint8A
 }
 
 /**
- * Whether a caller's hash matches a result's hash. The caller may omit the prefix `sha256:` and abbreviate the hash.
+ * Whether a caller's hash matches a result's hash. The caller may omit the prefix `sha256:`, and may send only the
+ * first digits, at least MIN_HASH_DIGITS.
  */
 export function hashMatches(hash: string, sentHash: string): boolean {
   const digits = sentHash.replace(/^sha256:/i, "").toLowerCase();

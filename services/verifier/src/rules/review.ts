@@ -2,15 +2,15 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { tooMany } from "./limits.ts";
 
 export type ReviewKind = "human_review" | "oversight" | "start_approval" | "grant";
-/** A role whose holders may decide a review. */
+/** A role. Each principal with the role may decide a review that names the role. */
 export type ReviewerRole = "operator";
 export type Verdict = "approved" | "changes_requested" | "rejected";
 export type ReviewState = "pending" | Verdict | "withdrawn" | "timed_out";
 
-/** Default timeout of a review in milliseconds (DelegateOS 6.6). */
+/** Default time for the decision of a review, in milliseconds (DelegateOS 6.6). */
 export const DEFAULT_REVIEW_TIMEOUT_MS = 24 * 3_600_000;
 
-/** A reference to content that another system stores. An unknown member is empty. */
+/** A reference to content that another system stores. A member is empty if it is unknown. */
 export interface ContentReference {
   uri: string;
   /** SHA-256 of the content, base64url. */
@@ -20,7 +20,7 @@ export interface ContentReference {
 
 /** A reviewer's question. Times are epoch milliseconds. */
 export interface Inquiry {
-  /** Position among the inquiries of the review, starting at 1. */
+  /** The inquiry's position among the inquiries of the review, starting at 1. */
   number: number;
   inquirer: string;
   text: string;
@@ -38,16 +38,16 @@ export interface Review {
   id: string;
   kind: ReviewKind;
   creator: string;
-  /** The organization that owns the review; empty for none. */
+  /** The organization that owns the review; empty without an organization. */
   organization: string;
   subject: string;
   title: string;
-  /** A reference to the content; absent if the review contains the content. */
+  /** A reference to the content; absent if the store has the content itself. */
   contentReference?: ContentReference | undefined;
   author: string;
   reviewers: readonly string[];
   escalationReviewers: readonly string[];
-  /** The roles whose holders may decide too; absent for none. */
+  /** The roles whose holders may also decide the review; absent if no role may. */
   reviewerRoles?: readonly ReviewerRole[] | undefined;
   /** The time from which the escalation reviewers may decide, in epoch milliseconds. */
   escalationTime: number;
@@ -59,7 +59,10 @@ export interface Review {
   decideTime?: number | undefined;
 }
 
-/** Returns the state of a review at a time. A review times out at its deadline, without a record. */
+/**
+ * Returns the state of a review at a time. A pending review is timed out from its deadline on, even before that is
+ * recorded.
+ */
 export function stateOf({ decision, deadline }: Review, now: number): ReviewState {
   return decision ?? (now >= deadline ? "timed_out" : "pending");
 }
@@ -70,18 +73,18 @@ export function isEscalated({ escalationTime }: Review, now: number): boolean {
 }
 
 /**
- * Returns the next time at which the review changes without a call, in epoch milliseconds: first its escalation, then
+ * Returns the time, in epoch milliseconds, of the review's next change without a call: its escalation or, after that,
  * its deadline.
  *
  * @param now changes up to this time are already recorded
- * @returns undefined if the review is decided or timed out
+ * @returns undefined if the review is decided, or if no change follows `now`
  */
 export function nextChange(review: Review, now = Number.NEGATIVE_INFINITY): number | undefined {
   if (review.decision !== undefined) return undefined;
   return [review.escalationTime, review.deadline].find((time) => time > now);
 }
 
-/** Returns the reviewers that may decide at a time. */
+/** Returns the reviewers that may decide at a time, without those that may decide by a role. */
 export function entitledReviewers(review: Review, now: number): readonly string[] {
   return isEscalated(review, now) ? [...review.reviewers, ...review.escalationReviewers] : review.reviewers;
 }
@@ -100,20 +103,20 @@ function isReviewer(review: Review, { principal, roles = [] }: Reader, now: numb
   );
 }
 
-/** Whether a principal may read the review at a time. */
+/** Whether a principal may read the review at a time: as its creator, or because it may decide the review. */
 export function mayRead(review: Review, reader: Reader, now: number): boolean {
   return reader.principal === review.creator || isReviewer(review, reader, now);
 }
 
 /**
- * Requires that the author is no reviewer, and that the escalation precedes the deadline.
+ * Requires that the author is not a reviewer, and that the escalation precedes the deadline.
  *
  * @throws DeputeError CONFLICT_OF_INTEREST, INVALID_REQUEST
  */
 export function validateReview(review: Review): void {
   const { author, reviewers, escalationReviewers, escalationTime, deadline } = review;
   if (author !== "" && [...reviewers, ...escalationReviewers].includes(author)) throw conflict();
-  if (escalationTime > deadline) throw invalid("escalate_after", "lies after the deadline");
+  if (escalationTime > deadline) throw invalid("escalate_after", "must not be after the deadline");
 }
 
 /** A reviewer's decision. */
@@ -121,14 +124,14 @@ export interface Decision {
   verdict: Verdict;
   reviewer: string;
   reason: string;
-  /** The roles of the reviewer; absent for none. */
+  /** The roles of the reviewer; absent if the reviewer has none. */
   roles?: readonly string[] | undefined;
-  /** The principal that makes the call. */
+  /** The principal that makes the call. It may act for the reviewer. */
   caller: string;
 }
 
 /**
- * Applies a decision. A replay returns the review unchanged.
+ * Returns the review with a decision. A replay returns the review unchanged.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST, REVIEW_CLOSED, INVALID_REQUEST
  */
@@ -141,12 +144,12 @@ export function decide(
   if (review.kind === "grant" && caller !== reviewer) {
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      "only the reviewer itself decides a proposed grant; call with the reviewer's credentials",
-      { violations: [{ field: "reviewer", description: "is not the caller" }] },
+      "only the reviewer itself may decide a proposed grant; call with the reviewer's credentials",
+      { violations: [{ field: "reviewer", description: "must be the caller" }] },
     );
   }
   if (verdict !== "approved" && reason.trim() === "") {
-    throw invalid("reason", "is needed unless the verdict is approved");
+    throw invalid("reason", "is required unless the verdict is approved");
   }
   const same = review.decision === verdict && review.decidedBy === reviewer && review.reason === reason;
   if (same) return review;
@@ -155,7 +158,7 @@ export function decide(
 }
 
 /**
- * Withdraws a pending review.
+ * Returns a pending review as withdrawn.
  *
  * @throws DeputeError REVIEW_CLOSED
  */
@@ -166,7 +169,7 @@ export function withdraw(review: Review, by: string, reason: string, now: number
 }
 
 /**
- * Creates the next inquiry of a review.
+ * Returns the next inquiry of a review.
  *
  * @param inquiryCount number of existing inquiries of the review
  * @throws DeputeError CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST, REVIEW_CLOSED, LIMIT_EXCEEDED
@@ -184,7 +187,7 @@ export function inquire(
 }
 
 /**
- * Adds the answer to an inquiry. A replay returns the inquiry unchanged.
+ * Returns an inquiry with its answer. A replay returns the inquiry unchanged.
  *
  * @throws DeputeError REVIEW_CLOSED, INQUIRY_ANSWERED
  */

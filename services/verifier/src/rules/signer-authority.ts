@@ -10,8 +10,8 @@ import { failed, inconclusive, passed, type TreeFinding } from "./attestation-tr
 import type { Attestation, TaskContract } from "./documents.ts";
 
 /**
- * Maximum accepted delay in milliseconds from an attestation's createdAt to its record. An earlier createdAt counts as
- * the record's time minus this delay.
+ * Maximum accepted time, in milliseconds, from an attestation's createdAt to the time when the service recorded it. An
+ * earlier createdAt counts as the record time minus this maximum.
  */
 export const MAX_RECORD_LAG_MS = 5 * 60_000;
 
@@ -23,35 +23,35 @@ export interface RecordedDelegation {
   expiry: number;
 }
 
-/** The data that decides whether signers had authority. */
+/** The facts that decide whether signers had authority. */
 export interface AuthorityContext {
-  /** The verifier's principal. */
+  /** The principal of the verifier service. */
   verifier: string;
   /** Returns the roots that were trusted at a time, in epoch milliseconds. */
   rootsAt(time: number): ReadonlySet<string>;
-  /** Tokens by the delegation of their last block. */
+  /** The request's tokens, by the delegation id of each token's last block. */
   tokens: ReadonlyMap<string, SerializedDCT>;
   /**
-   * Recorded delegations with their ancestors, root first, by id. They count if the request has no token for the
-   * delegation.
+   * Recorded delegations with their ancestors, root first, by delegation id. They decide if the request has no token
+   * for the delegation.
    */
   delegations: ReadonlyMap<string, readonly RecordedDelegation[]>;
-  /** Whether a block was revoked at or before a time. */
+  /** Whether a block was revoked at or before a time in epoch milliseconds. */
   wasRevoked(revocationId: string, time: number): boolean;
-  /** Returns the revocations at or before a time, in epoch milliseconds. */
+  /** Returns the revocations that were recorded at or before a time in epoch milliseconds. */
   revokedBy(time: number): RevocationView;
-  /** Returns the contract's ancestors, beginning with its parent. */
+  /** Returns the ids of the contract's ancestors, beginning with its parent. */
   lineageOf(contractId: string): readonly string[];
 }
 
 /**
  * Checks that the signer was allowed to sign the attestation at its time. The verifier and the contract's issuer may
- * sign attestations of type `delegation_verification` without a delegation. All other signers need a token whose last
- * block is the delegation and names the signer. The time is createdAt, but at most five minutes before the record. The
- * five minutes are Depute's choice: createdAt is only the signer's claim, and a signer could backdate an attestation to
- * before the token's expiry.
+ * sign attestations of type `delegation_verification` without a delegation. Every other signer needs a delegation: a
+ * token, or a recorded chain, whose last block names the signer. Its time is createdAt, but at most five minutes before
+ * the service recorded the attestation. The five minutes are Depute's choice: createdAt is only the signer's claim, and
+ * a signer could backdate an attestation to before the token's expiry.
  *
- * @param recordTime time of the attestation's record, in epoch milliseconds
+ * @param recordTime the time when the service recorded the attestation, in epoch milliseconds
  */
 export function signerAuthority(
   engine: CryptoEngine,
@@ -84,8 +84,8 @@ export function signerAuthority(
 }
 
 /**
- * Whether the attestation needs no delegation: one of type `delegation_verification`, signed by the verifier or the
- * contract's issuer.
+ * Whether the attestation needs no delegation: its type is `delegation_verification`, and the verifier or the
+ * contract's issuer signed it.
  */
 export function needsNoDelegation(
   { principal, type }: Attestation,
@@ -96,8 +96,8 @@ export function needsNoDelegation(
 }
 
 /**
- * Checks a signer by the recorded delegation, if the request has no token for it. The tokens service verified the chain
- * before the record.
+ * Checks a signer by the recorded delegation, if the request has no token for the delegation. The tokens service
+ * verified the chain before it recorded the chain.
  */
 function authorityByRecord(
   { principal, contractId, delegationId }: Attestation,
@@ -122,7 +122,9 @@ function authorityByRecord(
     : passed("authority");
 }
 
-/** Returns the rule whether one contract of the lineage is below another. */
+/**
+ * Returns the rule that decides whether one contract is below another. It knows only the contract and its ancestors.
+ */
 function isPartOf(lineage: readonly string[], contractId: string): SubContractRule {
   const places = new Map([contractId, ...lineage].map((id, place) => [id, place]));
   return (child, parent) => {

@@ -4,22 +4,22 @@ import type { CheckFunctionRegistry } from "./check-registry.ts";
 import type { VerificationSpec } from "./documents.ts";
 import { DEFAULT_JUDGE_MODEL, judgeFault } from "./judge.ts";
 
-/** Maximum nesting of composites. The contract's outermost verification is level 1. */
+/** Maximum nesting of composites. The contract's own verification is level 1. */
 export const MAX_SPEC_DEPTH = 8;
-/** Maximum number of verifications in one contract, counting composites and their steps. */
+/** Maximum number of verifications in one contract. Each composite and each step counts. */
 export const MAX_SPEC_STEPS = 256;
 /** Maximum difference between 1 and the sum of the weights (DelegateOS 6.4). */
 export const WEIGHT_TOLERANCE = 0.001;
 
 /** A schema or pattern that must compile before the service accepts its contract. */
 export interface Compilable {
-  /** The field of the schema or pattern in the request. */
+  /** The name of the request's field that contains the schema or pattern. */
   field: string;
   schema?: unknown;
   pattern?: { pattern: string; flags: string };
 }
 
-/** The names that contracts may use. */
+/** The names of checks and models that contracts may use. */
 export interface ContractNames {
   /** The checks that contracts may name. */
   checks: CheckFunctionRegistry;
@@ -34,8 +34,8 @@ interface Walk {
 }
 
 /**
- * Validates a verification without compiling its schemas and patterns (DelegateOS 6.1 to 6.4). So a faulty contract
- * fails at its creation and not at its first output.
+ * Validates a verification without compiling its schemas and patterns (DelegateOS 6.1 to 6.4). So a faulty contract is
+ * refused when it is created, and not when its first output is verified.
  *
  * @param field the field of the verification in the request
  * @returns the schemas and patterns to compile
@@ -70,10 +70,10 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
       return;
     case "human_review":
       if (spec.reviewTimeoutMs !== undefined && !(spec.reviewTimeoutMs >= 1)) {
-        throw invalid(`${field}.review_timeout_ms`, "is at least 1 millisecond");
+        throw invalid(`${field}.review_timeout_ms`, "must be at least 1 millisecond");
       }
-      // Only a review with a prompt for a judge needs a model. Without that prompt, a review that times out fails the
-      // output.
+      // A review needs a model only if it has a prompt for a judge. Without that prompt, an output whose review times
+      // out has not passed.
       if (spec.judgePrompt !== undefined) visitJudge(spec, field, walk);
       return;
     default:
@@ -91,7 +91,8 @@ function visitJudge(spec: VerificationSpec, field: string, { contractNames }: Wa
 
 function visitCheck(spec: VerificationSpec, field: string, walk: Walk): void {
   const name = spec.checkName;
-  if (name === undefined || name === "") throw invalid(`${field}.check_name`, "deterministic_check needs it");
+  if (name === undefined || name === "")
+    throw invalid(`${field}.check_name`, "is required for deterministic_check");
   if (!walk.contractNames.checks.has(name)) {
     throw new DeputeError(ErrorReason.UNKNOWN_CHECK, `${field}.check_name: unknown check`, {
       metadata: { check: name.slice(0, 64).toWellFormed() },
@@ -130,7 +131,7 @@ function visitComposite(spec: VerificationSpec, field: string, depth: number, wa
   if (spec.mode === "weighted") validateWeights(spec.weights, steps.length, `${field}.weights.weights`);
   const threshold = spec.passThreshold;
   if (threshold !== undefined && !(threshold >= 0 && threshold <= 1)) {
-    throw invalid(`${field}.pass_threshold`, "0 to 1");
+    throw invalid(`${field}.pass_threshold`, "must be 0 to 1");
   }
   for (const [i, step] of steps.entries()) visit(step, `${field}.steps.steps[${i}]`, depth + 1, walk);
 }
@@ -138,10 +139,9 @@ function visitComposite(spec: VerificationSpec, field: string, depth: number, wa
 function validateWeights(weights: readonly number[] | undefined, steps: number, field: string): void {
   if (weights === undefined) throw invalid(field, "weighted needs one weight per step");
   if (weights.length !== steps) throw invalid(field, `${steps} steps need ${steps} weights`);
-  // A negative weight would let a failure raise the score. The negated comparison refuses NaN too.
+  // A negative weight would let a failed step raise the score. The comparison is negated, so that it also refuses NaN.
   const bad = weights.findIndex((weight) => !(weight >= 0 && weight <= 1));
-  if (bad >= 0) throw invalid(`${field}[${bad}]`, "0 to 1");
+  if (bad >= 0) throw invalid(`${field}[${bad}]`, "must be 0 to 1");
   const sum = weights.reduce((total, weight) => total + weight, 0);
-  if (Math.abs(sum - 1) > WEIGHT_TOLERANCE + 1e-12)
-    throw invalid(field, "the sum of the weights has to be 1");
+  if (Math.abs(sum - 1) > WEIGHT_TOLERANCE + 1e-12) throw invalid(field, "the sum of the weights must be 1");
 }

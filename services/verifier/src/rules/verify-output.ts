@@ -5,7 +5,10 @@ import { jsonSchema, sameJson } from "./checks.ts";
 import { compositeResult } from "./composite.ts";
 import type { VerificationSpec } from "./documents.ts";
 
-/** A contract's verification, and the contract's output schema for a schema_match that has no schema. */
+/**
+ * A contract's verification, and the contract's output schema. A schema_match without a schema of its own uses the
+ * output schema.
+ */
 export interface OutputRule {
   verification: VerificationSpec;
   outputSchema: unknown;
@@ -13,7 +16,7 @@ export interface OutputRule {
 
 /**
  * Verifies an output by a deterministic method (DelegateOS 10.3). If a check cannot run, the output has not passed,
- * even if the contract has an expectedResult. Throws only for a fault in the verifier service.
+ * even if the contract has an expectedResult. Throws only for a fault of the verifier service itself.
  */
 export function verifyOutput(
   { verification: spec, outputSchema }: OutputRule,
@@ -48,7 +51,7 @@ function runCheck(spec: VerificationSpec, output: unknown, registry: CheckFuncti
       ? result
       : { ...result, details: `${name} did not pass` };
   }
-  // DelegateOS compares the whole results: a member that one side lacks is a difference.
+  // DelegateOS compares the whole results. If only one of them has a member, they differ.
   if (sameJson(result, spec.expectedResult)) return { ...result, passed: true };
   return {
     ...result,
@@ -71,7 +74,7 @@ function resultOrFailure(run: () => CheckResult): CheckResult {
   try {
     return run();
   } catch (error) {
-    // A schema that recurses deeper than the stack throws a RangeError.
+    // If a schema recurses too deeply, the stack overflows and a RangeError is thrown.
     if (error instanceof CheckNotRun || error instanceof DeputeError || error instanceof RangeError) {
       return { passed: false, score: 0, details: shorten(`the check could not run: ${error.message}`) };
     }

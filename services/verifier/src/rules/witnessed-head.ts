@@ -1,6 +1,6 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** The state of a log, as a signed head states it. */
+/** The state of a log, as the log's signed head states it. */
 export interface WitnessedHead {
   /** The principal that signed the head. */
   readonly signer: string;
@@ -10,18 +10,19 @@ export interface WitnessedHead {
   readonly digest: string;
 }
 
-/** A proof that one head continues another. */
+/** The proof that the new head of a log continues the kept head. */
 export interface Continuation {
-  /** The size of the head at which the proof begins. */
+  /** The size of the log at which the proof begins. */
   readonly firstSize: number;
-  /** Returns whether the proof leads from the kept head to the new one. */
+  /** Returns whether the proof is valid from the kept head to the new head. */
   readonly holds: () => boolean;
 }
 
 /**
  * Decides whether a signed head replaces the kept head of the same log.
  *
- * @param continuation the proof; absent for a log without such proofs, for whose heads only the sizes count
+ * @param continuation the proof; absent for a log that has no such proofs: then only the sizes of its heads are
+ * compared
  * @returns `newer` for a head that replaces the kept one, `same` for a head of the same state
  * @throws DeputeError LOG_HEAD_OLDER, LOG_HEAD_CONTRADICTS, LOG_HEAD_MOVED
  */

@@ -5,7 +5,7 @@ const COUNT_BYTES_ROW = row({ count: integer, bytes: integer });
 export interface ArtifactRow {
   content: Uint8Array;
   mediaType: string;
-  /** The organization that owns the artifact; empty for none. */
+  /** The organization that owns the artifact; empty without an organization. */
   organization: string;
 }
 
@@ -23,7 +23,7 @@ export async function hasArtifact(tx: ReadTx, digest: string): Promise<boolean> 
   return (await tx.get(FOUND, "SELECT 1 AS found FROM artifacts WHERE digest = ?", [digest])) !== undefined;
 }
 
-/** Returns the number of an owner's artifacts and the total of their bytes. */
+/** Returns the number and the total bytes of the artifacts that a principal has stored. */
 export async function usageOf(tx: ReadTx, owner: string): Promise<{ count: number; bytes: number }> {
   const row = await tx.get(COUNT_BYTES_ROW, "SELECT count, bytes FROM artifact_owners WHERE owner = ?", [
     owner,

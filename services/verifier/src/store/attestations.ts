@@ -32,7 +32,7 @@ export async function insertAttestation(
   );
 }
 
-/** Returns the first of at most 256 ids that no stored attestation has; undefined if all are stored. */
+/** Returns the first of at most 256 ids that is not the id of a stored attestation; undefined if all are stored. */
 export async function firstMissing(tx: ReadTx, ids: readonly string[]): Promise<string | undefined> {
   if (ids.length === 0) return undefined;
   const marks = ids.map(() => "?").join(", ");
@@ -57,7 +57,10 @@ export function listAttestations(
   return readPage(tx, size, keys, [...params, size + 1], (id) => getAttestation(tx, id));
 }
 
-/** Returns the attestation's index in the transparency log: null before the append, undefined if the id is unknown. */
+/**
+ * Returns the attestation's index in the transparency log: null if the log has no leaf for it, undefined if the id is
+ * unknown.
+ */
 export async function getLogIndex(tx: ReadTx, id: string): Promise<number | null | undefined> {
   const row = await tx.get(LOG_INDEX_ROW, `SELECT log_index AS "logIndex" FROM attestations WHERE id = ?`, [
     id,
@@ -69,7 +72,7 @@ export async function setLogIndex(tx: WriteTx, id: string, logIndex: number): Pr
   await tx.run("UPDATE attestations SET log_index = ? WHERE id = ?", [logIndex, id]);
 }
 
-/** Returns attestations without a leaf in the transparency log, oldest first. */
+/** Returns attestations that have no leaf in the transparency log, oldest first. */
 export function unlogged(tx: ReadTx, size: number): Promise<Pick<StoredDocument, "id" | "document">[]> {
   return tx.all(
     ID_DOCUMENT_ROW,

@@ -4,11 +4,11 @@ import type { SignedDocument } from "./documents.ts";
 const DIGEST_ROW = row({ digest: text });
 const NUMBER_ROW = row({ number: integer });
 
-/** An accepted completion that waits for the tasks service or the tokens service. */
+/** A completion that is not finished yet: the tasks service or the tokens service has not decided on it. */
 export interface PendingCompletion extends SignedDocument {
   /** The revocation id of the delegation's block. */
   revocationId: string;
-  /** JSON of the output if the attestation contains only its hash; null otherwise. */
+  /** JSON of the output, if the attestation contains only the output's hash; null otherwise. */
   output: string | null;
   /** JSON of the contract's check result; null if the attestation states a failure. */
   verification: string | null;
@@ -27,7 +27,7 @@ const PENDING_COMPLETION_ROW = row<PendingCompletion>({
 const COLUMNS = `attestation_id AS "id", digest, document, revocation_id AS "revocationId", output, verification,
   record_time AS "storeTime"`;
 
-/** Returns the digest of the pending attestation with this id; undefined if none is pending. */
+/** Returns the digest of the pending attestation with this id; undefined if no such attestation is pending. */
 export async function pendingDigest(tx: ReadTx, id: string): Promise<string | undefined> {
   const row = await tx.get(DIGEST_ROW, "SELECT digest FROM pending_completions WHERE attestation_id = ?", [
     id,

@@ -23,7 +23,7 @@ export function contractOwner(tx: ReadTx, id: string): Promise<Owned | undefined
 /**
  * Inserts a new contract.
  *
- * @throws DeputeError CONTRACT_EXISTS for the id of a purged contract
+ * @throws DeputeError CONTRACT_EXISTS if a purge has deleted a contract with this id
  */
 export async function insertContract(tx: WriteTx, contract: StoredDocument, issuer: string): Promise<void> {
   const { id, organization, digest, document, storeTime } = contract;
@@ -39,7 +39,9 @@ export async function insertContract(tx: WriteTx, contract: StoredDocument, issu
   );
 }
 
-/** Returns a page of contracts, newest first. Without an issuer, the list has the contracts of all issuers. */
+/**
+ * Returns a page of an issuer's contracts, newest first. If the issuer is undefined, returns contracts of all issuers.
+ */
 export function listContracts(
   tx: ReadTx,
   issuer: string | undefined,

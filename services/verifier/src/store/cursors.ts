@@ -2,7 +2,7 @@ import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
 
 const POSITION_ROW = row({ position: integer });
 
-/** Returns the position up to which this service has read another service's log; 0 before the first read. */
+/** Returns the sequence up to which this service has read another service's log; 0 before the first read. */
 export async function readCursor(tx: ReadTx, name: string): Promise<number> {
   const row = await tx.get(POSITION_ROW, "SELECT position FROM cursors WHERE name = ?", [name]);
   return row?.position ?? 0;

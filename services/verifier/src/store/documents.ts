@@ -2,20 +2,20 @@ import type { PagePosition } from "@depute/core";
 import { countJsonValues } from "@depute/service";
 import { integer, type ReadTx, type RowOf, row, type SqlValue, text } from "@depute/store";
 
-/** A signed document before storage. The signed form, canonical JSON, is authoritative. */
+/** A signed document that is to be stored. Its canonical JSON is authoritative, because the signature covers it. */
 export interface SignedDocument {
   id: string;
-  /** base64url of the digest that the signature covers. Documents with equal digests are the same document. */
+  /** base64url of the digest that the signature covers. Two documents with equal digests are the same document. */
   digest: string;
   /** Canonical JSON including the signature. */
   document: string;
-  /** Time of storage in epoch milliseconds. */
+  /** The time at which the service stored the document, in epoch milliseconds. */
   storeTime: number;
 }
 
 /** A signed document in the store. */
 export interface StoredDocument extends SignedDocument {
-  /** The organization that owns the document; empty for none. */
+  /** The organization that owns the document; empty without an organization. */
   organization: string;
 }
 
@@ -29,26 +29,27 @@ export const STORED_DOCUMENT_ROW = row<StoredDocument>({
 
 export interface Page {
   documents: StoredDocument[];
-  /** The start of the next page; undefined on the last page. */
+  /** The position at which the next page begins; undefined on the last page. */
   next: PagePosition | undefined;
 }
 
 /**
- * Maximum number of characters of documents on a page, so that its encoding takes a few milliseconds. gRPC clients
- * accept 4 MiB by default.
+ * Maximum number of characters that the documents on one page have together, so that the page's encoding takes a few
+ * milliseconds. gRPC clients accept 4 MiB by default.
  */
 export const MAX_PAGE_CHARS = 1024 * 1024;
 
-/** Maximum number of JSON values and members on a page, so that its encoding takes a few milliseconds. */
+/** Maximum number of JSON values and members on one page, so that the page's encoding takes a few milliseconds. */
 export const MAX_PAGE_VALUES = 16_384;
 
 const KEY_ROW = row({ id: text, time: integer, size: integer });
 type Key = RowOf<typeof KEY_ROW>;
 
 /**
- * Reads a page: first the keys, then the documents up to MAX_PAGE_CHARS and MAX_PAGE_VALUES, but at least one document.
+ * Reads a page: first the keys, then the documents. The page ends before the document that would exceed MAX_PAGE_CHARS
+ * or MAX_PAGE_VALUES, but has at least one document.
  *
- * @param keysSql selects id, time and length of one document more than the page holds, in the list's order
+ * @param keysSql selects id, time and length of the page's documents and of one more, in the list's order
  * @param readOne reads a document by its id
  */
 export async function readPage(
@@ -78,7 +79,10 @@ export async function readPage(
   return { documents, next: more && last !== undefined ? [last.time, last.id] : undefined };
 }
 
-/** Returns the time and id of a page position; undefined at the start of the list. */
+/**
+ * Returns the time and id of a page position; undefined if the position is undefined or malformed. The list then begins
+ * at its start.
+ */
 export function positionParams(position: PagePosition | undefined): [number, string] | undefined {
   if (position === undefined) return undefined;
   const [time, id] = position;

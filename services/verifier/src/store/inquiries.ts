@@ -1,7 +1,7 @@
 import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { type Inquiry, MAX_INQUIRIES } from "../rules/review.ts";
 
-/** An inquiry with the fields that only the store needs. */
+/** An inquiry, and the fields that only the store needs. */
 export interface StoredInquiry extends Inquiry {
   requestId: string;
 }

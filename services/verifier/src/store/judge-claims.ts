@@ -4,7 +4,7 @@ import type { JudgeResultKey } from "./judge-results.ts";
 /** The claim of one process on a judge run. */
 export interface JudgeClaim {
   readonly key: JudgeResultKey;
-  /** Identifies the claim; unique. */
+  /** The unique id of the claim's holder. */
   readonly holder: string;
 }
 
@@ -15,7 +15,7 @@ function paramsOf({ contractId, outputHash, step }: JudgeResultKey): string[] {
 }
 
 /**
- * Claims a judge run until a time.
+ * Claims a judge run until a time in epoch milliseconds.
  *
  * @returns false if another claim is in force
  */
@@ -34,7 +34,7 @@ export async function insertClaim(
 }
 
 /**
- * Extends a claim.
+ * Extends a claim until a time in epoch milliseconds.
  *
  * @returns false if another process has taken over the claim
  */
@@ -51,7 +51,7 @@ export async function extendClaim(
   return changes > 0;
 }
 
-/** Deletes a claim, unless another process has taken it over. */
+/** Deletes a claim, unless another process has taken over the judge run. */
 export async function deleteClaim(tx: WriteTx, { key, holder }: JudgeClaim): Promise<void> {
   await tx.run(`DELETE FROM judge_claims ${WHERE} AND holder = ?`, [...paramsOf(key), holder]);
 }

@@ -5,11 +5,14 @@ const RESULT_COST_ROW = row({ result: text, cost: integer });
 const PLACE_ROW = row({ place: integer });
 const COST_ROW = row({ cost: integer });
 
-/** Identifies a judge's result by contract, step and output. */
+/** The key of a judge's result: the contract, the step and the output. */
 export interface JudgeResultKey {
   contractId: string;
   outputHash: string;
-  /** Path of the step in the contract's verification, for example "", "0" or "0.1". */
+  /**
+   * Path of the step in the contract's verification: "" for the verification itself, otherwise for example "0" or
+   * "0.1".
+   */
   step: string;
 }
 
@@ -42,7 +45,7 @@ export async function insertJudgeResult(
 /**
  * Inserts a charge with the maximum cost, which counts until the actual cost is known.
  *
- * @returns the position of the charge, which updateCharge takes
+ * @returns the position of the charge, for updateCharge
  */
 export async function insertCharge(
   tx: WriteTx,
@@ -63,7 +66,7 @@ export async function updateCharge(tx: WriteTx, place: number, cost: number): Pr
   await tx.run("UPDATE judge_charges SET cost = ? WHERE place = ?", [cost, place]);
 }
 
-/** Returns the cost of judge runs under a contract, in microcents. */
+/** Returns the total cost of judge runs for a contract, in microcents. */
 export async function sumCharges(tx: ReadTx, contractId: string): Promise<number> {
   const row = await tx.get(
     COST_ROW,

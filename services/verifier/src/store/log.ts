@@ -6,7 +6,7 @@ const HASH_ROW = row({ hash: bytes });
 export interface LogState {
   /** The number of leaves. */
   size: number;
-  /** Hashes of the Merkle tree's complete subtrees, concatenated from left to right. */
+  /** Hashes of the complete subtrees of the Merkle tree, concatenated from left to right. */
   frontier: Uint8Array;
 }
 
@@ -36,7 +36,7 @@ export async function readLogState(tx: ReadTx): Promise<LogState> {
   return row ?? EMPTY_STATE;
 }
 
-/** Reads the state for an append, and locks it until the end of the transaction. */
+/** Reads the state of the log for an append, and locks it until the end of the transaction. */
 export async function lockLogState(tx: WriteTx): Promise<LogState> {
   const lock = tx.dialect === "postgres" ? " FOR UPDATE" : "";
   const row = await tx.get(LOG_STATE_ROW, `SELECT size, frontier FROM log_state WHERE id = 1${lock}`);
@@ -64,7 +64,10 @@ export function getLogRow(tx: ReadTx, index: number): Promise<LogRow | undefined
   return tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE log_index = ?`, [index]);
 }
 
-/** Finds the leaf of a document. Without a kind, returns the first leaf with the digest. */
+/**
+ * Returns the leaf of a document; undefined if there is none. If the kind is undefined, returns the first leaf with the
+ * digest.
+ */
 export function findLogRow(tx: ReadTx, digest: Uint8Array, kind?: LogEntryKind): Promise<LogRow | undefined> {
   return kind === undefined
     ? tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE digest = ? ORDER BY kind`, [digest])

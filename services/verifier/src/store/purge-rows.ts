@@ -6,12 +6,12 @@ const RESULT_ROW = row({ id: text, receiptId: text, final: integer });
 const ARTIFACT_ROW = row({ digest: text, owner: text, size: integer });
 const NUMBER_ROW = row({ number: integer });
 
-/** The condition for the records of an organization. */
+/** The SQL condition for the records of an organization. */
 const OWN = "organization = ? AND organization <> ''";
 
 /**
- * Deletes an organization's attestations, except those whose outcome the registry has not received. Their ids stay
- * taken.
+ * Deletes an organization's attestations, except attestations whose outcome the registry has not received. Their ids
+ * stay taken.
  */
 export async function deleteAttestationsOf(
   tx: WriteTx,
@@ -64,8 +64,8 @@ export async function deleteContractsOf(
 }
 
 /**
- * Deletes the judge results, claims and charges under a contract. Returns false if the tally has no room left for the
- * contract.
+ * Deletes the judge results, claims and charges under a contract. Returns false if the purge has reached its limit
+ * before the contract.
  */
 async function deleteJudgementsOf(tx: WriteTx, contractId: string, tally: PurgeTally): Promise<boolean> {
   for (const { table, keys } of [
@@ -89,7 +89,7 @@ export async function reviewsOf(tx: ReadTx, organization: string, limit: number)
   return rows.map(({ id }) => id);
 }
 
-/** Deletes a review. No later change gets the sequence of a deleted change. */
+/** Deletes a review and its changes. Remembers their highest sequence, so that no later change gets a used sequence. */
 export async function deleteReview(tx: WriteTx, id: string): Promise<void> {
   await tx.run(
     `INSERT INTO review_change_floor (id, sequence) SELECT 1, COALESCE(MAX(sequence), 0) FROM review_changes WHERE true
@@ -102,7 +102,7 @@ export async function deleteReview(tx: WriteTx, id: string): Promise<void> {
   await tx.run("DELETE FROM reviews WHERE id = ?", [id]);
 }
 
-/** Deletes an organization's verification results, except those that the registry has not received. */
+/** Deletes an organization's verification results, except results that the registry has not received. */
 export async function deleteResultsOf(tx: WriteTx, organization: string, tally: PurgeTally): Promise<void> {
   const rows = await tx.all(
     RESULT_ROW,
@@ -119,7 +119,7 @@ export async function deleteResultsOf(tx: WriteTx, organization: string, tally: 
   tally.count("verification results", rows.length);
 }
 
-/** Deletes an organization's artifacts, and subtracts their size from the usage of the principals that stored them. */
+/** Deletes an organization's artifacts, and subtracts their sizes from the usage of the principals that stored them. */
 export async function deleteArtifactsOf(tx: WriteTx, organization: string, tally: PurgeTally): Promise<void> {
   const rows = await tx.all(
     ARTIFACT_ROW,

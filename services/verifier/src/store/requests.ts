@@ -14,7 +14,7 @@ export async function findRequest(tx: ReadTx, key: RequestKey): Promise<string |
 }
 
 /**
- * Stores a request id together with the id of the record that the request created.
+ * Stores a request id, together with the id of the record that the request created.
  *
  * @param now epoch milliseconds
  */

@@ -3,9 +3,9 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 export interface ResultRow {
   verificationId: string;
   receiptId: string;
-  /** The organization that owns the result; empty for none. */
+  /** The organization that owns the result; empty without an organization. */
   organization: string;
-  /** 1 for a pass or a fail, 0 for an inconclusive result. */
+  /** 1 if the result is a pass or a fail; 0 if it is inconclusive. */
   final: number;
   /** Digest of the whole request. */
   digest: string;

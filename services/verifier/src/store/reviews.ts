@@ -25,10 +25,10 @@ const CONTENT_ROW = row({ content: nullable(text) });
 const EARLIEST_ROW = row({ at: nullable(integer) });
 const COUNT_ROW = row({ reviews: integer });
 
-/** A review with the fields that only the store needs. */
+/** A review, and the fields that only the store needs. */
 export interface StoredReview extends Review {
   requestId: string;
-  /** Digest of the request's content. */
+  /** Digest of the request that created the review, without its request id. */
   digest: string;
 }
 
@@ -67,13 +67,13 @@ export async function getReview(tx: ReadTx, id: string): Promise<StoredReview | 
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** Reads the JSON of the content under review; undefined if the review contains none. */
+/** Returns the JSON of the content under review; undefined if the store has no content for the review. */
 export async function getReviewContent(tx: ReadTx, id: string): Promise<string | undefined> {
   const row = await tx.get(CONTENT_ROW, "SELECT content FROM reviews WHERE id = ?", [id]);
   return row?.content ?? undefined;
 }
 
-/** Finds the review that a request of this creator created. */
+/** Returns the review that this creator's request created; undefined for a new request. */
 export async function getRequestedReview(
   tx: ReadTx,
   creator: string,
@@ -142,7 +142,7 @@ export async function updateReview(tx: WriteTx, review: Review): Promise<void> {
   await appendChange(tx, review.id);
 }
 
-/** Returns reviews whose escalation or timeout is due, the longest overdue first. */
+/** Returns reviews whose escalation or deadline has come, the longest overdue first. */
 export async function dueReviews(tx: ReadTx, now: number, limit: number): Promise<StoredReview[]> {
   const rows = await tx.all(
     ROW,
@@ -152,27 +152,29 @@ export async function dueReviews(tx: ReadTx, now: number, limit: number): Promis
   return rows.map(fromRow);
 }
 
-/** Records that the review escalated or timed out. */
+/** Records the state of a review that has escalated or timed out. */
 export async function recordTimeChange(tx: WriteTx, review: Review, now: number): Promise<void> {
   await tx.run("UPDATE reviews SET due_ms = ? WHERE id = ?", [nextChange(review, now) ?? null, review.id]);
   await appendChange(tx, review.id);
 }
 
-/** Returns the earliest escalation or deadline in epoch milliseconds; undefined for none. */
+/** Returns the time of the earliest escalation or deadline in epoch milliseconds; undefined without one. */
 export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
   const row = await tx.get(EARLIEST_ROW, "SELECT MIN(due_ms) AS at FROM reviews WHERE due_ms IS NOT NULL");
   return row?.at ?? undefined;
 }
 
 /**
- * Returns the name under which a role is among the readers of a review. A principal with this name finds the review
- * only in the index, because the rules decide what a reader sees.
+ * Returns the name under which a role is among the readers of a review. If a principal had this name, the index would
+ * find the review, but the rules would still hide the review.
  */
 function readerOfRole(role: string): string {
   return `role:${role}`;
 }
 
-/** Returns reviews that a reader created or may decide, oldest first. Without a reader, returns all reviews. */
+/**
+ * Returns reviews that a reader created or may decide, oldest first. If the reader is undefined, returns all reviews.
+ */
 export async function listReviews(
   tx: ReadTx,
   reader: Reader | undefined,
@@ -189,7 +191,7 @@ export async function listReviews(
     return all.map(fromRow);
   }
   const [principal, operators] = [reader.principal, readerOfRole("operator")];
-  // A reader can have two entries for one review: by its name, and by its role.
+  // The index can have two entries of a reader for one review: under the principal, and under the role.
   const isOperator = reader.roles?.includes("operator") === true;
   const rows = await tx.all(
     ROW,
@@ -243,10 +245,10 @@ function fromRow(row: Row): StoredReview {
   };
 }
 
-/** Maximum number of open reviews that one reading of the metrics counts. */
+/** Maximum number of open reviews that a metric counts. */
 const MAX_COUNTED = 100_000;
 
-/** Counts the open reviews, up to MAX_COUNTED. */
+/** Counts the open reviews. Stops at MAX_COUNTED. */
 export async function countOpenReviews(tx: ReadTx): Promise<number> {
   const row = await tx.get(
     COUNT_ROW,

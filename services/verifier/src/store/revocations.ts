@@ -1,6 +1,6 @@
 import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The record of a revoked block. */
+/** The record of a block's revocation. */
 export interface RevocationRow {
   revocationId: string;
   revokedBy: string;

@@ -9,10 +9,10 @@ export interface SubContractRow {
   parentId: string;
   planId: string;
   mode: DecompositionMode;
-  /** JSON array of the ids of the sub-contracts that must be complete before this one begins. */
+  /** JSON array: the ids of the sub-contracts that must be complete before this sub-contract begins. */
   dependsOn: string;
   budget: number;
-  /** Position among the sub-contracts of the parent, starting at 1. */
+  /** The sub-contract's position among all sub-contracts of its parent, starting at 1. */
   place: number;
 }
 
@@ -41,7 +41,7 @@ export function getSubContract(tx: ReadTx, contractId: string): Promise<SubContr
   return tx.get(SUB_CONTRACT_ROW, `SELECT ${COLUMNS} FROM sub_contracts WHERE contract_id = ?`, [contractId]);
 }
 
-/** Returns the number of a contract's sub-contracts, and the microcents of its budget that they take. */
+/** Returns the number of a contract's sub-contracts, and the sum of their budgets in microcents. */
 export async function partsOf(tx: ReadTx, parentId: string): Promise<{ count: number; budget: number }> {
   const row = await tx.get(
     COUNT_BUDGET_ROW,
@@ -51,7 +51,7 @@ export async function partsOf(tx: ReadTx, parentId: string): Promise<{ count: nu
   return row ?? { count: 0, budget: 0 };
 }
 
-/** Returns the sub-contracts of a contract in the order of their storage. */
+/** Returns the sub-contracts of a contract in the order in which they were stored. */
 export function listSubContracts(
   tx: ReadTx,
   parentId: string,
@@ -66,8 +66,8 @@ export function listSubContracts(
 }
 
 /**
- * Returns the contract's ancestors, beginning with its parent. Each sub-contract has one parent, which was stored
- * earlier, so the recursion ends.
+ * Returns the contract's ancestors, beginning with its parent. Each sub-contract has one parent, and the parent was
+ * stored earlier, so the recursion ends.
  */
 export async function lineageOf(tx: ReadTx, contractId: string): Promise<string[]> {
   const rows = await tx.all(

@@ -1,6 +1,6 @@
 import { flag, integer, type ReadTx, real, row, text, type WriteTx } from "@depute/store";
 
-/** An attestation whose outcome the service must report to the registry. */
+/** An attestation with an outcome that the service must report to the registry. */
 export interface OutboxRow {
   place: number;
   attestationId: string;
@@ -30,13 +30,13 @@ export async function dropOutcome(tx: WriteTx, place: number): Promise<void> {
 /** A verification result that the service must report to the registry. */
 export interface ResultOutcome {
   verificationId: string;
-  /** The agent that did the work. */
+  /** The id of the agent that did the work. */
   agentId: string;
   counterpartAgentId: string;
-  /** The id of the third party that verified; empty if the other party of the trade verified. */
+  /** The id of the third party's agent that verified; empty if the buyer verified. */
   verifierAgentId: string;
   success: boolean;
-  /** A number from 0 to 1. */
+  /** The quality of the work, from 0 to 1. */
   quality: number;
 }
 

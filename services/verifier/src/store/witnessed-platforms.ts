@@ -1,6 +1,6 @@
 import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The record of a platform. Heads are JSON of their messages; times are epoch milliseconds. */
+/** The record of another platform. Each head is the JSON of its message; times are epoch milliseconds. */
 export interface WitnessedRow {
   readonly platform: string;
   readonly logHead: string | null;
@@ -27,10 +27,9 @@ export function findWitnessed(tx: ReadTx, platform: string): Promise<WitnessedRo
 }
 
 /**
- * Returns the record of a platform, and locks it until the end of the transaction. Creates a missing record.
+ * Returns the record of a platform, and locks it until the end of the transaction. Creates the record if it is missing.
  *
- * @param max the number of records from which on none is created; concurrent transactions of replicas may each exceed
- * it by one
+ * @param max maximum number of records; each concurrent transaction of another replica may exceed it by one
  * @returns undefined if the record is missing and `max` records exist
  */
 export async function lockWitnessed(
@@ -59,12 +58,12 @@ export async function writeWitnessed(tx: WriteTx, record: WitnessedRow): Promise
   );
 }
 
-/** Returns records after a platform's name, in the order of the names. */
+/** Returns the records of the platforms after a name, in the order of their names. */
 export function listWitnessed(tx: ReadTx, after: string, limit: number): Promise<WitnessedRow[]> {
   return tx.all(WITNESSED_ROW, `${SELECT} WHERE platform > ? ORDER BY platform LIMIT ?`, [after, limit]);
 }
 
-/** Deletes a record. Returns whether it existed. */
+/** Deletes a record. Returns true if the record existed. */
 export async function deleteWitnessed(tx: WriteTx, platform: string): Promise<boolean> {
   const { changes } = await tx.run("DELETE FROM witnessed_platforms WHERE platform = ?", [platform]);
   return changes > 0;

@@ -14,7 +14,7 @@ export interface ContractParts {
   requiredCapabilities?: string[];
 }
 
-/** Returns a contract without a signature. Its creation time is before the start of the tests' clocks. */
+/** Returns a contract without a signature. Its creation time is before the time at which the tests' clocks start. */
 export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "signature"> {
   return {
     id: parts.id ?? newId("ct"),
@@ -41,7 +41,7 @@ export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "sig
   };
 }
 
-/** Returns a verification with one check. */
+/** Returns a verification that consists of one check. */
 export function check(checkName: string, checkParams: unknown): VerificationSpec {
   return { method: "deterministic_check", checkName, checkParams };
 }
@@ -50,12 +50,12 @@ export const engine = nativeEngine;
 export const delegator: Keypair = generateKeypair(nativeEngine);
 export const worker: Keypair = generateKeypair(nativeEngine);
 
-/** Returns a contract that its issuer has signed. The default issuer is the delegator. */
+/** Returns a contract with its issuer's signature. If absent, the issuer is the delegator. */
 export function signedContract(parts: ContractParts = {}, issuer: Keypair = delegator): TaskContract {
   return signObject(engine, "contract", contractBody({ ...parts, issuer: issuer.principal.id }), issuer);
 }
 
-/** Returns a completion that the worker, or another given key, has signed. */
+/** Returns an attestation of a completion. The worker signs it, unless another key is given. */
 export function signedCompletion(
   contractId: string,
   change: Partial<Attestation> = {},

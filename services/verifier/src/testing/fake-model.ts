@@ -10,7 +10,7 @@ export interface ReceivedRequest {
 
 type Reply = number | string | { status: number; headers?: Record<string, string> } | "hang";
 
-/** Starts an endpoint on loopback that plays a model with scripted answers. */
+/** Starts an endpoint on loopback that answers as a model would, with the answers that a test sets. */
 export async function fakeModel() {
   const requests: ReceivedRequest[] = [];
   let replies: (Reply | Promise<Reply>)[] = [];
@@ -46,7 +46,8 @@ export async function fakeModel() {
     host,
     asked: requests,
     /**
-     * Sets the next answers: a score, a text, a status, or a promise of one. After them, every answer has a score of 1.
+     * Sets the next answers: each is a score, a text, a status, or a promise of one of these. After the last one, every
+     * answer has the score 1.
      */
     answer(...next: typeof replies) {
       replies = next;

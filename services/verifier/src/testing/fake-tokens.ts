@@ -39,7 +39,7 @@ export interface Reserved {
   charged: number | undefined;
 }
 
-/** A fake tokens service with a root key and a log of revocations. The fake verifies tokens with @depute/dct. */
+/** A fake tokens service with a root key and a log of revocations. It verifies tokens with @depute/dct. */
 export function fakeTokens() {
   const root = generateKeypair(engine);
   const log: MessageInitShape<typeof RevocationSchema>[] = [];
@@ -149,9 +149,12 @@ export function fakeTokens() {
   return {
     module,
     root: root.principal.id,
-    /** The reservations and their charges. */
+    /** The reservations so far, each with its charge. */
     reservations,
-    /** Sets the spend limit of all tokens. With `loses`, every call that commits a reservation fails. */
+    /**
+     * Sets the budget of all tokens, and deletes the reservations. With `loses`, every call that commits a reservation
+     * fails.
+     */
     setSpend(limit: number, loses = false) {
       reservations.length = 0;
       budget = limit;
@@ -164,7 +167,7 @@ export function fakeTokens() {
     retire(time: number | undefined) {
       retireTime = time;
     },
-    /** Records the delegation of a root token. */
+    /** Records the delegation that a root token's block grants. */
     record(token: SerializedDCT) {
       const parsed = parseToken(token);
       if (!parsed.ok) throw new Error("no token");

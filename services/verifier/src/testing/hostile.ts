@@ -10,5 +10,5 @@ export function doublingSchema(levels = 40): Record<string, unknown> {
   return { $ref: `#/definitions/d${levels}`, definitions };
 }
 
-/** A value for which doublingSchema takes its full time. */
+/** A value whose validation by doublingSchema takes the full time. */
 export const SLOW_VALUE = "not a number";

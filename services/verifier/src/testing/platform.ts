@@ -18,7 +18,7 @@ import type { FakeTokens } from "./fake-tokens.ts";
 export { refusal } from "@depute/service/testing";
 
 /**
- * Starts a verifier service behind a real socket, with files in a temporary folder. The client shares no code with the
+ * Starts a verifier service on a real socket, with files in a temporary folder. The client shares no code with the
  * service.
  */
 export async function startPlatform(
@@ -74,7 +74,7 @@ export async function startPlatform(
 
 export type Platform = Awaited<ReturnType<typeof startPlatform>>;
 
-/** Call options with the credentials of a caller. */
+/** Returns the call options with the credentials of a caller. */
 export function asCaller({ principal }: { principal: { id: string } }) {
   return withSecret(principal.id);
 }

@@ -42,7 +42,7 @@ export interface WebhookContext {
   readonly engine: TaskEngine;
   readonly authority: Authority;
   readonly clock: Clock;
-  /** Undefined if the settings allow no webhooks. */
+  /** The components that deliver events; undefined if the settings allow no webhooks. */
   readonly deliveries: WebhookDeliveries | undefined;
 }
 
@@ -130,7 +130,11 @@ export function webhookCalls(
   };
 }
 
-/** @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, or an error of authentication */
+/**
+ * Returns the delivery components and the caller.
+ *
+ * @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, or an error of authentication
+ */
 async function admitted(
   { authority, deliveries }: WebhookContext,
   context: HandlerContext,
@@ -139,7 +143,7 @@ async function admitted(
   if (deliveries !== undefined) return [deliveries, caller];
   throw new DeputeError(
     ErrorReason.PUSH_NOTIFICATIONS_UNSUPPORTED,
-    "the agent calls no webhooks: subscribe to the task instead",
+    "the platform does not call webhooks: subscribe to the task instead",
   );
 }
 
@@ -182,7 +186,7 @@ function configOf({ taskId, id, url, scheme }: WebhookRow): TaskPushNotification
 }
 
 function noConversation(): DeputeError {
-  const detail = "the task did not begin with an A2A message: subscribe to it instead";
+  const detail = "the task did not begin with an A2A message: subscribe to the task instead";
   return new DeputeError(ErrorReason.OPERATION_UNSUPPORTED, detail);
 }
 

@@ -48,8 +48,8 @@ CREATE INDEX conversation_webhooks_due ON conversation_webhooks (next_ms, task_i
 `;
 
 /**
- * The column that states whether the worker waits for an authorization. A list with this filter then reads no tasks.
- * For a task that waited before this migration, the column stays 0 until the task changes.
+ * Adds the column that states whether the worker waits for an authorization. A list with this filter then reads no rows
+ * of tasks. For a task that waited before this migration, the column stays 0 until the task changes.
  */
 const AUTHORIZATIONS = `
 ALTER TABLE conversations ADD COLUMN awaits_authorization BIGINT NOT NULL DEFAULT 0;

@@ -8,7 +8,7 @@ const SEQUENCE_ROW = row({ sequence: integer });
 const NUMBER_ROW = row({ number: integer });
 const WEBHOOKS_ROW = row({ has_webhooks: integer });
 
-/** Maximum total that a list reports. The query stops to count at this number, so a long list costs little. */
+/** The highest total that a list reports. The query stops counting at this number, so a long list costs little. */
 const MAX_COUNTED = 100_000;
 
 export async function insertConversation(tx: WriteTx, task: Task): Promise<void> {
@@ -28,7 +28,7 @@ export async function insertConversation(tx: WriteTx, task: Task): Promise<void>
   );
 }
 
-/** @returns whether the conversation has, or had, webhooks */
+/** @returns whether the conversation has webhooks, or had webhooks before */
 export async function updateConversation(tx: WriteTx, task: Task): Promise<boolean> {
   const updated = await tx.get(
     WEBHOOKS_ROW,

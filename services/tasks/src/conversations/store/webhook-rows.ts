@@ -32,10 +32,10 @@ const NUMBER_ROW = row({ number: integer });
 const NEXT_MS_ROW = row({ next_ms: integer });
 
 /**
- * Records that a conversation has webhooks. Set this mark before you read the task's newest event. Otherwise the new
- * webhook can miss a concurrent event.
+ * Records that a conversation has webhooks. Call this function before you read the task's newest event. Otherwise the
+ * new webhook can miss a concurrent event.
  *
- * @returns false if the task is no conversation
+ * @returns false if the task is not a conversation
  */
 export async function markWebhooks(tx: WriteTx, taskId: string): Promise<boolean> {
   const { changes } = await tx.run("UPDATE conversations SET has_webhooks = 1 WHERE task_id = ?", [taskId]);
@@ -46,7 +46,7 @@ export async function markWebhooks(tx: WriteTx, taskId: string): Promise<boolean
 export type NewWebhook = Omit<WebhookRow, "attempts"> & {
   /** The sequence of the task's newest event. */
   readonly knownSequence: number;
-  /** The earliest time of the first delivery, epoch milliseconds. */
+  /** The earliest time of the first delivery, in epoch milliseconds. */
   readonly nextMs: number;
 };
 

@@ -29,7 +29,9 @@ export class WebhookSeal {
   open({ taskId, id, sealed }: WebhookRow): WebhookSecrets {
     const opened = this.#secrets.open(sealed, contextOf(taskId, id));
     if (opened === undefined)
-      throw new Error("the secrets of the webhook do not open with the key `webhooks`");
+      throw new Error(
+        "the key `webhooks` cannot open the secrets of the webhook: restore the key that sealed the secrets",
+      );
     return JSON.parse(Buffer.from(opened).toString()) as WebhookSecrets;
   }
 
@@ -45,7 +47,7 @@ function contextOf(task: string, webhook: string) {
 /**
  * Opens the platform's key `webhooks`, or makes the key if it does not exist. This key only seals secrets of webhooks.
  *
- * @throws SettingsError if `webhooks.key` holds no key, or if other users can read that file
+ * @throws SettingsError if `webhooks.key` does not contain a key, or if other users can read that file
  */
 export async function openWebhookSeal(keys: KeySource): Promise<WebhookSeal> {
   const danger = "its readers can open the credentials of webhooks";

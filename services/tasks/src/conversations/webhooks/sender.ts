@@ -119,7 +119,7 @@ export class WebhookSender {
     if (this.#busyDelegators().includes(delegator)) return false;
     const done = this.#deliver(row)
       .catch((err: unknown) => {
-        this.#options.log.warn({ err, task: row.taskId }, "the place of a webhook could not be stored");
+        this.#options.log.warn({ err, task: row.taskId }, "the position of a webhook could not be stored");
       })
       .finally(() => {
         this.#sending.delete(key);
@@ -193,8 +193,8 @@ export class WebhookSender {
 }
 
 /**
- * Reads a response's body to its end, so that the sender can use the connection again. Ignores errors and bodies that
- * are too long.
+ * Reads a response's body to its end, so that the sender can use the connection again. Ignores every error, including
+ * the error for a body that is too long.
  */
 async function drained(body: AsyncIterable<Uint8Array>): Promise<void> {
   try {

@@ -30,7 +30,7 @@ import {
   toSharedContext,
 } from "./contexts.ts";
 
-/** The facts of a new task on which its contexts depend. */
+/** The facts about a new task that determine its contexts. */
 export interface Carrier {
   readonly taskId: string;
   readonly delegator: string;
@@ -45,15 +45,15 @@ export interface Carrier {
 }
 
 /**
- * Checks the parts of a draft that concern contexts. Reads nothing but the draft.
+ * Checks the parts of a draft that concern contexts. Reads only the draft.
  *
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
 export function checkContexts({ contextIds, contexts, inputFromContext, input }: TaskDraft): void {
   if (inputFromContext) {
-    if (input !== undefined) throw invalid("draft.input", "is given beside input_from_context");
+    if (input !== undefined) throw invalid("draft.input", "must be absent if input_from_context is set");
     if (contextIds.length + contexts.length === 0) {
-      throw invalid("draft.input_from_context", "needs a context: give one in contexts or context_ids");
+      throw invalid("draft.input_from_context", "requires a context: add one to contexts or context_ids");
     }
   }
   if (contextIds.length + contexts.length > MAX_CARRIED) {
@@ -93,7 +93,7 @@ export async function inputOfDraft(
 }
 
 /**
- * Finds the contexts that a draft names and builds those that it shares. Stores nothing.
+ * Finds the contexts that a draft names, and builds the contexts that the draft shares. Stores nothing.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN, LIMIT_EXCEEDED
  */
@@ -173,8 +173,8 @@ export function firstExpiry({ all }: Packed): number | undefined {
 }
 
 /**
- * Attaches a draft's contexts to its task, and makes the delegate their reader. Call it last in a transaction: contexts
- * in memory do not roll back.
+ * Attaches a draft's contexts to its task, and makes the delegate their reader. Call this function last in a
+ * transaction: contexts in memory do not roll back.
  *
  * @throws DeputeError LIMIT_EXCEEDED
  */
@@ -193,7 +193,11 @@ export async function sendContexts(
   if (ownRecords.length > 0) await keepContexts(tx, memory, ownRecords);
 }
 
-/** Returns the context that the same owner shared before under the external id of this record. */
+/**
+ * Returns the context that the same owner already shared under this record's external id; undefined for none.
+ *
+ * @throws DeputeError CONTEXT_ID_TAKEN if the existing context has another envelope
+ */
 async function sharedBefore(
   tx: WriteTx,
   memory: ContextMemory,
@@ -209,8 +213,8 @@ async function sharedBefore(
 }
 
 /**
- * Returns whether the contexts that a task has in memory equal those of a draft. The digests of drafts do not
- * cover contexts in memory, so this function compares the contexts themselves.
+ * Returns whether the contexts that a task has in memory equal the contexts of a draft. The digest of a draft does not
+ * cover contexts in memory, so this function compares their data.
  */
 export async function bringsTheSame(
   tx: ReadTx,

@@ -31,8 +31,8 @@ export interface ContextKeeperOptions extends RegularPurgeOptions {
 }
 
 /**
- * Deletes the data of expired contexts, and their rows after `tombstoneMs`. Compares the rows with the memory of
- * contexts that may not be persisted.
+ * Deletes the data of expired contexts, and their rows after `tombstoneMs`. For contexts that may not be persisted,
+ * also records lost data, and removes data without a row from the memory.
  */
 export class ContextKeeper extends RegularPurge {
   readonly #options: ContextKeeperOptions;

@@ -16,14 +16,15 @@ export interface HeldSince {
 
 /**
  * The memory for the data of contexts that may not be persisted. It keeps data until the context expires or `remove` is
- * called. The row of a context decides who reads the context and until when. The memory is bounded, and a new context
- * never displaces another.
- * Transactions call `find` and `add`, which do no I/O, because a transaction may not wait for the network. A memory
- * outside the process throws NotFetched in them. `using` then fetches or stores the data, and runs the transaction
- * again.
+ * called. The row of a context states its readers and its expiry. The memory is bounded, and a new context never
+ * displaces another.
+ *
+ * Transactions call `find` and `add`. These methods do no I/O, because a transaction may not wait for the network. In a
+ * memory outside the process, these methods throw NotFetched. `using` then fetches or stores the data, and runs the
+ * transaction again.
  */
 export interface ContextMemory {
-  /** Whether the memory does not answer now. Dispatch then passes over the tasks whose contexts are in this memory. */
+  /** True while the memory does not answer. Dispatch then passes over the tasks whose contexts are in this memory. */
   readonly isAway: boolean;
 
   /**
@@ -54,7 +55,11 @@ export interface ContextMemory {
    */
   using<T>(run: () => Promise<T>): Promise<T>;
 
-  /** Returns which of the contexts have lost their data. @throws ContextsAway */
+  /**
+   * Returns the ids of those contexts that have lost their data.
+   *
+   * @throws ContextsAway
+   */
   lostOf(ids: readonly string[]): Promise<string[]>;
 
   /**

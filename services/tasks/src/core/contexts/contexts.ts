@@ -52,7 +52,8 @@ export async function lookUp(
 }
 
 /**
- * Returns the source contexts of derived data, named by id, or by the owner's external id.
+ * Returns the ids of the contexts from which a context's data is derived. `derivedFrom` names each of them by its id,
+ * or by the owner's external id.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST
  */
@@ -80,8 +81,8 @@ export async function sourcesOf(
 }
 
 /**
- * Returns the data of contexts for a revocation. While the memory does not answer, presumes that every context has
- * data. So its owner can revoke the context.
+ * Returns a source of contexts' data for a revocation. While the memory does not answer, every context counts as having
+ * data. So the owner of a context can always revoke it.
  */
 export function orPresumed(memory: ContextMemory): HeldData {
   return { find: (id) => (memory.isAway ? PRESUMED : memory.find(id)) };
@@ -90,8 +91,8 @@ export function orPresumed(memory: ContextMemory): HeldData {
 const PRESUMED: Held = { data: new Uint8Array(), digest: "" };
 
 /**
- * Revokes a context and all contexts derived from it, directly or not. Deletes their data, which tasks that carry them
- * then lack.
+ * Revokes a context and all contexts derived from it, directly or through other contexts. Deletes the data of these
+ * contexts, so tasks that carry them lose this data.
  */
 export async function revokeWithDerived(
   tx: WriteTx,
@@ -111,7 +112,7 @@ export async function revokeWithDerived(
   }
 }
 
-/** The contexts of a task: those that a worker can read, and the ids of the others. */
+/** The contexts of a task: the contexts that a worker can read, and the ids of the contexts that no worker can read. */
 export interface Carried {
   readonly contexts: SharedContext[];
   /** Ids of the contexts that can no longer be read: expired, revoked or lost. */
@@ -140,8 +141,8 @@ export async function carriedContexts(
 }
 
 /**
- * Returns the input of a task that takes its input from a context. Undefined after the context has ended. Undefined
- * also for a viewer that may not read the context, unless the context allows forwarding.
+ * Returns the input of a task that takes its input from a context. Returns undefined after the context has ended.
+ * Returns undefined also to a viewer that may not read the context, unless the context allows forwarding.
  */
 export async function inputFromContext(
   tx: ReadTx,
@@ -191,7 +192,7 @@ export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
     throw invalid(`${field}.data`, `is not JSON: ${(error as Error).message.slice(0, 200)}`);
   }
   checkValue(value, `${field}.data`, MAX_VALUE_BYTES);
-  if (ttlMsOf(envelope) > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "is more than 30 days");
+  if (ttlMsOf(envelope) > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "must be at most 30 days");
 }
 
 /**
@@ -230,13 +231,17 @@ export function newContext(
 
 /** Returns the error for a context id that its owner already uses for another context. */
 export function contextIdTaken(context: string): DeputeError {
-  return new DeputeError(ErrorReason.CONTEXT_ID_TAKEN, "the id is that of another context", {
-    metadata: { context },
-  });
+  return new DeputeError(
+    ErrorReason.CONTEXT_ID_TAKEN,
+    "another context of the owner has this id: choose another id",
+    {
+      metadata: { context },
+    },
+  );
 }
 
 /**
- * Inserts the rows of contexts, and adds the data of those that may not be persisted to the memory. Call this function
+ * Inserts the rows of contexts. Adds to the memory the data of contexts that may not be persisted. Call this function
  * last in a transaction: contexts in memory do not roll back.
  *
  * @throws DeputeError LIMIT_EXCEEDED
@@ -252,9 +257,9 @@ export async function keepContexts(
 }
 
 /**
- * Returns `there` if the context is live or revoked. An expired or lost context releases its external id and request id
- * for a new context; the result is then undefined. A revoked context keeps its ids, so that a repeated call does not
- * restore the context.
+ * Returns `there` if the context is live or revoked; undefined if it has expired or is lost. An expired or lost context
+ * releases its external id and request id for a new context. A revoked context keeps its ids, so that a repeated call
+ * does not restore the context.
  */
 export async function orGivesWay(
   tx: WriteTx,

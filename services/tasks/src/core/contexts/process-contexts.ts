@@ -9,7 +9,10 @@ export interface ProcessContextsOptions {
   readonly timers: Timers;
   /** Returns the limits for an owner's contexts. */
   readonly roomFor: (owner: string) => ContextRoom;
-  /** Whether other replicas must read the contexts, too. Replicas cannot read the memory of this process. */
+  /**
+   * Whether other replicas must read the contexts too. If true, `add` throws, because replicas cannot read the memory
+   * of this process.
+   */
   readonly isShared: boolean;
 }
 
@@ -19,7 +22,7 @@ interface Entry extends Held {
   readonly forget: () => void;
 }
 
-/** The memory of a service that one process runs. */
+/** The memory for contexts of a service that runs as one process. */
 export class ProcessContexts implements ContextMemory {
   readonly isAway = false;
   readonly #options: ProcessContextsOptions;
@@ -46,7 +49,7 @@ export class ProcessContexts implements ContextMemory {
     if (isShared) {
       throw invalid(
         "permissions.persist",
-        "has to be true: without Redis, the replicas of this service share contexts only through the database",
+        "must be true: without Redis, the replicas of this service share contexts only through the database",
       );
     }
     const bytes = records.reduce((sum, { envelope }) => sum + envelope.data.length, 0);

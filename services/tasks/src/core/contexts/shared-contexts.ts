@@ -16,12 +16,12 @@ export interface SharedContextsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** What the last fetch of a context returned: its data, `lost`, or `away` if the memory did not answer. */
+/** The result of the last fetch of a context: its data, `lost`, or `away` if the memory did not answer. */
 type Known = Held | "lost" | "away";
 
 /**
- * The memory of a service with replicas: sealed values in the shared memory, each bound to its context's id. This
- * process holds data unsealed only while a call uses the data.
+ * The memory of a service with replicas. It stores sealed values in the shared memory, each bound to its context's id.
+ * This process holds unsealed data only while a call uses the data.
  */
 export class SharedContexts implements ContextMemory {
   readonly #options: SharedContextsOptions;
@@ -49,7 +49,7 @@ export class SharedContexts implements ContextMemory {
   }
 
   remove(id: string): void {
-    // `sweep` removes the data after a failure.
+    // If this removal fails, `sweep` later removes the data.
     this.#options.memory.remove([id]).catch(() => {});
   }
 

@@ -47,14 +47,14 @@ export function checkDraft(draft: TaskDraft): void {
     throw invalid("draft.contract_id", "must name the contract that the worker token is bound to");
   }
   if (draft.capabilityHash !== "" && draft.capabilityId === "") {
-    throw invalid("draft.capability_hash", "is given without a capability");
+    throw invalid("draft.capability_hash", "must be empty without a capability: set capability_id");
   }
 }
 
 /**
  * Finds the delegate, the capability and the contract that a draft names.
  *
- * @param viewer the delegator: an agent that the delegator may not see is not found
+ * @param viewer the delegator's principal; agents that are hidden from this principal count as not found
  * @throws DeputeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, CAPABILITY_AMBIGUOUS, VERSION_MISMATCH,
  * CONTRACT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
@@ -80,7 +80,11 @@ export async function resolveTarget(
 async function resolveAgent({ agents }: Dependencies, id: string, viewer: string, options: CallOptions) {
   const { agent } = await agents.getAgent({ agentId: id, viewer }, options);
   if (agent?.status !== AgentStatus.ACTIVE) {
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
+    throw new DeputeError(
+      ErrorReason.AGENT_NOT_FOUND,
+      "the agent does not exist, or the caller may not see it",
+      { metadata: { agent: id } },
+    );
   }
   return {
     agentId: agent.id,
@@ -98,11 +102,15 @@ async function resolveCapability(
 ) {
   const { capabilityId, agentId, capabilityHash: hash } = draft;
   const resolved = await discovery.resolveCapability({ capabilityId, agentId, hash, viewer }, options);
-  if (resolved.capability === undefined) throw new Error("the registry resolved a capability to nothing");
+  if (resolved.capability === undefined) throw new Error("the registry returned no capability");
   if (!resolved.hashMatches) {
-    throw new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {
-      metadata: { capability: capabilityId, current_hash: resolved.capability.h },
-    });
+    throw new DeputeError(
+      ErrorReason.VERSION_MISMATCH,
+      "the capability has another version: use the version of current_hash",
+      {
+        metadata: { capability: capabilityId, current_hash: resolved.capability.h },
+      },
+    );
   }
   const { agentId: delegate, agentPrincipal, capability } = resolved;
   return { agentId: delegate, agentPrincipal, overseerId: undefined, capability };
@@ -115,9 +123,9 @@ function overseerOf(agent: Agent): string {
 }
 
 /**
- * Finds the overseer that must approve the delegate's results. Refuses a delegate with an unknown overseer, because no
- * reviewer could approve. The platform makes this lookup in its own name, because the delegator need not see the
- * overseer.
+ * Finds the overseer that must approve the delegate's results. Refuses a delegate with an unknown overseer, because
+ * nothing could then approve the results. The platform makes this lookup in its own name, because the overseer may be
+ * invisible to the delegator.
  *
  * @throws DeputeError AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
@@ -130,9 +138,13 @@ async function resolveOverseer({ agents }: Dependencies, target: Target, options
   if (overseerId === "") return { overseerId, overseerPrincipal: "" };
   const { agent } = await agents.getAgent({ agentId: overseerId }, options);
   if (agent?.status !== AgentStatus.ACTIVE) {
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "the delegate's overseer is not there", {
-      metadata: { agent: overseerId },
-    });
+    throw new DeputeError(
+      ErrorReason.AGENT_NOT_FOUND,
+      "the delegate's overseer is not a registered agent: register it, or name another overseer",
+      {
+        metadata: { agent: overseerId },
+      },
+    );
   }
   return { overseerId, overseerPrincipal: agent.principal };
 }
@@ -195,7 +207,7 @@ function deadlineOf(contract: TaskContract, nowMs: number): number | undefined {
   const text = contract.constraints?.deadline ?? "";
   const deadlineMs = text === "" ? undefined : parseTime(text);
   if (deadlineMs !== undefined && deadlineMs <= nowMs) {
-    throw invalid("draft.contract_id", "names a contract whose deadline has passed");
+    throw invalid("draft.contract_id", "must name a contract whose deadline has not passed");
   }
   return deadlineMs;
 }
@@ -228,10 +240,12 @@ async function admitInput(
   );
 }
 
-/** Length of an agent's key in the registry, in characters. A longer principal is no agent's key. */
+/** Length of an agent's key in the registry, in characters. A longer principal cannot be the key of an agent. */
 const KEY_CHARS = 43;
 
-/** Maximum number of characters of a task's description that the justification contains. */
+/**
+ * Maximum number of characters of a task's description that the justification contains. Longer descriptions are cut.
+ */
 const MAX_JUSTIFICATION = 4000;
 
 /** The facts of a task that the registry's predicates may use. */
@@ -258,8 +272,8 @@ export function workOf(
 }
 
 /**
- * Checks that the manifest of the delegator's agent allows the delegate. (CAP "Delegation") Depute's choice: the task's
- * description is the justification that the rule requires. A key that no manifest binds is not restricted.
+ * Checks that the manifest of the delegator's agent allows the delegate. (CAP "Delegation") CAP requires a
+ * justification; Depute uses the task's description. A delegator without a manifest may delegate to every agent.
  *
  * @param delegator the delegator's principal
  * @param to the delegate's id

@@ -59,7 +59,7 @@ export interface Admitted {
   readonly blocks: readonly string[];
 }
 
-/** The new task, or the existing one. */
+/** The new task, or the existing task if the call is a replay. */
 export interface Created {
   readonly taskId: string;
   readonly isNew: boolean;
@@ -74,7 +74,7 @@ type Known =
   | {
       readonly taskId: string;
       readonly replace: false;
-      /** Whether the request id names the task; otherwise the external id does. */
+      /** True if the request id identifies the task; false if the external id does. */
       readonly byRequest: boolean;
     }
   /** An earlier task whose external id the new task takes over. */
@@ -90,8 +90,7 @@ export async function findCreated(
   request: CreateRequest,
   memory: ContextMemory,
 ): Promise<string | undefined> {
-  // If the capability no longer exists, the registry cannot name its agent. The search then uses the agent id that the
-  // draft states.
+  // If the capability no longer exists, the registry cannot name its agent. The search then uses the draft's agent id.
   const existing = await findKnown(tx, request, request.draft.agentId, memory);
   return existing?.replace === false ? existing.taskId : undefined;
 }
@@ -119,9 +118,13 @@ async function findKnown(
   const outcome = idOutcome(holder.status, await isSame(holder), policies);
   if (outcome === "replace") return { taskId: holder.task_id, replace: true };
   if (outcome !== "refuse") return { taskId: holder.task_id, replace: false, byRequest: false };
-  throw new DeputeError(ErrorReason.TASK_ID_TAKEN, "the external id is that of another task", {
-    metadata: { external_id: draft.externalId },
-  });
+  throw new DeputeError(
+    ErrorReason.TASK_ID_TAKEN,
+    "another task has this external id: choose another external id",
+    {
+      metadata: { external_id: draft.externalId },
+    },
+  );
 }
 
 /** The delegator of a new task, and the limits of its tree. */
@@ -131,15 +134,15 @@ export interface CreateRights {
   readonly organization: string;
   readonly treeLimits: TreeLimits;
   readonly contextMemory: ContextMemory;
-  /** Dispatches the new task to a worker at once. Absent for a task that must stay pending at first. */
+  /** The dispatcher that gives the new task to a worker at once. Absent for a task that must stay pending at first. */
   readonly dispatcher?: Dispatcher;
 }
 
 /**
  * Stores a new task with its first event. A replay returns the existing task.
  *
- * @throws DeputeError as {@link findCreated}; for a child TASK_NOT_FOUND, TASK_STATE_CONFLICT, TASK_CYCLE,
- *   LIMIT_EXCEEDED, BUDGET_EXCEEDED
+ * @throws DeputeError the same errors as {@link findCreated}; for a child also TASK_NOT_FOUND, TASK_STATE_CONFLICT,
+ * TASK_CYCLE, LIMIT_EXCEEDED, BUDGET_EXCEEDED
  */
 export async function createTask(
   engine: Engine,
@@ -147,7 +150,7 @@ export async function createTask(
   admitted: Admitted,
   rights: CreateRights,
 ): Promise<Created> {
-  // The transaction may not repeat if the draft carries contexts: some contexts are in memory, and memory does
+  // The store must not repeat a transaction whose draft carries contexts. Some contexts are in memory, and memory does
   // not roll back.
   const isRepeatable = !carriesContexts(request.draft);
   const nowMs = engine.clock.now();
@@ -156,7 +159,7 @@ export async function createTask(
   return rights.contextMemory.using(() => engine.store.write(fn, { isRepeatable }));
 }
 
-/** Creates a task as {@link createTask} does, within a transaction. */
+/** Does the work of {@link createTask} within the caller's transaction. */
 export async function createTaskWithin(
   tx: WriteTx,
   engine: Engine,
@@ -232,7 +235,7 @@ function carriesContexts({ contextIds, contexts }: TaskDraft): boolean {
   return contextIds.length + contexts.length > 0;
 }
 
-/** Adds the task's dispatch to its creation, so that one transaction writes both. */
+/** Adds the dispatch of a task to its creation, so that one transaction writes both. */
 function dispatchedAtOnce(creation: Advance, { worker }: AssignmentStream, nowMs: number): Advance {
   const { record, events } = dispatched(creation.record, worker, nowMs);
   return { record, events: [...creation.events, ...events] };
@@ -247,8 +250,8 @@ async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<voi
 }
 
 /**
- * Returns what a child task inherits: its place in the tree, its organization and its share of the budget. For a root,
- * only opens the account of its budget, and returns undefined.
+ * Returns the values that a child task inherits: its place in the tree, its organization and its share of the budget.
+ * For a task without a parent, opens only the account of its budget and returns undefined.
  */
 async function placeOf(
   engine: Engine,

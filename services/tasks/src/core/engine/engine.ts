@@ -61,19 +61,19 @@ export interface EngineOptions {
 export type Decide = (record: TaskRecord, nowMs: number, tx: WriteTx) => Promise<Advance> | Advance;
 
 /**
- * Hears synchronously of pending tasks and free capacity, before the commit. A dispatch therefore joins the commit that
- * causes it.
+ * Receives notice of pending tasks and free capacity synchronously, before the commit. A dispatch is therefore in the
+ * same commit as the change that causes it.
  */
 export interface WorkListener {
   /** Called when a task of the agent is pending and its backoff is over. */
   onWaiting(agentId: string): void;
   /** Called when a task has left a worker of the agent, so that the worker has free capacity. */
   onRoom(agentId: string): void;
-  /** Called when the number of tasks that the agent's workers may hold has changed. */
+  /** Called when the maximum number of tasks that the agent's workers may hold has changed. */
   onLimits(agentId: string): void;
 }
 
-/** Hears of new deadlines, and so knows when the next time limit passes. */
+/** Receives each deadline that a change sets, and so knows when the next time limit passes. */
 export interface DeadlineListener {
   /** @param atMs epoch milliseconds */
   notice(atMs: number): void;
@@ -86,7 +86,7 @@ export class Engine {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
-  /** The maximum numbers of open tasks. */
+  /** The quotas: the maximum number of open tasks of a principal, and of an organization. */
   readonly quotas: ServiceDeps["quotas"];
   /** Resolves calls that wait for the end of a task. */
   readonly ends = new TaskEnds();
@@ -146,7 +146,7 @@ export class Engine {
   }
 
   /**
-   * Sets the rule that decides which tasks the queue may dispatch after the loss of a context. Without a rule, every
+   * Sets the rule that decides whether the queue may dispatch a task that has lost a context. Without a rule, every
    * task needs all its contexts.
    */
   allowMissingContexts(rule: MissingContextRule): void {
@@ -158,7 +158,7 @@ export class Engine {
     return this.#allowsMissingContexts(tx, taskId);
   }
 
-  /** Runs the observers for a change that this transaction wrote. */
+  /** Runs the observers for a change that the transaction has written. */
   async notify(tx: WriteTx, change: TaskChange): Promise<void> {
     for (const { observer, events } of this.#observers) {
       if (events === undefined || change.events.some(({ payload }) => events.has(payload.case))) {
@@ -172,14 +172,17 @@ export class Engine {
     return this.store.read((tx) => readTask(tx, taskId));
   }
 
-  /** Returns the newest record of a task, committed or not. Use it only for checks that a later change repeats. */
+  /**
+   * Returns the newest record of a task, even if the record is not committed. Use this method only for checks that a
+   * later change repeats.
+   */
   async peek(taskId: string): Promise<TaskRecord | undefined> {
     return this.#newest(taskId) ?? (await this.find(taskId));
   }
 
   /**
-   * Returns the record of a task that has ended; undefined for any other task. A caller that subscribes to `ends`
-   * before this call misses no end.
+   * Returns the record of a task that has ended; undefined for any other task. Subscribe to `ends` before this call:
+   * then the caller misses no end.
    */
   async ended(taskId: string): Promise<TaskRecord | undefined> {
     const record = this.#newest(taskId) ?? (await this.find(taskId));
@@ -205,14 +208,14 @@ export class Engine {
   /**
    * Changes a task. First applies the time limits that have passed, so `decide` sees the present state.
    *
-   * @param options whether the store may repeat the transaction; only if `decide` may run more than once
+   * @param options whether the store may repeat the transaction; true only if `decide` may run more than once
    * @throws DeputeError TASK_NOT_FOUND, and the errors of `decide`; then nothing is stored
    */
   async change(taskId: string, decide: Decide, options?: WriteOptions): Promise<TaskRecord> {
     return this.store.write((tx) => this.changeWithin(tx, taskId, decide), options);
   }
 
-  /** Changes a task as `change` does, within a transaction. */
+  /** Does the work of `change` within the caller's transaction. */
   async changeWithin(tx: WriteTx, taskId: string, decide: Decide): Promise<TaskRecord> {
     const nowMs = this.clock.now();
     const before = await this.#read(tx, taskId);
@@ -237,7 +240,7 @@ export class Engine {
     this.announce(tx, after);
   }
 
-  /** Applies the time limits of these tasks that have passed, in one transaction. */
+  /** In one transaction, applies to these tasks all time limits that have passed. */
   async applyTime(taskIds: readonly string[]): Promise<void> {
     await this.store.write(async (tx) => {
       for (const taskId of taskIds) {
@@ -252,8 +255,8 @@ export class Engine {
   }
 
   /**
-   * Announces that an agent's workers may hold more or fewer tasks. Call this method in the transaction that makes the
-   * change.
+   * Wakes an agent's workers after a change of the number of tasks that they may hold. Call this method in the
+   * transaction that makes the change.
    */
   limitsChanged(tx: WriteTx, agentId: string): void {
     tx.afterRun(() => this.#work.onLimits(agentId));
@@ -273,8 +276,8 @@ export class Engine {
       this.#bus.publish(TASK_TOPIC, record.task.id);
       this.#bus.publish(DELEGATOR_TOPIC, record.task.delegator);
       if (isTerminal(record.task.status)) this.ends.notify(record);
-      // A pending task is work for its agent, and a released task frees capacity of a worker; both wake the agent's
-      // workers.
+      // A pending task is work for the agent's workers. A released task gives a worker free capacity. Both cases wake
+      // the agent's workers.
       const isPending = record.task.status === TaskStatus.PENDING;
       if (record.hold === undefined) this.#publishWork(record.task.agentId, isPending ? "work" : "room");
       if (isPending) this.#wakeLater(record);
@@ -300,7 +303,7 @@ export class Engine {
   #tellOfWork({ task, queuedMs, epoch }: TaskRecord): void {
     const mayBeTaken = task.status === TaskStatus.PENDING && queuedMs <= this.clock.now();
     if (mayBeTaken) this.#work.onWaiting(task.agentId);
-    // Only a task that a worker has held frees capacity at its release.
+    // The release of a task frees capacity only if a worker has held the task.
     if (epoch > 0) this.#work.onRoom(task.agentId);
   }
 
@@ -310,7 +313,7 @@ export class Engine {
 
   /** Ends the open children of a task that has ended. */
   async #endChildren(tx: WriteTx, { task }: TaskRecord): Promise<void> {
-    const reason = `the task that it is a part of is ${statusName(task.status)}`;
+    const reason = `the parent task is ${statusName(task.status)}`;
     for (const childId of await openChildren(tx, task.id)) {
       await this.changeWithin(tx, childId, (child, nowMs) => cancelIfOpen(child, reason, nowMs, "parent"));
     }
@@ -366,7 +369,7 @@ export class Engine {
 }
 
 /**
- * Returns the task with its input and, once completed, its output.
+ * Returns the task with its input and, if it is completed, its output.
  *
  * @param seesHeld whether to include a held output
  */
@@ -384,7 +387,7 @@ export async function wholeTask(tx: ReadTx, { task }: TaskRecord, seesHeld = fal
 async function resultOf(tx: ReadTx, { id, status, lastSequence }: Task, seesHeld: boolean) {
   if (status === TaskStatus.IN_REVIEW) return seesHeld ? readHeldResult(tx, id) : undefined;
   if (status !== TaskStatus.COMPLETED) return undefined;
-  // Only the log's last event stores the output.
+  // The store keeps the output only in the last event of the log.
   const [last] = await readEvents(tx, id, lastSequence - 1n, 1);
   return last?.payload.case === "completed" ? last.payload.value : undefined;
 }

@@ -55,7 +55,7 @@ async function tablesWith(words: string): Promise<string[]> {
   return found;
 }
 
-/** Purges until nothing is left, and returns the numbers of deleted records. */
+/** Repeats the purge until no record is left. Returns the number of records that each call deleted. */
 async function purge(organization: string, maxCount: number): Promise<number[]> {
   const counts: number[] = [];
   for (let more = true; more; ) {

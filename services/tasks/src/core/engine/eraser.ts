@@ -9,7 +9,7 @@ import type { Purger } from "./purger.ts";
 /** The result of one step of an erasure. */
 export interface Erased {
   readonly deleted: number;
-  /** Whether further records remain that a later step can delete. */
+  /** Whether a later step has further records to delete. */
   readonly more: boolean;
 }
 

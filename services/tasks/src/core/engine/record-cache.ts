@@ -4,8 +4,8 @@ import { isTerminal } from "../rules/state-machine.ts";
 
 /**
  * Caches the newest records of open tasks, so that consecutive changes need no read. A cached record may be newer than
- * the durable record: writes build on it, and responses do not use it. A commit of another replica clears the cache,
- * before the next write of this process.
+ * the durable record. Changes use cached records; responses do not. A commit of another replica clears the cache before
+ * the next write of this process.
  */
 export class RecordCache {
   readonly #max: number;

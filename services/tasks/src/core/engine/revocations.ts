@@ -23,8 +23,8 @@ export interface RevocationFollowerOptions {
 }
 
 /**
- * Ends tasks whose authority was revoked. The follower reads the log of revocations from the stored position. The
- * transaction that ends the last task under a block also stores the new position. So the follower misses no task.
+ * Ends tasks whose authority was revoked. The follower reads the log of revocations from the stored position. One
+ * transaction ends the last task under a block and stores the new position, so the follower misses no task.
  */
 export class RevocationFollower {
   readonly #engine: Engine;
@@ -62,10 +62,10 @@ export class RevocationFollower {
         const taskIds = await tasksUnderBlock(tx, revocationId, BATCH);
         for (const taskId of taskIds) {
           await this.#engine.changeWithin(tx, taskId, (before, nowMs) =>
-            // A time limit may have ended the task in this same change.
+            // In this same change, a passed time limit may already have ended the task.
             isTerminal(before.task.status)
               ? { record: before, events: [] }
-              : advance(before, revokedStep("the authority that it ran under was revoked"), nowMs),
+              : advance(before, revokedStep("the authority of the task was revoked"), nowMs),
           );
         }
         if (taskIds.length === BATCH) return true;

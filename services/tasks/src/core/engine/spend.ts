@@ -46,8 +46,8 @@ export async function openSpend(
 }
 
 /**
- * Records the present attempt's use so far. Returns the first unit whose use exceeds the remaining budget; undefined
- * for none.
+ * Records the use of the present attempt up to this call. Returns the first unit whose use exceeds the remaining
+ * budget; undefined for none.
  */
 export async function noteUsage(
   tx: WriteTx,

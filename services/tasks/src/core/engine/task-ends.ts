@@ -3,8 +3,9 @@ import type { TaskRecord } from "../rules/record.ts";
 type Listener = (ended: TaskRecord) => void;
 
 /**
- * Passes the terminal record of a task to waiting calls, once the record is durable. These calls need no read. If a
- * task ends at another replica, the bus wakes the waiting calls, which then read the record.
+ * Passes the terminal record of a task to waiting calls, once the record is durable. If the task ends in this process,
+ * these calls read nothing from the store. If it ends at another replica, the bus wakes the waiting calls, and they
+ * read the record.
  */
 export class TaskEnds {
   readonly #waiting = new Map<string, Set<Listener>>();

@@ -12,7 +12,7 @@ export type DispatchKind = "work" | "room" | "limits";
 
 /** News for the dispatchers of other replicas. */
 export interface DispatchNews {
-  /** The replica that has committed the change. */
+  /** The id of the replica that has committed the change. */
   readonly replica: string;
   readonly kind: DispatchKind;
   readonly agentId: string;

@@ -10,8 +10,8 @@ import { isTerminal } from "../rules/state-machine.ts";
 const WATCH_BATCH = 32;
 
 /**
- * The number of poll intervals between two polls of a watcher. The number is high, because thousands of idle watchers
- * must not load the store. The bus reports when wake-ups may be lost, so polls are rarely needed.
+ * The number of poll intervals between two polls of a watcher. The number is high, so that thousands of idle watchers
+ * do not load the store. Polls are rarely needed, because the bus reports when wake-ups may be lost.
  */
 const IDLE_POLLS = 10;
 
@@ -69,9 +69,13 @@ const NOTHING: AsyncIterableIterator<never, void, undefined> = {
 };
 
 function purged({ id, lastSequence }: Task): DeputeError {
-  return new DeputeError(ErrorReason.EVENTS_PURGED, "the task's events are no longer kept", {
-    metadata: { task: id, first_sequence: String(lastSequence + 1n) },
-  });
+  return new DeputeError(
+    ErrorReason.EVENTS_PURGED,
+    "the platform has purged these events: begin at first_sequence",
+    {
+      metadata: { task: id, first_sequence: String(lastSequence + 1n) },
+    },
+  );
 }
 
 interface Shared {
@@ -84,7 +88,7 @@ interface Shared {
 }
 
 export interface SharedReadsOptions {
-  /** The log: up to `limit` events of a task after a sequence. */
+  /** The log from which `events` returns up to `limit` events of a task after a sequence. */
   readonly log: { events(taskId: string, after: bigint, limit: number): Promise<TaskEvent[]> };
   readonly wakeUps: WakeUps;
   readonly clock: Clock;
@@ -119,7 +123,7 @@ export class SharedReads {
       sharedWatch?.after === after && sharedWatch.limit === limit && sharedWatch.version === version;
     if (sharedWatch !== undefined && isSame && nowMs - sharedWatch.atMs < maxAgeMs) return sharedWatch.events;
     const shared = { after, limit, version, atMs: nowMs, events: log.events(taskId, after, limit) };
-    // If the read fails, the next watcher reads anew.
+    // If the read fails, the next watcher reads again.
     shared.events.catch(() => this.#forget(taskId, shared));
     if (version > 0) this.#shared.set(taskId, shared);
     return shared.events;

@@ -33,7 +33,7 @@ import {
 import { readTask } from "../store/task-rows.ts";
 import { type Caller, callerOf, type TasksContext } from "./context.ts";
 
-/** Handles the calls of ArtifactService, for values that are too large for one message. */
+/** Handles the calls of ArtifactService. Artifacts carry values that are too large for one message. */
 export function artifactService(tasks: TasksContext): ServiceImpl<typeof ArtifactService> {
   const { engine } = tasks;
   return {
@@ -53,8 +53,8 @@ export function artifactService(tasks: TasksContext): ServiceImpl<typeof Artifac
         return artifact;
       });
       if (Number(offset) > size) throw invalid("offset", `is beyond the artifact's ${size} bytes`);
-      // The loop reads the next piece only after the client has taken the previous one. So a slow client keeps only one
-      // piece in this process's memory.
+      // The loop reads the next piece only after the client has received the previous piece. So a slow client keeps
+      // only one piece in this process's memory.
       for (let at = Number(offset); at < size && !context.signal.aborted; ) {
         const checked = await engine.store.read((tx) => readPiece(tx, artifactId, at));
         if (checked === undefined) throw artifactNotFound(artifactId);
@@ -160,9 +160,13 @@ async function writeArtifact(
     })
     .then((checked) => {
       if (checked.isWhole) return checked;
-      throw new DeputeError(ErrorReason.DIGEST_MISMATCH, "the bytes are not those that were announced", {
-        metadata: { expected: after.sha256, actual },
-      });
+      throw new DeputeError(
+        ErrorReason.DIGEST_MISMATCH,
+        "the bytes do not match the announced digest: write all bytes again",
+        {
+          metadata: { expected: after.sha256, actual },
+        },
+      );
     });
 }
 

@@ -26,7 +26,7 @@ async function task(capabilityId = "shout"): Promise<string> {
   return (await platform.tasks.createTask(request, as(ALICE))).task?.id ?? "";
 }
 
-/** Opens a worker stream of Bob's and returns its assignments one by one. */
+/** Opens a worker stream for Bob and returns its assignments one by one. */
 function worker(options: { capacity?: number; capabilityIds?: string[]; begin?: boolean } = {}) {
   const controller = new AbortController();
   open.push(controller);
@@ -114,7 +114,7 @@ describe("a worker's stream", () => {
       const { tasks } = await platform.tasks.listTasks({ pageSize: 100 }, as(ALICE));
       const waiting = tasks.filter(({ status }) => status === TaskStatus.PENDING).map(({ id }) => id);
       expect([...received, ...waiting].toSorted()).toEqual(ids.toSorted());
-      // Releasing an assignment costs no attempt.
+      // A released assignment does not count as an attempt.
       const attempts = tasks.map(
         ({ status, attempt }) => attempt === (status === TaskStatus.PENDING ? 0 : 1),
       );

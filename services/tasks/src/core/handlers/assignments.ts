@@ -50,7 +50,7 @@ export async function* watchAssignments(
 }
 
 /**
- * Requires a worker of the agent.
+ * Requires that the caller is a worker of the agent.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */
@@ -65,9 +65,13 @@ export async function requireWorkerOf(
     callOptions(tasks, context),
   );
   if (agent?.status !== AgentStatus.ACTIVE) {
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: agentId } });
+    throw new DeputeError(
+      ErrorReason.AGENT_NOT_FOUND,
+      "the agent does not exist, or the caller may not see it",
+      { metadata: { agent: agentId } },
+    );
   }
   if (!caller.mayActFor(agent.principal)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can take its work");
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself may take its assignments");
   }
 }

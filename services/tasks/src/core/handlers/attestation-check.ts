@@ -24,13 +24,13 @@ export async function requireOwnAttestation(
   const { attestation } = await dependencies.attestations.getAttestation({ attestationId }, options);
   const refuse = (problem: string) => invalid("attestation_id", `the attestation is ${problem}`);
   if (attestation?.principal !== agentPrincipal) throw refuse("not signed by the delegate");
-  if (attestation.contractId !== task.contractId) throw refuse("of another contract");
+  if (attestation.contractId !== task.contractId) throw refuse("for another contract");
   if (task.delegationId !== "" && attestation.delegationId !== task.delegationId) {
-    throw refuse("of another delegation");
+    throw refuse("for another delegation");
   }
-  if (attestation.type !== AttestationType.COMPLETION) throw refuse("not of a completion");
-  if (attestation.result?.success !== true) throw refuse("of a failure");
-  if (!isAbout(attestation.result, output)) throw refuse("of another output");
+  if (attestation.type !== AttestationType.COMPLETION) throw refuse("not for a completion");
+  if (attestation.result?.success !== true) throw refuse("for a failure");
+  if (!isAbout(attestation.result, output)) throw refuse("for another output");
 }
 
 /** Whether an attestation covers this output. An attestation that names no output covers every output. */

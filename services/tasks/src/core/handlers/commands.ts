@@ -101,8 +101,8 @@ export async function provideInput(
       const value = create(TaskInputProvidedSchema, { input, ...(message && { message }) });
       const advanced = advance(before, { payload: { case: "inputProvided", value }, by: "delegator" }, nowMs);
       const { number, bytes } = await measureProvidedInputs(tx, taskId);
-      // The stored size of an answer differs from its JSON size by less than one answer. So this check compares stored
-      // sizes and reserves room for one answer.
+      // The stored size of an answer and its JSON size differ by less than the maximum size of one answer. So this
+      // check compares stored sizes and reserves room for one answer.
       if (bytes > MAX_ANSWERS_BYTES - MAX_ANSWER_BYTES) throw tooMuchInput();
       await insertProvidedInput(tx, taskId, number + 1, { input, message });
       return advanced;
@@ -178,7 +178,7 @@ export async function waitForEnd(
 }
 
 interface Once {
-  /** The request id, which makes a repeated call have no second effect. Empty if every call has an effect. */
+  /** The request id: a repeated call with this id has no second effect. If empty, every call has an effect. */
   readonly requestId: string;
   /** Digest of the whole request. */
   readonly digest: string;
@@ -207,7 +207,7 @@ export async function command(
 }
 
 /**
- * Whether the service has already answered a call with this request id.
+ * Returns whether the service has already answered a call with this request id.
  *
  * @throws DeputeError REQUEST_ID_REUSED
  */
@@ -226,12 +226,12 @@ export async function isAnswered(
 /**
  * Requires that the caller is the task's delegator.
  *
- * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED (the delegate)
+ * @throws DeputeError TASK_NOT_FOUND, or CALLER_NOT_ALLOWED if the caller is the delegate
  */
 export function requireOwn(caller: Caller, record: TaskRecord): void {
   requireVisible(caller, record);
   if (isDelegator(caller, record)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its delegator can decide on a task");
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the delegator of a task may change the task");
 }
 
 function notResumable(task: string, status: TaskStatus): DeputeError {
@@ -242,7 +242,7 @@ function notResumable(task: string, status: TaskStatus): DeputeError {
 }
 
 function tooMuchInput(): DeputeError {
-  const message = `the answers of a task are more than ${MAX_ANSWERS_BYTES} bytes`;
+  const message = `all answers of a task together must be at most ${MAX_ANSWERS_BYTES} bytes`;
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, message, {
     metadata: { limit: "provided_inputs.bytes", max: String(MAX_ANSWERS_BYTES) },
     violations: [{ field: "input", description: message }],

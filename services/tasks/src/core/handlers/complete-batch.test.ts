@@ -23,7 +23,7 @@ afterEach(() => bench.close());
 const ME = asCaller(BOB);
 const DONE = { full: fromJson(ValueSchema, "HELLO") };
 
-/** Creates this number of tasks for Alice and lets Bob begin them. Returns the leases. */
+/** Creates `tasks` tasks for Alice and starts them as Bob. Returns the leases. */
 async function begun(tasks: number): Promise<Lease[]> {
   const { engine, contextMemory } = bench.runtime.context;
   for (let i = 0; i < tasks; i++) {

@@ -12,8 +12,8 @@ import { batchOutcome } from "./outcome.ts";
 /**
  * Completes several tasks independently of each other.
  *
- * @returns their outcomes, in the order of the requests
- * @throws a fault of the platform, after every request was handled; the caller may then repeat the call
+ * @returns the outcomes, in the order of the requests
+ * @throws an error with the reason INTERNAL, after every request was handled; the caller may then repeat the call
  */
 export async function completeAssignments(
   tasks: TasksContext,

@@ -34,15 +34,15 @@ import { type Caller, callOptions, leaseOf, peekVisible, type TasksContext } fro
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
-/** An output that has its full form. */
+/** An output that contains its full form. */
 export type FullOutput = TaskOutput & { full: Value };
 
 /** The failure reason of a task whose result did not pass its contract. */
 const VERIFICATION_FAILED = "VERIFICATION_FAILED";
 
 /**
- * Completes a task. First calls other services, then checks the lease again in the transaction, because the lease may
- * have expired meanwhile.
+ * Completes a task. First calls other services. Then checks the lease again in the transaction, because the lease may
+ * have expired during these calls.
  *
  * @returns the task: completed; in review if the delegate has an overseer; or failed if the result breaks its contract
  * or exceeds the budget
@@ -110,7 +110,7 @@ export async function requireOutputSchema(
 ): Promise<void> {
   if (outputSchema === "") return;
   const schema = await engine.store.read((tx) => readOutputSchema(tx, outputSchema));
-  if (schema === undefined) throw new Error(`the output schema ${outputSchema} is not there`);
+  if (schema === undefined) throw new Error(`the output schema ${outputSchema} does not exist`);
   const violations = await schemaViolations(dependencies, schema, full, "output.full", options);
   if (violations.length === 0) return;
   throw new DeputeError(
@@ -134,9 +134,13 @@ async function verify(
       options,
     );
     if (reviewId !== "") {
-      throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides about the contract first", {
-        metadata: { review: reviewId },
-      });
+      throw new DeputeError(
+        ErrorReason.REVIEW_PENDING,
+        "a person must first decide the review of the output: try again after the decision",
+        {
+          metadata: { review: reviewId },
+        },
+      );
     }
     return create(TaskVerificationSchema, {
       method: methodName(method),

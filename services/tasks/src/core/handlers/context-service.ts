@@ -54,7 +54,10 @@ export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextS
       const revokeWithin = async (tx: WriteTx) => {
         const contextRecord = await find(tx, orPresumed(memory), caller, name);
         if (!isOwner(caller, contextRecord)) {
-          throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its owner can revoke a context");
+          throw new DeputeError(
+            ErrorReason.CALLER_NOT_ALLOWED,
+            "only the owner of a context may revoke the context",
+          );
         }
         if (!contextRecord.isRevoked) requireLasting(contextRecord, clock.now());
         await revokeWithDerived(tx, memory, contextRecord);
@@ -101,7 +104,7 @@ async function findKnown(tx: WriteTx, memory: ContextMemory, requested: ContextR
   const { owner, requestId, externalId, digest } = requested;
   const earlierRecord = await findContextOfRequest(tx, memory, owner, requestId);
   const byRequest = earlierRecord?.digest === "" ? await orGivesWay(tx, earlierRecord, nowMs) : earlierRecord;
-  // A request whose data was not persisted has no digest, so this function cannot compare it.
+  // A request whose data was not persisted has no digest, so this function cannot compare the requests.
   if (byRequest !== undefined && byRequest.digest !== "" && byRequest.digest !== digest) {
     throw requestIdReused(requestId, "context");
   }
@@ -125,7 +128,11 @@ async function readersOf(
     [...new Set(readerAgentIds)].map(async (id) => {
       const { agent } = await tasks.dependencies.agents.getAgent({ agentId: id, viewer }, options);
       if (agent?.status !== AgentStatus.ACTIVE) {
-        throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
+        throw new DeputeError(
+          ErrorReason.AGENT_NOT_FOUND,
+          "the agent does not exist, or the caller may not see it",
+          { metadata: { agent: id } },
+        );
       }
       return { agentId: id, principal: agent.principal };
     }),

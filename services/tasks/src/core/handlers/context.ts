@@ -33,7 +33,7 @@ export interface TasksContext {
   readonly log: Logger;
   readonly taskWakeUps: WakeUps;
   readonly delegatorWakeUps: WakeUps;
-  /** Reads of task logs that watchers of one task share. */
+  /** The reads of task logs that all watchers of one task share. */
   readonly reads: SharedReads;
   readonly assignmentWakeUps: WakeUps;
   readonly dispatcher: Dispatcher;
@@ -43,7 +43,9 @@ export interface TasksContext {
   readonly contextMemory: ContextMemory;
   /** Passes the engine's calls to the module that reviews held results. */
   readonly reviews: ReviewsSlot;
-  /** The modules' checks of results. They run on every result in this order, until the result fails a check. */
+  /**
+   * The modules' checks of results. They run on every result in this order. The first failed check ends the sequence.
+   */
   readonly resultChecks: ResultCheck[];
   /** Milliseconds between two polls of a stream, for changes without a wake-up. */
   readonly pollMs: number;
@@ -70,7 +72,7 @@ export function callOptions({ clock }: TasksContext, context: HandlerContext): C
 }
 
 /**
- * Reads a task that the caller may see, to check a change early. The change itself repeats the check.
+ * Reads a task that the caller may see, for an early check before a change. The change itself repeats the check.
  *
  * @throws DeputeError TASK_NOT_FOUND
  */
@@ -107,15 +109,15 @@ export function watchOptions(tasks: TasksContext): WatchOptions {
 }
 
 /**
- * The names of a task in a request: the server's id, or the delegator's own id. If tasks for several agents have the
- * same own id, the request names the delegate too.
+ * The names of a task in a request: its id, or the external id that the delegator chose. If tasks for several agents
+ * have the same external id, the request also names the delegate.
  */
 export interface TaskName {
-  /** The server's id of the task; empty if `externalId` names the task. */
+  /** The id that the server assigned; empty if `externalId` names the task. */
   readonly taskId: string;
-  /** The delegator's id of the task; empty if `taskId` names the task. */
+  /** The id that the delegator chose; empty if `taskId` names the task. */
   readonly externalId: string;
-  /** The delegate of the task; may be empty if only one agent has a task of this external id. */
+  /** The delegate of the task. May be empty if only one agent has a task with this external id. */
   readonly agentId: string;
 }
 
@@ -133,7 +135,7 @@ export async function taskIdOf(
   return engine.store.read((tx) => taskIdWithin(tx, principal, name));
 }
 
-/** Finds the task's id as {@link taskIdOf} does, within a transaction. */
+/** Does the work of {@link taskIdOf} within the caller's transaction. */
 export async function taskIdWithin(
   tx: ReadTx,
   principal: string,
@@ -151,10 +153,10 @@ export async function taskIdWithin(
   const [row, another] = rows;
   if (row === undefined) throw taskNotFound(externalId);
   if (another === undefined) return row.task_id;
-  throw invalid("agent_id", "has to say whose task is meant: several agents have tasks of this id");
+  throw invalid("agent_id", "is required: several agents have tasks with this external id");
 }
 
-/** A caller, as a viewer of tasks. */
+/** A caller, with the rights of a viewer of tasks. */
 export interface Caller extends Viewer {
   readonly principal: string;
   /** The organization that owns the records that the caller creates; empty for none. */

@@ -19,7 +19,7 @@ const INPUT = fromJson(ValueSchema, "hello");
 const OUTPUT = { full: fromJson(ValueSchema, "HELLO") };
 
 /**
- * Starts a call that creates a task and waits for its end. Resolves when the task exists, with the pending call and the
+ * Starts a call that creates a task and waits for its end. Once the task exists, resolves with the pending call and the
  * task's id.
  */
 async function awaited(draft: MessageInitShape<typeof TaskDraftSchema> = {}, waitMs = 60_000) {

@@ -25,8 +25,8 @@ import { batchOutcome } from "./outcome.ts";
 /**
  * Creates several tasks independently of each other.
  *
- * @returns their outcomes, in the order of the requests
- * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; a fault of the platform, after every request was handled
+ * @returns the outcomes, in the order of the requests
+ * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; an error with the reason INTERNAL, after every request was handled
  */
 export async function createTasks(
   tasks: TasksContext,
@@ -35,7 +35,10 @@ export async function createTasks(
 ): Promise<CreationOutcome[]> {
   const waiting = requests.findIndex(({ wait }) => wait !== undefined);
   if (waiting >= 0)
-    throw invalid(`requests[${waiting}].wait`, "is for a call that hands over one checked of work");
+    throw invalid(
+      `requests[${waiting}].wait`,
+      "must be absent in a batch: use CreateTask or WaitTask to wait",
+    );
   const options = callOptions(tasks, context);
   const claim = await claimOf(tasks, context);
   const targets = new Targets((draft) => resolveTarget(tasks.dependencies, draft, claim.principal, options));
@@ -93,8 +96,8 @@ interface Aimed {
 }
 
 /**
- * Requires that the caller's token grants the permission that all targets need. Without any target, verifies only the
- * caller's identity.
+ * Requires that the caller's token grants the permission that all targets need. If no target was found, verifies only
+ * the caller's identity.
  */
 async function callerForAll(
   tasks: TasksContext,
@@ -108,11 +111,11 @@ async function callerForAll(
   if (claim.identity === undefined) {
     const rights = new Set(targets.map((target) => JSON.stringify(rightTo(target))));
     if (rights.size > 1) {
-      // Verifies the caller before the refusal below, because the refusal discloses facts about the targets.
+      // The refusal below discloses facts about the targets, so the caller must first prove its identity.
       await claim.prove();
       throw invalid(
         "requests",
-        "are not all for one capability of one agent and one contract, under a token",
+        "must all name one capability of one agent and one contract, because the caller has a token",
       );
     }
   }

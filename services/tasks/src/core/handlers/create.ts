@@ -35,7 +35,7 @@ import { asCaller, type Caller, callOptions, type TasksContext } from "./context
 /** The requests that create a task. */
 type CreateInput = CreateTaskRequest | DelegateTaskRequest;
 
-/** The new task, or the id of the existing one. */
+/** The new task, or the id of the existing task if the call is a replay. */
 export interface CreateOutcome {
   readonly taskId: string;
   readonly task?: Task;
@@ -44,10 +44,10 @@ export interface CreateOutcome {
 }
 
 /**
- * Creates a task, once for each request id and each external id of a caller. First looks up the target, as the claimed
- * holder of the token sees it. Then one call of the tokens service verifies holder proof and permission, because a
- * proof serves only once. If no target is found, the proof verifies only the caller, because an earlier call may have
- * created the task.
+ * Creates a task, once for each request id and each external id of a caller. The holder proof serves only once, so one
+ * call of the tokens service verifies proof and permission together. The permission depends on the target, so the
+ * function looks up the target first. This look-up finds what the claimed holder of the token may see. If no target is
+ * found, the proof verifies only the caller, because an earlier call may have created the task.
  */
 export async function createOnce(
   tasks: TasksContext,
@@ -78,8 +78,8 @@ export function checkedDraftOf({ requestId, draft, reusePolicy, conflictPolicy }
 }
 
 /**
- * Returns the caller, after the caller's token has granted the delegation to the target. A caller without a
- * token is identified by its other credentials.
+ * Returns the caller. Requires that the caller's token grants the delegation to the target. For a caller without a
+ * token, its other credentials prove its identity.
  *
  * @throws DeputeError TOKEN_DENIED
  */
@@ -129,8 +129,8 @@ export async function createForCaller(
 }
 
 /**
- * Returns the existing task if the call is a replay; otherwise throws `error`. So a replay succeeds even if admission
- * now fails.
+ * Returns the existing task if the call is a replay; otherwise throws `error`. So a replay succeeds even if the
+ * admission of its draft fails.
  */
 export async function orKnown(
   { engine, contextMemory }: TasksContext,
@@ -156,8 +156,8 @@ async function withInput(tasks: TasksContext, draft: TaskDraft, caller: Caller):
 }
 
 /**
- * Returns the depth of a new child task in its tree. Empty if the parent does not exist, because a later check
- * refuses the task.
+ * Returns the depth of a new child task in its tree. Returns an empty object if the parent does not exist, because a
+ * later check refuses the task.
  */
 async function depthOf({ engine }: TasksContext, parentTaskId: string): Promise<MoreOfWork> {
   if (parentTaskId === "") return { depth: 0 };
@@ -165,24 +165,28 @@ async function depthOf({ engine }: TasksContext, parentTaskId: string): Promise<
   return parent === undefined ? {} : { depth: parent.task.depth + 1 };
 }
 
-/** The principal that a caller claims, before the call uses up the holder proof. */
+/** The principal that a caller claims to be, before the service checks the holder proof. */
 export interface Claim {
   readonly principal: string;
-  /** The proven identity. Absent for a caller with a token, because one later check uses the token's holder proof. */
+  /**
+   * The proven identity. Absent for a caller with a token, because the token's holder proof serves for only one later
+   * check.
+   */
   readonly identity?: Identity;
   /**
    * Verifies only the caller's identity, which uses up the holder proof. Call this method only if the request ends
    * without a check of a permission.
    *
-   * @returns the principal
+   * @returns the caller's principal
    * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
    */
   prove(): Promise<string>;
 }
 
 /**
- * Returns the principal that the caller claims: the holder that its token names, not yet proven. Without a token,
- * returns the identified caller. Until `prove` succeeds, no response may depend on the claimed principal.
+ * Returns the principal that the caller claims to be. With a token, this is the holder that the token names, not yet
+ * proven. Without a token, it is the identified caller. Until `prove` succeeds, no response may depend on the claimed
+ * principal.
  *
  * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
  */
@@ -206,7 +210,7 @@ export async function claimOf(tasks: TasksContext, context: HandlerContext): Pro
   return {
     principal: holder,
     async prove() {
-      // A caller with a forged or stolen token must not see the data of the token's holder.
+      // The token is verified first, because a caller with a forged or stolen token must not see its holder's data.
       const { result } = await dependencies.tokens.inspectToken({ token }, callOptions(tasks, context));
       if (result.case === "denial") throw tokenDenied(result.value);
       const { principal } = await authority.identify(context);

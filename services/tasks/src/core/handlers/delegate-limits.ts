@@ -47,18 +47,21 @@ async function requireAgent(tasks: TasksContext, id: string, context: HandlerCon
     callOptions(tasks, context),
   );
   if (isOperator || (agent !== undefined && mayActFor(identity, agent.principal))) return identity;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can bound its work");
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "only the agent itself or a principal of DEPUTE_BOUNDS_OPERATORS may do this",
+  );
 }
 
 function widened(agent: string, before: number, after: number): DeputeError {
   const words = (maxHeld: number) => (maxHeld === 0 ? "no bound" : String(maxHeld));
   return new DeputeError(
     ErrorReason.AGENT_BOUNDS_WIDENED,
-    "the change widens the agent's limits; only a principal of DEPUTE_BOUNDS_OPERATORS may do that",
+    "only a principal of DEPUTE_BOUNDS_OPERATORS may widen the agent's limits",
     {
       metadata: { agent, widenings: "1" },
       violations: [
-        { field: "limits.max_held", description: `was ${words(before)}, would be ${words(after)}` },
+        { field: "limits.max_held", description: `is ${words(before)}, and would become ${words(after)}` },
       ],
     },
   );

@@ -106,8 +106,8 @@ describe("the task under an attested delegation", () => {
       await bench.pass(250);
       expect(bench.fakes.finished).toEqual(expectedEnds);
     });
-    // Once the end of the delegation is reported to the tokens service, the tasks service no longer finds a task under
-    // it.
+    // The tokens service has received the end of the delegation. So the tasks service no longer finds a task under this
+    // delegation.
     await vi.waitFor(async () => expect(await end(more)).toBeUndefined());
   });
 

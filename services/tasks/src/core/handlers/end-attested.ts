@@ -22,8 +22,8 @@ import { type FullOutput, faultOfResult, requireOutputSchema } from "./complete.
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Ends the task under a delegation, as an attestation of the delegatee states. The verifier has already checked the
- * attestation. This function applies the task's rules before the transaction and again within it.
+ * Ends the task under a delegation, by the outcome in an attestation of the delegatee. The verifier has already checked
+ * the attestation. This function checks the task's rules before the transaction, and again in the transaction.
  *
  * @returns the task; undefined when no task runs under the delegation
  * @throws DeputeError CALLER_NOT_ALLOWED, TASK_STATE_CONFLICT, OUTPUT_SCHEMA_VIOLATION, VERIFICATION_FAILED,
@@ -36,7 +36,10 @@ export async function endAttestedTask(
 ): Promise<Task | undefined> {
   const { engine, authority } = tasks;
   if (!(await authority.identify(context)).local) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the verifier ends a task by an attestation");
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      "only the verifier may end a task by an attestation",
+    );
   }
   const taskId = await theTaskUnder(tasks, request.revocationId);
   const attestedTask = taskId === undefined ? undefined : await engine.peek(taskId);
@@ -56,8 +59,10 @@ export async function endAttestedTask(
 }
 
 /**
- * Returns the only open task under a delegation. If no task is open, returns the ended task whose end the tokens
- * service has not recorded.
+ * Returns the id of the only open task under a delegation. Without an open task, returns the id of an ended task whose
+ * end the tokens service has not recorded; undefined for none.
+ *
+ * @throws DeputeError TASK_STATE_CONFLICT for several open tasks
  */
 async function theTaskUnder({ engine }: TasksContext, revocationId: string): Promise<string | undefined> {
   const { open, ended } = await engine.store.read((tx) => tasksUnderDelegation(tx, revocationId));
@@ -71,7 +76,7 @@ async function theTaskUnder({ engine }: TasksContext, revocationId: string): Pro
   return open[0] ?? ended[0];
 }
 
-/** Whether this attestation has ended the task, or belongs to the held result. */
+/** Whether this attestation has already ended the task, or is the attestation of the task's held result. */
 async function isEndedBy(
   tx: ReadTx,
   { task }: TaskRecord,

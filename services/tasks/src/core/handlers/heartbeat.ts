@@ -27,8 +27,8 @@ interface Found {
 }
 
 /**
- * Extends a lease and returns a directive. With `wait`, the call returns only after a change or at the end of the
- * wait.
+ * Extends a lease and returns a directive. With `wait`, the call returns after the next change that concerns the
+ * worker, at the latest when the wait ends.
  *
  * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST
  */

@@ -12,8 +12,8 @@ type ListFilters = Pick<
 >;
 
 /**
- * Maximum number of tasks that the store reads for one page. If few tasks pass the filter, the page is short, so that
- * the response comes early.
+ * Maximum number of tasks that the store reads for one page. If few of these tasks pass the filter, the page is short.
+ * The limit bounds the time of a response.
  */
 const MAX_SCANNED = 2000;
 

@@ -17,7 +17,7 @@ import { callerOf, callOptions, peekVisible, type TasksContext, taskIdOf } from 
 /**
  * Moves a task's deadline. A repeated call with the same deadline changes nothing.
  *
- * @returns the task after the call
+ * @returns the record of the task after the call
  */
 export async function moveDeadline(
   tasks: TasksContext,
@@ -31,16 +31,17 @@ export async function moveDeadline(
   const taskId = await taskIdOf(tasks, caller, request);
   const { task } = await peekVisible(tasks, caller, taskId);
   const contractMs = await contractDeadline(tasks, task.contractId, context);
-  if (contractMs !== undefined && expireMs > contractMs) throw tooLate("its contract's deadline");
+  if (contractMs !== undefined && expireMs > contractMs) throw tooLate("the deadline of the task's contract");
   const digest = messageDigest(MoveTaskDeadlineRequestSchema, request);
   return command(tasks, caller, taskId, { requestId, digest }, async (before, nowMs, tx) => {
     const { createTime, parentTaskId, expireTime: currentExpiry } = before.task;
     const createMs = createTime === undefined ? nowMs : fromTimestamp(createTime);
-    if (expireMs <= nowMs) throw invalid("expire_time", "has passed");
-    if (expireMs - createMs > MAX_TOTAL_MS) throw tooLate("30 days after its creation");
+    if (expireMs <= nowMs) throw invalid("expire_time", "must be in the future");
+    if (expireMs - createMs > MAX_TOTAL_MS) throw tooLate("30 days after the task's creation");
     const parent = parentTaskId === "" ? undefined : await readTask(tx, parentTaskId);
     const bound = parent?.task.expireTime;
-    if (bound !== undefined && expireMs > fromTimestamp(bound)) throw tooLate("that of the task above it");
+    if (bound !== undefined && expireMs > fromTimestamp(bound))
+      throw tooLate("the deadline of the parent task");
     if (currentExpiry !== undefined && fromTimestamp(currentExpiry) === expireMs)
       return { record: before, events: [] };
     const value = create(TaskDeadlineMovedSchema, {
@@ -64,5 +65,5 @@ async function contractDeadline(
 }
 
 function tooLate(boundName: string) {
-  return invalid("expire_time", `is later than ${boundName}`);
+  return invalid("expire_time", `must not be later than ${boundName}`);
 }

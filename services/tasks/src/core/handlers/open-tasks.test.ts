@@ -8,7 +8,7 @@ import { refusal } from "../../testing/platform.ts";
 import { openTaskQuotas } from "../../testing/quotas.ts";
 import { countOpenTasks } from "../store/open-task-rows.ts";
 
-/** A bench where a principal may have two open tasks, and an organization four. */
+/** A bench in which a principal may have two open tasks, and an organization may have four. */
 let bench: Bench;
 beforeEach(async () => {
   bench = await openBench();

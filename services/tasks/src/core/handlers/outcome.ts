@@ -3,9 +3,9 @@ import { ErrorReason } from "@depute/core";
 import { fromConnectError, toConnectError, toStatus } from "@depute/service";
 
 /**
- * Returns the outcome of one item of a batch: the value, converted by `answer`, or the error of a refused item.
+ * Returns the outcome of one item of a batch: the value, converted by `answer`, or the error that refused the item.
  *
- * @throws a fault of the platform, which fails the whole call; the caller may repeat the call
+ * @throws an error with the reason INTERNAL; this error fails the whole call, and the caller may repeat the call
  */
 export function batchOutcome<Value, Answer>(
   result: PromiseSettledResult<Value>,

@@ -21,7 +21,7 @@ export async function purgeOrganization(
 ) {
   const identity = await authority.identify(context);
   if (!identity.local && !hasRole(identity, "operator")) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only an operator purges an organization");
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only an operator may purge an organization");
   }
   const { organization, reason, maxCount } = request;
   const { deleted, more } = await eraser.erase(organization, reason, maxCount || DEFAULT_COUNT);

@@ -8,7 +8,7 @@ import { ALICE } from "../../testing/fakes.ts";
 
 const ME = asCaller(ALICE);
 const VALUE = fromJson(ValueSchema, { n: 1 });
-/** The text by which `record` notes a read of a task's own row. */
+/** The entry that `record` adds for a read of a task's own row. */
 const ROW = "tasks by task_id";
 
 let bench: Bench;
@@ -20,7 +20,10 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** Records the table and the search column of every statement that reads from the store; writes may return rows. */
+/**
+ * Records the table and the search column of each statement that reads from the store. Omits writes, even if they
+ * return rows.
+ */
 function record(store: Store): void {
   const noting = <Tx extends ReadTx>(tx: Tx): Tx =>
     new Proxy(tx, {
@@ -42,7 +45,7 @@ function record(store: Store): void {
   vi.spyOn(store, "write").mockImplementation((fn, options) => write((tx) => fn(noting(tx)), options));
 }
 
-/** Runs a call and returns its reads. */
+/** Runs a call. Returns its result, and its reads in order. */
 async function readsOf<T>(call: () => Promise<T>): Promise<{ result: T; reads: string[] }> {
   reads.length = 0;
   const result = await call();

@@ -17,7 +17,7 @@ import type { TasksContext } from "./context.ts";
 /** A worker's report: progress or a preliminary result. */
 export interface Report {
   readonly lease: Lease;
-  /** The id of the report; empty if a repeated call is a further report. */
+  /** The id of the report. If empty, each repeated call adds a further report. */
   readonly requestId: string;
   readonly payload: Extract<TaskPayload, { case: "progress" | "partial" }>;
 }
@@ -29,7 +29,7 @@ export interface Reported {
 }
 
 /**
- * Appends a report to the log and extends the lease. Does not append a report whose request id was used before.
+ * Appends a report to the log and extends the lease. If a report with this request id exists, appends nothing.
  *
  * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST, TASK_STATE_CONFLICT, REQUEST_ID_REUSED
  */

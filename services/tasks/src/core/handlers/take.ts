@@ -10,8 +10,8 @@ import type { TasksContext } from "./context.ts";
 const DEFAULT_WAIT_MS = 20_000;
 
 /**
- * Returns assignments by long poll. Returns assignments of an earlier response again while the worker has neither
- * listed nor started them. Otherwise dispatches pending tasks.
+ * Returns assignments by long poll. First repeats assignments of earlier responses that the worker has neither listed
+ * nor started. If there are none, dispatches pending tasks.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
  */
@@ -23,7 +23,7 @@ export async function takeAssignments(
   const { agentId, worker, capacity, capabilityIds, knownTaskIds, wait, begin } = request;
   await requireWorkerOf(tasks, agentId, context);
   const { engine, contextMemory, assignmentWakeUps: wakeUps, timers, pollMs, stopping } = tasks;
-  // A stream's holder name is an id without a slash. The agent's id and the slash therefore make this name unique.
+  // The holder name of a stream is an id without a slash. So no stream has the name below, which contains a slash.
   const holder = `${agentId}/${worker}`;
   const stream: WorkerStream = {
     agentId,

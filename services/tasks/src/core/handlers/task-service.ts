@@ -121,7 +121,10 @@ export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<ty
         const { task } = before;
         requireVisible(caller, before);
         if (!isDelegator(caller, before)) {
-          throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its delegator can cancel a task");
+          throw new DeputeError(
+            ErrorReason.CALLER_NOT_ALLOWED,
+            "only the delegator of a task may cancel the task",
+          );
         }
         if (task.status === TaskStatus.CANCELLED) {
           const [last] = await readEvents(tx, taskId, task.lastSequence - 1n, 1);
@@ -148,7 +151,7 @@ export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<ty
   };
 }
 
-/** Reads a task that a caller may see, with the input that a context holds. */
+/** Reads a task that a caller may see. Adds the input if a context holds it. */
 async function readWithInput(
   tx: ReadTx,
   { contextMemory, clock }: TasksContext,
@@ -173,9 +176,9 @@ function cancelOnDisconnect(
   const cancel = () => {
     if (stopping.aborted) return;
     engine
-      .change(taskId, (before, nowMs) => cancelIfOpen(before, "the caller hung up", nowMs))
+      .change(taskId, (before, nowMs) => cancelIfOpen(before, "the caller disconnected", nowMs))
       .catch((err: unknown) =>
-        log.warn({ err, task: taskId }, "a task whose caller hung up was not cancelled"),
+        log.warn({ err, task: taskId }, "a task whose caller disconnected could not be cancelled"),
       );
   };
   if (signal.aborted) cancel();

@@ -64,7 +64,7 @@ describe("a child task", () => {
     const partOfPart = await task({ parentTaskId: part }, ME);
     await bench.tasks.cancelTask({ taskId: root }, HER);
     expect(await statusOf(part, ME)).toBe(TaskStatus.CANCELLED);
-    expect((await get(partOfPart, ME))?.failure?.message).toBe("the task that it is a part of is cancelled");
+    expect((await get(partOfPart, ME))?.failure?.message).toBe("the parent task is cancelled");
   });
 
   test.each([

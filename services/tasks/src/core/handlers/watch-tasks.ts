@@ -6,7 +6,9 @@ import { FollowedTasks, type ListChange } from "../rules/followed-tasks.ts";
 import { callerOf, type TasksContext } from "./context.ts";
 import { listPage } from "./list.ts";
 
-/** Minimum pause between two reads of one watch, in milliseconds. One response contains all changes of the pause. */
+/**
+ * Minimum pause between two reads of one watch, in milliseconds. One response contains all changes since the last read.
+ */
 const PAUSE_MS = 250;
 
 /**
@@ -25,7 +27,8 @@ interface Step {
 
 /**
  * Implements TaskService.WatchTasks. After each wake-up for the caller's tasks, the watch reads the whole list. The
- * response contains the differences from the previous read. A lost wake-up therefore delays a change, but loses none.
+ * response contains the differences from the previous read. A lost wake-up therefore delays a change, but the watch
+ * still reports it.
  */
 export async function* watchTasks(
   tasks: TasksContext,

@@ -30,7 +30,7 @@ const DONE = { full: text("HELLO") };
 const ME = asCaller(BOB);
 
 let count = 0;
-/** Creates a task for Bob. Alice is the delegator. */
+/** Creates a task for Bob with Alice as the delegator. Returns the task's id. */
 async function task(draft: MessageInitShape<typeof TaskDraftSchema> = {}): Promise<string> {
   const request = {
     requestId: `request ${++count}`,
@@ -39,7 +39,7 @@ async function task(draft: MessageInitShape<typeof TaskDraftSchema> = {}): Promi
   return (await bench.tasks.createTask(request, asCaller(ALICE))).task?.id ?? "";
 }
 
-/** Dispatches the oldest pending task to Bob. */
+/** Dispatches the oldest pending task to Bob. Returns its assignment. */
 async function assigned(): Promise<Assignment & { lease: Lease }> {
   const stream = { agentId: "bob", worker: "w", capacity: 1, capabilityIds: [], holder: `stream ${++count}` };
   const [assignment] = await claim(

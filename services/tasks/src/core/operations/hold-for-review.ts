@@ -5,7 +5,7 @@ import type { WriteTx } from "@depute/store";
 import type { Step } from "../rules/advance.ts";
 import { insertHeldResult } from "../store/work-rows.ts";
 
-/** Turns a completion into a held result if the delegate has an overseer. Other steps pass unchanged. */
+/** Turns a completion into a held result if the delegate has an overseer. Returns every other step unchanged. */
 export async function holdForReview(
   tx: WriteTx,
   { id, attempt, overseerId }: Task,

@@ -89,15 +89,18 @@ function holds({ hold }: TaskRecord, holder: string): boolean {
   return hold?.holder === holder;
 }
 
-/** Starts a pending task for the worker, or extends the lease if this worker holds it. Does not change other tasks. */
+/**
+ * Starts a pending task for the worker, or extends the lease if this worker holds it. Leaves tasks in other states
+ * unchanged.
+ */
 function begun(record: TaskRecord, worker: NamedWorker, nowMs: number): Advance {
   if (record.task.status === TaskStatus.PENDING) return started(accepted(record, worker, nowMs), nowMs);
   return { record: holds(record, worker.holder) ? extendLease(record, nowMs) : record, events: [] };
 }
 
 /**
- * Starts a task that has not started: a pending task for this worker, an accepted task for its present holder. Does not
- * change other tasks.
+ * Starts a pending task for this worker, or an accepted task for the worker that holds its lease. Leaves tasks in other
+ * states unchanged.
  */
 function startedByAny(record: TaskRecord, worker: NamedWorker, nowMs: number): Advance {
   const { status } = record.task;

@@ -31,7 +31,7 @@ import {
 import { readEvents, readInput, readTask, type TaskInput } from "../store/task-rows.ts";
 import { readCheckpoint, readProvidedInputs } from "../store/work-rows.ts";
 
-/** A worker's stream, or the polls that a worker makes under one name. */
+/** A worker's stream, or all polls that a worker makes under one name. */
 export interface WorkerStream extends QueueFilter {
   /** Identifies a stream, or the polls of one worker. */
   readonly holder: string;
@@ -59,7 +59,7 @@ export async function claim(
   memory: ContextMemory,
 ): Promise<Assignment[]> {
   const atMost = Math.min(limit, CLAIM_BATCH);
-  // Searches in a read transaction first. Most searches find no task, and they must not wait for the writers.
+  // Searches in a read transaction first. Most searches find no task, and a search must not wait for writers.
   const worth = await engine.store.read(async (tx) => {
     if ((await roomOf(tx, stream)).room <= 0) return false;
     return (await waitingTasks(tx, stream, engine.clock.now(), 1)).length > 0;
@@ -73,10 +73,10 @@ export async function claim(
 }
 
 /**
- * Dispatches up to `room` tasks within a transaction, as {@link claim} does.
+ * Does the work of {@link claim} within the caller's transaction, for up to `room` tasks.
  *
  * @param answer the remaining bytes of a response that contains all assignments. A task that does not fit stays pending
- * for the worker's next call. Absent if a separate message carries each assignment.
+ * for the worker's next call. Absent if each assignment has its own message.
  */
 export async function claimWithin(
   tx: WriteTx,
@@ -128,7 +128,7 @@ async function carriedNow(...args: Parameters<typeof carriedBy>): Promise<Carrie
   }
 }
 
-/** Whether a task has lost a context that it needs, so that no worker can do the task. */
+/** Returns whether a task has lost a context that it needs, so that no worker can do the task. */
 async function lacksContext(
   tx: ReadTx,
   engine: Engine,
@@ -147,7 +147,7 @@ export function dispatched(
   const attempt = before.task.attempt + 1;
   const value = create(TaskAcceptedSchema, { worker, attempt });
   const accepted = advance(before, { payload: { case: "accepted", value }, by: "worker", holder }, nowMs);
-  // Does not start a task with a token, because the service checks the token only when the worker begins.
+  // A task with a token does not start at dispatch. The service checks the token when the worker begins the task.
   if (begins !== true || before.task.delegationId !== "") return accepted;
   const payload = { case: "started", value: create(TaskStartedSchema, { attempt }) } as const;
   const { record, events } = advance(accepted.record, { payload, by: "worker" }, nowMs);
@@ -155,8 +155,8 @@ export function dispatched(
 }
 
 /**
- * Returns the assignments that the worker has neither listed as known nor started. The response with them may be lost,
- * so the worker gets them again unchanged.
+ * Returns the assignments that the worker has neither listed as known nor started. An earlier response with them may be
+ * lost, so the worker gets the same assignments again.
  */
 export async function reissuedAssignments(
   engine: Engine,
@@ -192,7 +192,10 @@ export async function reissuedAssignments(
   return claimable;
 }
 
-/** Returns the number of further tasks that a stream may hold, by its capacity and its agent's limits. */
+/**
+ * Returns the number of further tasks that a stream may hold. The stream's capacity and its agent's limits bound this
+ * number.
+ */
 export async function roomOf(
   tx: ReadTx,
   { holder, capacity, agentId }: WorkerStream,
@@ -241,7 +244,7 @@ export type AssignmentContents = TaskInput &
     "checkpoint" | "contexts" | "message" | "missingContextIds" | "providedInputs" | "providedMessages"
   >;
 
-/** Reads the contents of the assignment for a leased task. */
+/** Reads the parts of an assignment that the task's record does not contain. */
 async function readContents(
   tx: ReadTx,
   { task, epoch }: TaskRecord,
@@ -262,7 +265,10 @@ async function readContents(
   };
 }
 
-/** Returns the A2A message in a task's first event, if it has one, as a member of an assignment. */
+/**
+ * Returns the A2A message in a task's first event, as a member of an assignment. Returns an empty object for an event
+ * without a message.
+ */
 export function messageOf(created: TaskEvent | undefined): Pick<AssignmentContents, "message"> {
   const message = created?.payload.case === "created" ? created.payload.value.message : undefined;
   return message === undefined ? {} : { message };

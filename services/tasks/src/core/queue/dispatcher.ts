@@ -28,11 +28,11 @@ interface Delegate {
   readonly streams: Set<AssignmentStream>;
   /** Whether a dispatch is scheduled. */
   isQueued: boolean;
-  /** Whether tasks may have stayed pending after the last dispatch. */
+  /** Whether some tasks may still be pending after the last dispatch. */
   mayWait: boolean;
   /**
-   * Whether one limit bounds all streams of the agent together. A task for one stream then leaves less capacity for the
-   * other streams.
+   * Whether one limit bounds all streams of the agent together. Each task for one stream then leaves less capacity for
+   * the other streams.
    */
   isBounded: boolean;
   cancelPoll: () => void;
@@ -102,7 +102,7 @@ export class Dispatcher {
    */
   async match(tx: ReadTx, agentId: string, capabilityId: string): Promise<AssignmentStream | undefined> {
     const stream = this.#match(agentId, capabilityId);
-    // Another replica may have set the agent's limits since the last dispatch.
+    // In a service with replicas, another replica may have set the agent's limits after the last dispatch.
     if (stream === undefined || !this.#options.engine.isShared) return stream;
     if ((await readDelegateLimits(tx, agentId)) === undefined) return stream;
     const delegate = this.#delegates.get(agentId);
@@ -157,9 +157,10 @@ export class Dispatcher {
 
   #onNews(delegate: Delegate, kind: DispatchKind): void {
     if (kind === "limits") delegate.isBounded = true;
-    // Only a dispatch counts held tasks, so each stream's `room` stays unknown until the next one.
+    // The news does not state the free capacity of a stream. So no stream counts as full until the next dispatch counts
+    // the held tasks.
     for (const stream of delegate.streams) stream.isFull = false;
-    // Free capacity needs a search only if tasks may be pending.
+    // News of free capacity needs a search only if tasks may be pending.
     if (kind !== "room" || delegate.mayWait) void this.#lookSoon(delegate);
   }
 
@@ -197,12 +198,12 @@ export class Dispatcher {
       if (stream.room <= 0) isKnown = false;
       stream.isFull = false;
     }
-    // `isKnown` is false if a stream's `room` is 0, which may mean unknown. Only a dispatch then finds out how many
-    // tasks the stream may take.
+    // A `room` of 0 may mean that the room is unknown. Only a dispatch can then count the tasks that the stream may
+    // take.
     if (delegate.mayWait || !isKnown) this.#dispatch(delegate);
   }
 
-  /** Marks the agent's streams as not full, with unknown room, because the agent's limits have changed. */
+  /** After a change of the agent's limits, marks its streams as not full, with unknown room, and dispatches. */
   #onLimits(agentId: string): void {
     const delegate = this.#delegates.get(agentId);
     if (delegate === undefined) return;
@@ -222,13 +223,14 @@ export class Dispatcher {
     const dispatchWithin = (tx: WriteTx) => {
       delegate.isQueued = false;
       return this.#dispatchWithin(tx, delegate).catch((error: unknown) => {
-        // The transaction rolled back its dispatches, so no stream is full because of them.
+        // The rollback undoes the dispatches of this transaction, so no stream counts as full.
         for (const stream of delegate.streams) stream.isFull = false;
         throw error;
       });
     };
+    // A second run reads the free capacity again, so a dispatch may run again.
     memory
-      .using(() => engine.store.write(dispatchWithin))
+      .using(() => engine.store.write(dispatchWithin, { isRepeatable: true }))
       .then((dispatched) => {
         for (const [stream, assignments] of dispatched) stream.deliver(assignments);
       })
@@ -279,7 +281,7 @@ export class Dispatcher {
   }
 
   /**
-   * Searches for pending tasks in a read transaction. Most searches find none, and they must not wait for the writers.
+   * Searches for pending tasks in a read transaction, because most searches find none and must not wait for writers.
    */
   async #look(delegate: Delegate): Promise<void> {
     const { engine } = this.#options;

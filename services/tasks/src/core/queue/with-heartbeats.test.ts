@@ -4,7 +4,7 @@ import { withHeartbeats } from "./with-heartbeats.ts";
 
 const clock = new ManualClock();
 
-/** Returns a source that yields an item only when the test says so. */
+/** Returns a source that yields an item only when the test calls `give`. */
 function source() {
   const waiting: PromiseWithResolvers<IteratorResult<string>>[] = [];
   let returned = false;

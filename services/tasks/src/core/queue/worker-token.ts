@@ -27,7 +27,8 @@ export interface SoundToken {
 const FINAL_DENIALS = new Set([denialWord(DenialType.REVOKED), denialWord(DenialType.EXPIRED)]);
 
 /**
- * Calls the tokens service. A sound token is valid, is bound to the contract, and grants what the contract needs.
+ * Checks a worker token with the tokens service. Returns the token if it is valid, is bound to the contract, and grants
+ * the required capabilities.
  *
  * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
  */

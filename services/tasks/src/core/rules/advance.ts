@@ -22,13 +22,13 @@ export interface Advance {
 export interface Step {
   readonly payload: TaskPayload;
   readonly by: Actor;
-  /** The stream that takes the task, if the step dispatches the task to a worker. */
+  /** The holder of the new lease, if the step dispatches the task to a worker. */
   readonly holder?: string;
-  /** The kind of a worker's call that ends the lease with this step. */
+  /** The kind of the worker's call, if the call ends the lease. */
   readonly settles?: Settlement;
-  /** The outcome of the contract's check that decided this step. */
+  /** The outcome of the contract's check, if the check decided this step. */
   readonly verification?: TaskVerification;
-  /** The id of the delegate's attestation that reported the failure. */
+  /** The id of the delegate's attestation, if an attestation reported the failure. */
   readonly attestationId?: string;
 }
 
@@ -60,7 +60,7 @@ export function advance(record: TaskRecord, step: Step, nowMs: number): Advance 
   }
   const settled = step.settles === undefined ? record.settled : { by: step.settles, epoch: record.epoch };
   const hold = isHeld(task.status) ? holdAfter(record, step, nowMs) : undefined;
-  // An event after which a pending task is still pending does not change the task's position in the queue.
+  // A pending task that stays pending keeps its position in the queue.
   const waitsAnew = task.status === TaskStatus.PENDING && record.task.status !== TaskStatus.PENDING;
   const queuedMs = waitsAnew ? availableMs(step.payload, nowMs) : record.queuedMs;
   return { record: { ...next, hold, settled, queuedMs }, events: [event] };
@@ -73,8 +73,8 @@ function availableMs(payload: TaskPayload, nowMs: number): number {
 }
 
 /**
- * Returns the hold after a step that does not end it. The time for which the worker waited for an answer does not count
- * towards the attempt's limit.
+ * Returns the hold after a step, if the worker still holds the task. The time for which the worker waited for an answer
+ * does not count towards the attempt's limit.
  */
 function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number): Hold | undefined {
   if (hold === undefined) return hold;
@@ -84,14 +84,17 @@ function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number)
   return { ...hold, attemptDeadlineMs: hold.attemptDeadlineMs + waitedMs };
 }
 
-/** Returns the hold after the task's deadline has moved. An attempt without a shorter limit ends with the task. */
+/**
+ * Returns the hold after a move of the task's deadline. If the attempt's limit is the task's total limit, the attempt
+ * ends at the new deadline.
+ */
 function holdWithin(before: Task, hold: Hold, { expireTime }: TaskDeadlineMoved): Hold {
   const { attempt, total } = limitsMs(before);
   if (expireTime === undefined || attempt < total) return hold;
   return { ...hold, attemptDeadlineMs: fromTimestamp(expireTime) };
 }
 
-/** Returns the record with an extended lease, as each call of the task's worker causes. */
+/** Returns the record with an extended lease. Each call of the task's worker extends the lease. */
 export function extendLease(record: TaskRecord, nowMs: number): TaskRecord {
   if (record.hold === undefined) return record;
   return { ...record, hold: { ...record.hold, leaseExpireMs: nowMs + limitsMs(record.task).heartbeat } };
@@ -138,7 +141,7 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
     case "heartbeat":
       return afterFailedAttempt(
         task,
-        failureOf(ErrorReason.LEASE_LOST, "the worker fell silent for longer than the heartbeat limit", true),
+        failureOf(ErrorReason.LEASE_LOST, "the worker sent no heartbeat within the heartbeat limit", true),
         circumstances,
       );
   }
@@ -146,8 +149,7 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
 
 /** Returns the event that ends a task because a context was lost before a worker got the task. (NEKTE 7) */
 function contextExpired(): TaskPayload {
-  const message =
-    "a context that the task carries is gone: it has expired, was revoked, or was lost with its process";
+  const message = "a context of the task has expired, was revoked, or was lost with its process";
   return { case: "expired", value: failureOf(ErrorReason.CONTEXT_EXPIRED, message) };
 }
 

@@ -2,8 +2,9 @@
 export const OTHER_AGENTS = "other";
 
 /**
- * Returns the class of an agent for metrics: the id of its base agent if the operator names that id, otherwise `other`.
- * Metrics therefore show only named ids, and have a bounded number of classes.
+ * Returns the class of an agent for metrics. If the settings name the agent's base agent, the class is the base agent's
+ * id: the part of `agentId` before the first `:`. Otherwise the class is `other`. So metrics have a bounded number of
+ * classes, and show only ids that the settings name.
  *
  * @param named the ids of DEPUTE_METRICS_AGENT_CLASSES
  */

@@ -42,7 +42,10 @@ interface Note {
   readonly within: readonly TaskStatus[];
 }
 
-/** The payloads that leave a task's status unchanged, each with the actors and statuses that may have it. */
+/**
+ * The payloads that leave a task's status unchanged. Each has the actor that may cause it, and the statuses in which it
+ * may occur.
+ */
 const NOTES: Record<Exclude<TaskPayload["case"], keyof typeof MOVES>, Note> = {
   progress: { by: "worker", within: [TaskStatus.RUNNING] },
   partial: { by: "worker", within: [TaskStatus.RUNNING] },
@@ -81,8 +84,8 @@ export function nextEvent(task: Task, payload: TaskPayload, by: Actor, nowMs: nu
 }
 
 /**
- * Returns the task after an event. The state of a task consists of the fields set at creation, changed by all events in
- * its log.
+ * Returns the task after an event. A task's state follows from the fields set at its creation and from all events in
+ * its log, in order.
  *
  * @throws DeputeError TASK_STATE_CONFLICT for an illegal transition; Error for an event out of order
  */
@@ -92,7 +95,7 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
   if (event.sequence !== task.lastSequence + 1n) {
     throw new Error(`event ${event.sequence} was applied to a log of ${task.lastSequence}`);
   }
-  if (payload.case === undefined) throw new Error(`event ${event.sequence} says nothing`);
+  if (payload.case === undefined) throw new Error(`event ${event.sequence} has no payload`);
   checkTransition(task, payload);
   const after: Task = { ...task, status: event.status, lastSequence: event.sequence };
   if (event.eventTime !== undefined) {
@@ -161,8 +164,8 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       return;
     case "changesRequested":
       after.reviewComment = payload.value.comment;
-      // An attempt whose result is sent back does not count. A result that was attested without a lease has attempt 0,
-      // which must not become -1.
+      // If the reviewer requests changes, the attempt does not count. A result that was attested without a lease has
+      // attempt 0, which must not become -1.
       after.attempt = Math.max(0, payload.value.attempt - 1);
       return;
     case "resumed":

@@ -8,7 +8,7 @@ import { isDelegate, isDelegator, isVisible, type Viewer } from "./visibility.ts
 export const MAX_ARTIFACTS = 100;
 export const MAX_ARTIFACT_BYTES = 256 * 1024 * 1024;
 
-/** An artifact in the form in which the store has it. */
+/** The store's record of an artifact. */
 export interface ArtifactRecord {
   readonly id: string;
   readonly taskId: string;
@@ -26,7 +26,7 @@ export interface ArtifactRecord {
   readonly organization: string;
   /** Whether the delegate created the artifact. */
   readonly isResult: boolean;
-  /** The time of creation, in epoch milliseconds. */
+  /** The time at which the artifact was created, in epoch milliseconds. */
   readonly createMs: number;
 }
 
@@ -52,19 +52,23 @@ export function requireRoom(stored: { number: number; bytes: number }, size: num
 }
 
 /**
- * Returns the number of new bytes in a write.
+ * Returns the number of bytes of a write that the store does not have yet.
  *
  * @throws DeputeError INVALID_REQUEST for bytes after a gap, or beyond the artifact's size
  */
 export function newBytes({ written, size }: ArtifactRecord, offset: number, length: number): number {
-  if (offset > written) throw invalid("offset", `leaves a gap after the ${written} bytes that are there`);
-  if (offset + length > size) throw invalid("data", `reaches beyond the artifact's ${size} bytes`);
+  if (offset > written) throw invalid("offset", `must be at most ${written}, the number of stored bytes`);
+  if (offset + length > size) throw invalid("data", `must end within the artifact's ${size} bytes`);
   return Math.max(0, offset + length - written);
 }
 
 /** Returns the error for an artifact that does not exist, or that the caller may not see. */
 export function artifactNotFound(artifact: string): DeputeError {
-  return new DeputeError(ErrorReason.ARTIFACT_NOT_FOUND, "no such artifact", { metadata: { artifact } });
+  return new DeputeError(
+    ErrorReason.ARTIFACT_NOT_FOUND,
+    "the artifact does not exist, or the caller may not see it",
+    { metadata: { artifact } },
+  );
 }
 
 /** Whether the task still takes new artifacts. */
@@ -73,7 +77,11 @@ export function isOpen({ task }: TaskRecord): boolean {
 }
 
 function exceeded(bound: string, max: number): DeputeError {
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the task's artifacts are more than ${max} (${bound})`, {
-    metadata: { limit: `artifacts.${bound}`, max: String(max) },
-  });
+  return new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `the artifacts of a task may be at most ${max} (${bound})`,
+    {
+      metadata: { limit: `artifacts.${bound}`, max: String(max) },
+    },
+  );
 }

@@ -5,10 +5,10 @@ const FIRST_MS = 1_000;
 const LONGEST_MS = 3_600_000;
 
 /**
- * Returns the wait after a number of failed attempts, in milliseconds. The wait doubles each time up to an hour, and
- * `chance` shortens it by up to half. Undefined after the last attempt.
+ * Returns the wait after a number of failed attempts, in milliseconds; undefined after the last attempt. The wait
+ * doubles each time up to an hour, and `chance` shortens it by up to half.
  *
- * @param chance 0 to 1
+ * @param chance a random number from 0 to 1
  */
 export function backoffMs(attempts: number, chance: number): number | undefined {
   if (attempts >= MAX_ATTEMPTS) return undefined;

@@ -13,7 +13,7 @@ export function cancelNow(
   return advance(record, { payload: cancelled({ reason }), by }, nowMs);
 }
 
-/** Ends a task as {@link cancelNow} does. Does not change a task in a terminal state. */
+/** Ends an open task as cancelled. Leaves a task in a terminal state unchanged. */
 export function cancelIfOpen(...args: Parameters<typeof cancelNow>): Advance {
   const [record] = args;
   return isTerminal(record.task.status) ? { record, events: [] } : cancelNow(...args);

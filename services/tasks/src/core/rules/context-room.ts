@@ -1,6 +1,9 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** The limits of the contexts that may not be persisted, in one process or in the memory that replicas share. */
+/**
+ * The limits of the memory for contexts that may not be persisted. One process has this memory, or all replicas share
+ * it.
+ */
 export interface ContextRoom {
   /** Maximum total size of the data in bytes. A context takes up to a kilobyte of memory besides its data. */
   readonly bytes: number;
@@ -10,7 +13,7 @@ export interface ContextRoom {
   readonly ofOwner: number;
 }
 
-/** The number and size of the contexts in memory; a value beside each limit. */
+/** The present use of the memory, with one value for each limit of {@link ContextRoom}. */
 export type RoomUse = ContextRoom;
 
 /** Maximum number of contexts in memory. */
@@ -19,7 +22,7 @@ const MAX_CONTEXTS = 10_000;
 /** Maximum number of one owner's contexts in memory, so that one owner does not take the whole memory. */
 const MAX_OF_OWNER = 1_000;
 
-/** Returns the limits for an owner. `local` has no limit of its own, as it has no quotas. */
+/** Returns the limits for an owner. The principal `local` has no limit per owner, because it has no quotas. */
 export function contextRoom(maxBytes: number, isLocal: boolean): ContextRoom {
   return { bytes: maxBytes, number: MAX_CONTEXTS, ofOwner: isLocal ? MAX_CONTEXTS : MAX_OF_OWNER };
 }
@@ -42,7 +45,7 @@ export function noRoom(limit: keyof ContextRoom, room: ContextRoom): DeputeError
   const whose = limit === "ofOwner" ? "more of the owner's contexts" : "contexts";
   return new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
-    `there is no room for ${whose} that may not be persisted; revoke some, or wait until they expire`,
+    `the memory has no room for ${whose} that may not be persisted: revoke contexts, or wait until contexts expire`,
     { metadata: { limit: `context_memory.${NAMES[limit]}`, max: String(room[limit]) } },
   );
 }

@@ -26,7 +26,7 @@ export interface Reader {
 /** Where the data of a context is: in the store, in memory that no disk backs, or `nowhere` after its deletion. */
 export type DataPlace = "store" | "memory" | "nowhere";
 
-/** A context in the form in which the store has it. */
+/** The store's record of a context, with its data. */
 export interface ContextRecord {
   readonly id: string;
   /** The owner's own id for the context; empty for none. */
@@ -42,7 +42,7 @@ export interface ContextRecord {
   readonly readers: readonly Reader[];
   /** Ids of the contexts from which the data was derived. */
   readonly derivedFrom: readonly string[];
-  /** The time of creation, in epoch milliseconds. */
+  /** The time at which the context was shared, in epoch milliseconds. */
   readonly createMs: number;
   readonly expireMs: number;
   /** Whether the owner has revoked the context; its data is then deleted. */
@@ -50,7 +50,7 @@ export interface ContextRecord {
   readonly dataIn: DataPlace;
 }
 
-/** Returns why a context has ended; undefined while it is live. */
+/** Returns the reason why a context has ended; undefined while it is live. */
 export function endOf(record: ContextRecord, nowMs: number): "revoked" | "expired" | "lost" | undefined {
   if (record.isRevoked) return "revoked";
   if (record.expireMs <= nowMs) return "expired";
@@ -76,7 +76,7 @@ export function requireReader(viewer: Viewer, record: ContextRecord, nowMs: numb
 export function requireLasting(record: ContextRecord, nowMs: number): void {
   const end = endOf(record, nowMs);
   if (end === undefined) return;
-  throw new DeputeError(ErrorReason.CONTEXT_EXPIRED, `${OVER[end]}; share it again`, {
+  throw new DeputeError(ErrorReason.CONTEXT_EXPIRED, `${OVER[end]}; share the context again`, {
     metadata: { context: record.id },
   });
 }
@@ -84,7 +84,7 @@ export function requireLasting(record: ContextRecord, nowMs: number): void {
 const OVER = {
   revoked: "the context was revoked",
   expired: "the context has expired",
-  lost: "the context is gone with the memory that held it",
+  lost: "the context was lost with the memory that held it",
 } as const;
 
 export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
@@ -101,13 +101,14 @@ export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
 export function requireScope({ id, envelope }: ContextRecord, capabilityId: string): void {
   const { scope } = envelope;
   if (scope === undefined || (capabilityId !== "" && scope.capabilities.includes(capabilityId))) return;
-  throw denied(id, "the context is for other capabilities", capabilityId);
+  throw denied(id, "the context's scope does not contain the capability", capabilityId);
 }
 
 /**
  * Requires that a task may carry a context to its delegate.
  *
- * @throws DeputeError as requireReader and requireScope; CONTEXT_PERMISSION_DENIED if the context forbids forwarding
+ * @throws DeputeError the errors of requireReader and requireScope; CONTEXT_PERMISSION_DENIED if the context forbids
+ * forwarding
  */
 export function requireForward(
   viewer: Viewer,
@@ -117,16 +118,16 @@ export function requireForward(
 ): void {
   requireReader(viewer, record, nowMs);
   if (!isOwner(viewer, record) && record.envelope.permissions?.forward !== true) {
-    throw denied(record.id, "the context may not be forwarded", capabilityId);
+    throw denied(record.id, "the context does not allow forwarding", capabilityId);
   }
   requireScope(record, capabilityId);
 }
 
 /**
- * Requires that a derived envelope neither allows more nor lasts longer than its source.
+ * Requires that a derived envelope has at most the permissions of its source, and expires no later than its source.
  *
  * @param expireMs the time at which the derived context expires, epoch milliseconds
- * @throws DeputeError as requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation;
+ * @throws DeputeError the errors of requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation;
  * INVALID_REQUEST
  */
 export function requireDerivation(
@@ -138,23 +139,31 @@ export function requireDerivation(
 ): void {
   requireReader(viewer, source, nowMs);
   const { permissions: allowed, scope: heldScope } = source.envelope;
-  if (allowed?.derive !== true) throw denied(source.id, "nothing may be derived from the context", "");
+  if (allowed?.derive !== true) throw denied(source.id, "the context does not allow derived contexts", "");
   for (const right of ["forward", "persist", "derive"] as const) {
     if (envelope.permissions?.[right] === true && !allowed[right]) {
-      throw invalid(`envelope.permissions.${right}`, "is more than what it is derived from allows");
+      throw invalid(
+        `envelope.permissions.${right}`,
+        "must be false, because the source context does not allow it",
+      );
     }
   }
-  if (expireMs > source.expireMs) throw invalid("envelope.ttl_s", "outlasts what it is derived from");
+  if (expireMs > source.expireMs)
+    throw invalid("envelope.ttl_s", "must not end later than the source context");
   if (heldScope === undefined) return;
   const isWithin = envelope.scope?.capabilities.every((capability) =>
     heldScope.capabilities.includes(capability),
   );
-  if (isWithin !== true) throw invalid("envelope.scope", "is wider than that of what it is derived from");
+  if (isWithin !== true) throw invalid("envelope.scope", "must be within the scope of the source context");
 }
 
 /** Returns the error for a context that does not exist, or that the caller may not see. */
 export function contextNotFound(context: string): DeputeError {
-  return new DeputeError(ErrorReason.CONTEXT_NOT_FOUND, "no such context", { metadata: { context } });
+  return new DeputeError(
+    ErrorReason.CONTEXT_NOT_FOUND,
+    "the context does not exist, or the caller may not see it",
+    { metadata: { context } },
+  );
 }
 
 function denied(context: string, message: string, capability: string): DeputeError {

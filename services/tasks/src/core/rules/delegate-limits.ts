@@ -1,4 +1,4 @@
-/** Limits how many tasks an agent's workers hold together. */
+/** The bound on the number of tasks that all workers of an agent together hold. */
 export interface HeldBound {
   /** Maximum number of held tasks; 0 for no limit. */
   readonly maxHeld: number;

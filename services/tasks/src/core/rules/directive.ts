@@ -13,10 +13,11 @@ export interface Directive {
 }
 
 /**
- * Returns the directive for the worker that names a lease. The lease is the task's present lease, or the last lease of
+ * Returns the directive for a worker's call under a lease. The lease is the task's present lease, or the last lease of
  * an ended task.
  *
- * @param knownExpireMs the last work deadline that the worker received; undefined if its call states none
+ * @param knownExpireMs the work deadline that the worker's call states, in epoch milliseconds; undefined if the call
+ * states none
  */
 export function directiveOf(record: TaskRecord, lease: Lease, knownExpireMs?: number): Directive {
   const { task } = record;
@@ -35,8 +36,8 @@ export function directiveOf(record: TaskRecord, lease: Lease, knownExpireMs?: nu
 }
 
 /**
- * Returns why a worker must stop: the failure's reason and message, or the status of a task that ended without a
- * failure.
+ * Returns the reason why a worker must stop: the failure's reason and message, or the status of a task that ended
+ * without a failure.
  */
 function endReason({ task: { status, failure } }: TaskRecord): string {
   if (failure === undefined) return statusName(status).toUpperCase();

@@ -4,12 +4,12 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 export interface ListChange {
   /** Tasks that are new in the list or changed, in the order of the list. */
   readonly tasks: Task[];
-  /** Ids of tasks that were in the list before, and no longer are. */
+  /** Ids of tasks that were in the previous list and are not in this list. */
   readonly removedTaskIds: string[];
 }
 
 /**
- * The tasks that a client of a list has received. Each event raises its task's sequence, so a comparison of sequences
+ * The tasks of a list that a client has received. Each event raises its task's sequence, so a comparison of sequences
  * finds changed tasks.
  */
 export class FollowedTasks {

@@ -8,7 +8,7 @@ const [reuse, conflict] = [IdReusePolicy.UNSPECIFIED, IdConflictPolicy.UNSPECIFI
 
 describe("an external id in use", () => {
   test.each([
-    // status, same draft, reuse, conflict, outcome
+    // The columns: status, same draft, reuse policy, conflict policy, outcome.
     [RUNNING, true, reuse, conflict, "attach"],
     [RUNNING, false, reuse, conflict, "refuse"],
     [RUNNING, false, reuse, IdConflictPolicy.USE_EXISTING, "attach"],

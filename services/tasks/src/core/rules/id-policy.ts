@@ -11,7 +11,7 @@ export interface IdPolicies {
 }
 
 /**
- * Returns the effect that the policies have on such a draft.
+ * Returns the effect that the policies have on a draft whose external id is in use.
  *
  * @param status the status of the existing task
  * @param isSame whether the same draft created the existing task

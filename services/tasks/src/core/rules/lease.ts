@@ -4,13 +4,13 @@ import type { Hold, Settlement, TaskRecord } from "./record.ts";
 import { isHeld, isTerminal, statusName } from "./state-machine.ts";
 
 /**
- * Returns the hold that a lease stands for.
+ * Returns the task's hold if the lease is the task's current lease.
  *
  * @throws DeputeError LEASE_LOST when the task has another lease, is pending or has ended
  */
 export function requireLease(record: TaskRecord, lease: Lease): Hold {
   const { task, epoch, hold } = record;
-  if (BigInt(epoch) !== lease.epoch) throw leaseLost(lease, "the task was handed to a worker again");
+  if (BigInt(epoch) !== lease.epoch) throw leaseLost(lease, "the task was dispatched to a worker again");
   if (isTerminal(task.status)) throw leaseLost(lease, `the task is ${statusName(task.status)}`);
   if (hold === undefined || !isHeld(task.status)) throw leaseLost(lease, "the lease has ended");
   return hold;
@@ -30,7 +30,7 @@ export function isSettledBy(record: TaskRecord, lease: Lease, by: Settlement): b
   return settled !== undefined && settled.by === by && BigInt(settled.epoch) === lease.epoch;
 }
 
-/** Whether the lease was the last one of an ended task. The worker of such a lease must stop. */
+/** Whether the lease is the last lease of an ended task. The worker with this lease must stop. */
 export function isEndedLease(record: TaskRecord, lease: Lease): boolean {
   return BigInt(record.epoch) === lease.epoch && isTerminal(record.task.status);
 }

@@ -25,7 +25,10 @@ export const DEFAULT_HEARTBEAT_MS = 30_000;
 /** The maximum number of attempts of a task whose retry policy states no number. */
 export const DEFAULT_MAX_ATTEMPTS = 3;
 
-/** The kinds of limits. If several limits have passed, the first one in this order applies. */
+/**
+ * The kinds of limits. The limit with the earliest time applies; of several limits with the same time, the first one in
+ * this order.
+ */
 export type Limit = "cancellation" | "total" | "start" | "queue" | "context" | "attempt" | "heartbeat";
 
 export interface Deadline {
@@ -38,8 +41,8 @@ export interface Deadline {
 export type LimitsMs = Readonly<Record<Exclude<Limit, "start" | "cancellation" | "context">, number>>;
 
 /**
- * Returns the limits in force, all four set. The queue and attempt limits default to the total limit and cannot exceed
- * it.
+ * Returns the limits in force, with all four limits set. The queue and attempt limits default to the total limit and
+ * cannot exceed it.
  *
  * @param availableMs upper bound of the total limit: milliseconds until the deadline of the contract or the parent
  */
@@ -56,7 +59,7 @@ export function limitsInForce(
   });
 }
 
-/** Maximum number of attempts of a task. */
+/** Returns the maximum number of attempts of a task with this retry policy. */
 export function maxAttempts(policy: RetryPolicy | undefined): number {
   return policy === undefined || policy.maxAttempts === 0 ? DEFAULT_MAX_ATTEMPTS : policy.maxAttempts;
 }
@@ -94,7 +97,7 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   }
   if (task.status === TaskStatus.PENDING) {
     candidates.push({ limit: "queue", atMs: record.queuedMs + limitsMs(task).queue });
-    // A task that was dispatched before may continue without the context; see `claim.ts`.
+    // A task that has had a worker may continue without the context; see `claim.ts`.
     if (record.epoch === 0 && record.contextExpireMs !== undefined) {
       candidates.push({ limit: "context", atMs: record.contextExpireMs });
     }
@@ -113,7 +116,8 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
 }
 
 /**
- * Returns the earliest end, in epoch milliseconds: of the attempt, of the task, or of a cancellation's grace period.
+ * Returns the time by which the work must end, in epoch milliseconds. This is the earliest end of the attempt, the
+ * task, and a cancellation's grace period.
  */
 export function workDeadlineMs({ expireTime, cancellation }: Task, { attemptDeadlineMs }: Hold): number {
   const times = [expireTime, cancellation?.expireTime].map((time) =>

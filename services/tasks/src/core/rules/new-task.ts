@@ -18,7 +18,7 @@ import type { Place } from "./tree.ts";
 /** The token budget of a task whose draft states none. (NEKTE 3) */
 export const DEFAULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
-/** What admission determined about a draft: the delegator, the delegate and further values for the task. */
+/** The values that admission determined for a draft: the delegator, the delegate and further values for the task. */
 export interface Admission {
   readonly delegator: string;
   readonly agentId: string;
@@ -34,7 +34,7 @@ export interface Admission {
   readonly overseerPrincipal: string;
   /** The deadline of the contract, epoch milliseconds; undefined without a contract. */
   readonly contractDeadlineMs: number | undefined;
-  /** The time by which the work must have begun, epoch milliseconds; absent for no such time. */
+  /** The time by which the work must have begun, epoch milliseconds; absent if there is no such limit. */
   readonly startByMs?: number;
   /** The organization that owns the task, as owningOrganization determines it; absent for none. */
   readonly organization?: string;
@@ -61,7 +61,7 @@ export interface Above {
   readonly spend: SpendBudget | undefined;
 }
 
-/** Returns a task with the fields that its creation fixes, before the task's first event. */
+/** Returns a task before its first event, with the fields that its creation fixes. */
 export function draftedTask(
   id: string,
   draft: TaskDraft,

@@ -1,4 +1,4 @@
-/** A number for each owner of a quota. */
+/** One number for each owner of a quota: the principal and the organization. */
 export interface PerOwner {
   readonly principal: number;
   readonly organization: number;

@@ -6,7 +6,7 @@ export interface Hold {
   readonly holder: string;
   /** The time at which the lease expires unless a heartbeat extends it, epoch milliseconds. */
   readonly leaseExpireMs: number;
-  /** The time limit of the attempt, epoch milliseconds. */
+  /** The time at which the attempt's limit passes, epoch milliseconds. */
   readonly attemptDeadlineMs: number;
 }
 
@@ -28,7 +28,7 @@ export interface TaskRecord {
    * future.
    */
   readonly queuedMs: number;
-  /** When the first context of the task expires, epoch milliseconds; undefined without contexts. */
+  /** The time at which the first context of the task expires, epoch milliseconds; undefined without contexts. */
   readonly contextExpireMs: number | undefined;
   /**
    * The last call by which a worker ended its lease, and the epoch of that lease. A replay of the call succeeds and
@@ -45,8 +45,8 @@ export interface TaskRecord {
 const BEGINNING = 3n;
 
 /**
- * Whether the log contains only a task's first events: no report, checkpoint or answer. The tables of these then have
- * no rows of the task.
+ * Whether the log can contain only creation, dispatch and start. The store then has no reports, checkpoints or answers
+ * of the task.
  */
 export function hasOnlyBegun({ task, epoch }: TaskRecord): boolean {
   return epoch <= 1 && task.lastSequence <= BEGINNING;

@@ -28,7 +28,7 @@ export interface Circumstances {
   readonly random: Random;
 }
 
-/** Returns the milliseconds to wait after attempt number `attempt` and before the next attempt. */
+/** Returns the wait between attempt number `attempt` and the next attempt, in milliseconds. */
 export function backoffMs(policy: RetryPolicy | undefined, attempt: number, random: Random): number {
   if (policy?.initialBackoff === undefined) return 0;
   const longest = policy.maxBackoff === undefined ? DEFAULT_MAX_BACKOFF_MS : durationMs(policy.maxBackoff);
@@ -66,14 +66,14 @@ export function afterFailedAttempt(
 export function afterRelease(task: Task): TaskPayload {
   if (task.cancellation !== undefined) return cancelled(task.cancellation);
   if (task.suspensionRequest !== undefined) return suspended(task, task.suspensionRequest, false);
-  const cause = failureOf("RELEASED", "the worker gave the task back", true);
+  const cause = failureOf("RELEASED", "the worker released the task", true);
   return {
     case: "requeued",
     value: create(TaskRequeuedSchema, { cause, attempt: task.attempt, attemptCounted: false }),
   };
 }
 
-/** Returns the event that ends a task that its delegator cancelled. */
+/** Returns the event that ends a task as cancelled. */
 export function cancelled({
   reason,
 }: Pick<TaskCancellation, "reason">): Extract<TaskPayload, { case: "cancelled" }> {
@@ -81,8 +81,8 @@ export function cancelled({
 }
 
 /**
- * Returns the event that interrupts an attempt. If the delegator has requested a cancellation, returns the event that
- * ends the task.
+ * Returns the event that suspends a task. If the delegator has requested a cancellation, returns the event that ends
+ * the task as cancelled.
  */
 export function suspended(
   { attempt, checkpointAvailable, cancellation }: Task,

@@ -6,11 +6,11 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** The counted units: language-model tokens, and microcents. */
+/** The counted units: tokens of language models, and cost in microcents. */
 export const UNITS = ["tokens", "cost"] as const;
 export type Unit = (typeof UNITS)[number];
 
-/** An amount of each unit. */
+/** One amount for each unit. */
 export type Amounts = Readonly<Record<Unit, number>>;
 
 /** A bound for each unit; infinite for no bound. */
@@ -22,7 +22,7 @@ export type Bounds = Amounts;
  */
 export interface Account {
   readonly limit: Bounds;
-  /** The amounts that children reserve that have not ended. */
+  /** The amounts that are reserved for children that have not ended. */
   readonly reserved: Amounts;
   /** The amounts that finished attempts and ended children have used. */
   readonly spent: Amounts;
@@ -69,9 +69,10 @@ export function reserve(
 }
 
 /**
- * Records the use of the present attempt so far.
+ * Records the use of the present attempt up to this call.
  *
- * @returns the account, and the first exceeded unit; the account then holds no more than the limit
+ * @returns the changed account, and in `over` the first unit whose use exceeds the budget. The account then counts only
+ * the use within the budget.
  */
 export function noteAttempt(
   account: Account,
@@ -166,7 +167,7 @@ export function exceeded(unit: Unit, needed: number, allowed: number): DeputeErr
   const word = unit === "tokens" ? "tokens" : "microcents";
   return new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    `${needed} ${word} are needed and ${allowed} are left`,
+    `${needed} ${word} are required, but only ${allowed} are left`,
     {
       metadata: { needed: String(needed), allowed: String(allowed), unit: word },
     },

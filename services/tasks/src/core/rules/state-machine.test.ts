@@ -121,6 +121,6 @@ describe("the table of transitions", () => {
     const error = stateConflict("t1", TaskStatus.COMPLETED, TaskStatus.RUNNING);
     expect(error.reason).toBe(ErrorReason.TASK_STATE_CONFLICT);
     expect(error.metadata).toEqual({ task: "t1", from: "completed", to: "running" });
-    expect(error.message).toContain("it has ended");
+    expect(error.message).toContain("the task has ended");
   });
 });

@@ -15,7 +15,7 @@ export type Actor =
   | "clock"
   /** The token under which the work runs, when it is revoked or expires. */
   | "authority"
-  /** The parent of the task. */
+  /** The end of the task's parent task. */
   | "parent";
 
 export interface Transition {
@@ -142,19 +142,19 @@ export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus):
 function nextStep(from: TaskStatus): string {
   switch (from) {
     case PENDING:
-      return "a worker takes it first, by TakeAssignments or WatchAssignments";
+      return "a worker must take it first, by TakeAssignments or WatchAssignments";
     case ACCEPTED:
-      return "its worker starts it first, by StartAssignment";
+      return "its worker must start it first, by StartAssignment";
     case RUNNING:
-      return "its worker ends it, by CompleteAssignment or FailAssignment";
+      return "its worker must end it, by CompleteAssignment or FailAssignment";
     case SUSPENDED:
-      return "its delegator resumes it first, by ResumeTask";
+      return "its delegator must resume it first, by ResumeTask";
     case INPUT_REQUIRED:
-      return "its delegator answers first, by ProvideInput";
+      return "its delegator must answer first, by ProvideInput";
     case IN_REVIEW:
-      return "its overseer decides first, by DecideReview of the verifier";
+      return "its overseer must decide first, by DecideReview of the verifier";
     default:
-      return "it has ended, and a new task does it again";
+      return "the task has ended; create a new task instead";
   }
 }
 

@@ -7,7 +7,7 @@ import { isTerminal, stateConflict } from "./state-machine.ts";
 export interface TreeLimits {
   /** Maximum number of tasks above a task. */
   readonly maxDepth: number;
-  /** Maximum number of children that a task may ever have. */
+  /** Maximum number of children that a task may have in total, including ended children. */
   readonly maxChildren: number;
   /** Maximum number of open tasks below one root. One transaction ends all these tasks together with the root. */
   readonly maxOpen: number;
@@ -29,14 +29,14 @@ export interface Place {
   readonly rootTaskId: string;
   readonly depth: number;
   readonly correlationId: string;
-  /** The end of the parent's total limit, epoch milliseconds. */
+  /** The deadline of the parent, epoch milliseconds; infinite if the parent has none. */
   readonly deadlineMs: number;
 }
 
 /**
- * Returns the position of a new child task. A cycle exists if two tasks on one path have the same agent and capability.
- * Without a capability, agent and description count. Depute's choice: cycles are refused, because a task that waits for
- * itself never ends.
+ * Returns the position of a new child task. A cycle exists if two tasks on one path have the same agent and capability;
+ * for work without a capability, the same agent and description. Depute's choice: cycles are refused, because a task
+ * that waits for itself never ends.
  *
  * @throws DeputeError TASK_STATE_CONFLICT (the parent has ended), TASK_CYCLE, LIMIT_EXCEEDED
  */
@@ -92,10 +92,14 @@ function isSameWork(
 }
 
 function cycle({ id, agentId, capabilityId }: Task): DeputeError {
-  return new DeputeError(ErrorReason.TASK_CYCLE, "the work would come back to where it comes from", {
-    metadata: { task: id, agent: agentId, capability: capabilityId },
-    violations: [{ field: "draft.parent_task_id", description: "is a part of the same work" }],
-  });
+  return new DeputeError(
+    ErrorReason.TASK_CYCLE,
+    "the task repeats the work of a task above it: delegate other work, or delegate to another agent",
+    {
+      metadata: { task: id, agent: agentId, capability: capabilityId },
+      violations: [{ field: "draft.parent_task_id", description: "names a task below the same work" }],
+    },
+  );
 }
 
 function exceeded(bound: string, max: number): DeputeError {

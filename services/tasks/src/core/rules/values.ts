@@ -53,7 +53,8 @@ function measure({ kind }: Value, depth: number, meter: Meter): void {
       count(kind.value ? 4 : 5, meter);
       return;
     case "numberValue":
-      if (!Number.isFinite(kind.value)) throw invalid(meter.field, "holds a number that JSON cannot say");
+      if (!Number.isFinite(kind.value))
+        throw invalid(meter.field, "contains a number that JSON cannot represent");
       count(JSON.stringify(kind.value).length, meter);
       return;
     case "stringValue":
@@ -76,7 +77,7 @@ function measure({ kind }: Value, depth: number, meter: Meter): void {
       return;
     }
     default:
-      throw invalid(meter.field, "holds a value of no kind");
+      throw invalid(meter.field, "contains a value without a kind");
   }
 }
 

@@ -50,5 +50,9 @@ export function requireDelegate(viewer: Viewer, record: TaskRecord): void {
 
 /** Returns the error for a task that does not exist, or that the caller may not see. */
 export function taskNotFound(task: string): DeputeError {
-  return new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", { metadata: { task } });
+  return new DeputeError(
+    ErrorReason.TASK_NOT_FOUND,
+    "the task does not exist, or the caller may not see it",
+    { metadata: { task } },
+  );
 }

@@ -171,7 +171,7 @@ async function deleteData(tx: WriteTx, record: ContextRecord): Promise<void> {
 /**
  * Deletes the data of expired contexts.
  *
- * @returns the number of contexts
+ * @returns the number of contexts whose data was deleted
  */
 export async function deleteExpiredData(tx: WriteTx, nowMs: number, limit: number): Promise<number> {
   let deleted = 0;
@@ -219,7 +219,10 @@ export interface MemoryPlace {
   readonly id: string;
 }
 
-/** Returns the contexts after a position whose data is in memory, in the order in which they expire. */
+/**
+ * Returns the positions of contexts whose data is in memory, in the order in which they expire. Starts after a
+ * position.
+ */
 export async function contextsInMemory(
   tx: ReadTx,
   after: MemoryPlace,

@@ -58,7 +58,10 @@ export async function endDelegation(tx: WriteTx, task: Task): Promise<boolean> {
   return changes === 0;
 }
 
-/** Returns the tasks under a delegation's block: at most 2 open tasks, and at most 2 whose end is unreported. */
+/**
+ * Returns the tasks under a delegation's block: at most two open tasks, and at most two ended tasks whose end the
+ * tokens service has not received.
+ */
 export async function tasksUnderDelegation(
   tx: ReadTx,
   revocationId: string,

@@ -224,8 +224,8 @@ CREATE TABLE task_artifact_bytes (
 CREATE INDEX task_artifact_bytes_by_task ON task_artifact_bytes (task_id);
 `;
 
-// A row with a `place` is the end of a delegation that the tokens service has not received. `place` gives the order of
-// the reports. The purge of a task's content does not delete this row, so no report is lost.
+// A row with a `place` records the end of a delegation that the tokens service has not received. `place` gives the
+// order of the reports. The purge of a task's content keeps this row, so no report is lost.
 const DELEGATIONS = `
 CREATE TABLE task_delegations (
   task_id TEXT PRIMARY KEY,
@@ -250,7 +250,8 @@ CREATE INDEX tasks_by_organization ON tasks (organization, task_id) WHERE organi
 CREATE INDEX contexts_by_organization ON contexts (organization, context_id) WHERE organization <> '';
 `;
 
-// The number of open tasks of each principal and organization with open tasks. `owner` is the kind and the name.
+// The number of open tasks of each principal and each organization. An owner without open tasks has no row. `owner`
+// contains the kind and the name of the owner.
 const OPEN_TASKS = `
 CREATE TABLE open_tasks (
   owner TEXT PRIMARY KEY,

@@ -45,7 +45,7 @@ function countsIn(
 /**
  * Counts a new task.
  *
- * @returns the numbers of open tasks of the delegator and the organization before this one
+ * @returns the numbers of open tasks of the delegator and the organization, without the new task
  */
 export async function addOpenTask(tx: WriteTx, owners: Owners): Promise<PerOwner> {
   const keys = keysOf(owners);
@@ -75,8 +75,8 @@ export async function removeOpenTask(tx: WriteTx, owners: Owners): Promise<void>
 }
 
 /**
- * Counts all open tasks anew, because a process of an older version counted none during a rolling upgrade. The query
- * selects rows with a next deadline, because only open tasks have one.
+ * Counts all open tasks again, because a process of an older version counts no tasks during a rolling upgrade. The
+ * query selects rows with a next deadline, because only open tasks have one.
  */
 export async function recountOpenTasks(tx: WriteTx): Promise<void> {
   await tx.run("DELETE FROM open_tasks");

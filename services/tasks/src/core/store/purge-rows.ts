@@ -17,7 +17,7 @@ export async function endedBefore(tx: ReadTx, endMs: number, limit: number): Pro
   return rows.map((row) => row.task_id);
 }
 
-/** The tables of a task's content. A purge deletes their rows with the task's id. */
+/** The tables of a task's content. A purge deletes the rows that have the task's id. */
 const PARTS = [
   "task_events",
   "task_inputs",
@@ -65,7 +65,7 @@ export async function purgeTask(tx: WriteTx, taskId: string, nowMs: number): Pro
   if (record.outputSchema !== "") await forgetSchema(tx, record.outputSchema);
 }
 
-/** Deletes an output schema that no task uses any more. */
+/** Deletes an output schema if no task uses it. */
 async function forgetSchema(tx: WriteTx, digest: string): Promise<void> {
   await tx.run(
     `DELETE FROM output_schemas WHERE digest = ? AND NOT EXISTS (

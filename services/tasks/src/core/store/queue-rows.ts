@@ -79,7 +79,7 @@ export async function acceptedBy(
   return rows.map((row) => row.task_id);
 }
 
-/** The limits of an agent's work. */
+/** The limits that an agent's workers share. */
 export interface DelegateLimitsRow {
   /** Maximum number of tasks that the agent's workers may hold together; 0 for no bound. */
   readonly maxHeld: number;

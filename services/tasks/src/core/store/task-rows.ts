@@ -175,7 +175,7 @@ export async function freeExternalId(tx: WriteTx, taskId: string): Promise<void>
 /**
  * Writes a changed record.
  *
- * @returns false when the stored record is no longer `before`
+ * @returns false, without a change, if the stored record is not `before`
  */
 export async function updateTask(tx: WriteTx, before: TaskRecord, after: TaskRecord): Promise<boolean> {
   const { task, hold, settled } = after;
@@ -328,7 +328,7 @@ export async function readOutputSchema(tx: ReadTx, digest: string): Promise<Uint
 
 const EVENT_ROW = row({ event: bytes });
 
-/** Appends events to logs, in their order. */
+/** Appends events to the logs of their tasks, in the given order. */
 export async function insertEvents(tx: WriteTx, events: readonly TaskEvent[]): Promise<void> {
   if (events.length === 0) return;
   const rows = events.map(() => "(?, ?, ?)").join(", ");

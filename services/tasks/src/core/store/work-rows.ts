@@ -49,7 +49,7 @@ export interface ProvidedInputs {
   readonly providedMessages: ProvidedMessage[];
 }
 
-/** Returns the delegator's answers to the worker's questions, without the first `after` answers. */
+/** Returns the delegator's answers to the worker's questions, in order. Skips the first `after` answers. */
 export async function readProvidedInputs(tx: ReadTx, taskId: string, after = 0): Promise<ProvidedInputs> {
   const rows = await tx.all(
     INPUT_ROW,

@@ -51,7 +51,7 @@ export const EXECUTION_TOPIC = "executions";
 export interface BookListener {
   /** Called after each receipt, because the buyer may have requested a callback for it. */
   issued(tx: WriteTx, record: ExecutionRecord): Promise<void>;
-  /** Called when the platform must record the seller's verification of its own result. */
+  /** Called when the platform must record the seller's verification of the seller's own result. */
   attested(tx: WriteTx, record: ExecutionRecord, result: VerificationResult): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ export class ExecutionBook {
     this.#listeners.push(listener);
   }
 
-  /** Sets the listener that the book calls when a new deadline is earlier than all others. */
+  /** Sets the listener that the book calls when a change sets a new deadline. */
   onDue(listener: () => void): void {
     this.#onDue = listener;
   }
@@ -141,7 +141,9 @@ export class ExecutionBook {
     }
   }
 
-  /** Issues the receipt of an outcome other than completion. If the execution ends, the escrow returns to the buyer. */
+  /**
+   * Issues the receipt of an outcome other than completion. If the execution ends, the escrow goes back to the buyer.
+   */
   async #move(tx: WriteTx, before: ExecutionRecord, outcome: Outcome): Promise<ExecutionRecord> {
     const { status, reason, error } = outcome;
     const nowMs = this.#clock.now();
@@ -234,11 +236,11 @@ export class ExecutionBook {
     return this.#settle(tx, before, `did not pass: ${verificationId}`, error);
   }
 
-  /** Returns the escrow of an execution to the buyer, if no verification result came in time. */
+  /** Pays the escrow of an execution back to the buyer if no verification result came in time. */
   async settleOverdue(tx: WriteTx, before: ExecutionRecord): Promise<ExecutionRecord> {
     const { verifyBy, settlement } = before;
     if (verifyBy === undefined || verifyBy > this.#clock.now() || isSettled(settlement)) return before;
-    const message = "nobody verified the result in time";
+    const message = "no verification of the result arrived in time";
     return this.#settle(tx, before, message, failed(ErrorCode.VERIFICATION_PENDING, message));
   }
 
@@ -342,6 +344,6 @@ function isObject(value: unknown): value is JsonObject {
 
 function notFollowing(from: ExecutionStatus | undefined, to: ExecutionStatus): Error {
   return new Error(
-    `no receipt that is ${statusWord(to)} follows ${from === undefined ? "nothing" : statusWord(from)}`,
+    `a receipt with status ${statusWord(to)} cannot follow ${from === undefined ? "nothing" : statusWord(from)}`,
   );
 }

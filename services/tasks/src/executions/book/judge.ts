@@ -61,7 +61,7 @@ export function executionJudge({ engine, results, verification }: JudgeOptions):
     const value = output?.full;
     // A receipt's result is an object, even if the schema allows other values. (Agenta execution_receipt.schema.json
     // `result`)
-    if (value?.kind.case !== "structValue") return "the result has to be an object";
+    if (value?.kind.case !== "structValue") return "the result must be an object";
     if (schema === undefined) return undefined;
     try {
       const { violations } = await verification.checkSchema(

@@ -11,17 +11,17 @@ export interface Answered {
   readonly repeated: boolean;
 }
 
-/** A request with its caller's identity, both fixed during the admission. */
+/** A request with its caller's identity and its buyer. These values stay the same during the whole admission. */
 export interface Asked {
   readonly request: ExecutionRequest;
   readonly digest: string;
   readonly identity: Authorised;
   readonly buyer: Agent;
-  /** The owner of the execution: the buyer's principal, or the caller if the buyer has no principal. */
+  /** The principal that owns the execution: the buyer's principal, or the caller if the buyer has no principal. */
   readonly principal: string;
 }
 
-/** The facts with which the service accepts a request. */
+/** The facts that the service needs to accept a request. */
 export interface Acceptable {
   readonly offer: Offer;
   readonly seller: Agent;

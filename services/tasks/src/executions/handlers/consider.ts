@@ -29,11 +29,11 @@ export async function consider(
   const found = await lookUpOffer(executions, request, identity.principal, options);
   const refusal = offerRefusal(request, found, clock.now());
   if (refusal !== undefined) return refusal;
-  if (found.kind !== "offer") throw new Error("an offer that is not there was not refused");
+  if (found.kind !== "offer") throw new Error("an offer that does not exist was not refused");
   const { offer } = found.facts;
   const seller = await findAgent(executions, request.sellerAgentId, "", options);
   if (seller?.status !== AgentStatus.ACTIVE) {
-    return failed(ErrorCode.OFFER_NOT_FOUND, "the seller is not there any more");
+    return failed(ErrorCode.OFFER_NOT_FOUND, "the seller is not an active agent");
   }
   const unnamed = await verifiersFault(executions, request, offer, options);
   if (unnamed !== undefined) return unnamed;
@@ -54,18 +54,21 @@ export async function consider(
     const reason = reasonOf(error);
     // Either the buyer's manifest does not allow this seller, or the registry did not find the seller's overseer.
     if (reason === ErrorReason.CALLER_NOT_ALLOWED) {
-      return failed(ErrorCode.BUYER_NOT_ALLOWED, "the buyer's own manifest does not allow it");
+      return failed(
+        ErrorCode.BUYER_NOT_ALLOWED,
+        "the buyer's manifest does not allow a delegation to the seller",
+      );
     }
     if (reason === ErrorReason.AGENT_NOT_FOUND) {
-      return failed("capacity_unavailable", "the seller's overseer is not there");
+      return failed("capacity_unavailable", "the seller's overseer is not a registered agent");
     }
     throw error;
   }
 }
 
 /**
- * Returns why the service refuses the third-party verifiers that the request names. Undefined if it accepts them, or if
- * the buyer or the seller verifies.
+ * Returns why the service refuses the third-party verifiers that the request names. Returns undefined if the service
+ * accepts these verifiers, or if the buyer or the seller verifies.
  */
 async function verifiersFault(
   { organizations }: ExecutionsContext,

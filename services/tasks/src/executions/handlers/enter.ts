@@ -24,7 +24,7 @@ const MAX_REJECTED = 10_000;
 
 /**
  * Returns the error if the parent execution or the offer's current load forbids the request; undefined otherwise. Reads
- * both in the current transaction.
+ * the parent and the load in the current transaction.
  */
 export async function refusalNow(
   tx: ReadTx,
@@ -54,7 +54,10 @@ async function parentFacts(tx: ReadTx, requestId: string): Promise<ParentFacts |
   };
 }
 
-/** Converts the task engine's refusal of a cycle, or of a tree that is too large, to the protocol's error. */
+/**
+ * Converts the task engine's refusal of a cycle, or of a tree that is too large, to the protocol's error. Returns
+ * undefined for any other error.
+ */
 export function treeRefusal(error: unknown): ExecutionError | undefined {
   if (!(error instanceof DeputeError)) return undefined;
   const path = { path: "/parent_request_id" };
@@ -94,8 +97,8 @@ export async function accepted(
     viewer: asCaller(identity),
   });
   const needsApproval = request.executionConstraints?.requiresHumanApprovalBeforeStart === true;
-  // Delays a task that waits for approval until its deadline. Without an approval, the task expires earlier, at the
-  // latest start time.
+  // Until an approval, no worker can take the task before the deadline. A task without an approval expires earlier, at
+  // the latest start time.
   if (needsApproval) await engine.delay(tx, taskId, deadline);
   else if (startFrom > nowMs) await engine.delay(tx, taskId, startFrom);
   const record: ExecutionRecord = {
@@ -133,7 +136,7 @@ export async function rejected(
   if ((await countRejected(tx, asked.buyer.id)) >= MAX_REJECTED) {
     throw new DeputeError(
       ErrorReason.LIMIT_EXCEEDED,
-      "too many requests of this buyer were rejected of late",
+      "the store has too many rejected requests of this buyer: try again later",
       {
         metadata: { limit: "rejected_requests", max: String(MAX_REJECTED) },
       },
@@ -150,7 +153,10 @@ export async function rejected(
   return { receipt, repeated: false };
 }
 
-/** Returns the parent execution of a request; undefined if the request names none, or an unknown one. */
+/**
+ * Returns the parent execution of a request. Returns undefined if the request names no parent, or a parent that does
+ * not exist.
+ */
 async function parentOf(tx: ReadTx, { request }: Asked): Promise<ExecutionRecord | undefined> {
   const { parentRequestId = "" } = request;
   return parentRequestId === "" ? undefined : findExecution(tx, parentRequestId);

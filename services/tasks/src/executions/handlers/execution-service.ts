@@ -184,8 +184,8 @@ async function listPage(
     const field = party.case === "buyerAgentId" ? "buyer_agent_id" : "seller_agent_id";
     throw new DeputeError(
       ErrorReason.CALLER_NOT_ALLOWED,
-      `${field}: names no agent of the caller's, and only an agent itself lists its executions`,
-      { metadata: { agent: id }, violations: [{ field, description: "is no agent of the caller's" }] },
+      `${field}: must be an agent of the caller, because only an agent itself may list its executions`,
+      { metadata: { agent: id }, violations: [{ field, description: "is not an agent of the caller" }] },
     );
   }
   const filters = { list: "executions", party: party.case, id };
@@ -273,5 +273,5 @@ function requireVisible(caller: Caller, record: ExecutionRecord | undefined, nam
 
 function requireBuyer(caller: Caller, { buyerPrincipal }: ExecutionRecord): void {
   if (caller.mayActFor(buyerPrincipal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the buyer can do this");
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the buyer of the execution may do this");
 }

@@ -13,8 +13,9 @@ import type { ExecutionsContext } from "./context.ts";
 const MAX_WORDS = 8;
 
 /**
- * Returns the offer that a request names, if the buyer may see it. For an offer that only other buyers may see, the
- * error is that of an unknown offer. A buyer that may see the seller gets the true reason.
+ * Returns the offer that a request names, if the buyer may see it. If only other buyers may see the offer, the result
+ * is `not_for_buyer` for a buyer that may see the seller. For any other buyer, the result is `no_offer`.
+ *
  * @param viewer the buyer's principal
  */
 export async function lookUpOffer(

@@ -72,9 +72,9 @@ async function identifyBuyer(
   const options = callOptions(executions, context);
   const buyer = await findAgent(executions, id, identity.principal, options);
   if (buyer?.status !== AgentStatus.ACTIVE || !mayActFor(identity, buyer.principal)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the buyer is no agent of the caller's", {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the buyer is not an agent of the caller", {
       metadata: { agent: id },
-      violations: [{ field: "request.buyer_agent.agent_id", description: "is no agent of the caller's" }],
+      violations: [{ field: "request.buyer_agent.agent_id", description: "is not an agent of the caller" }],
     });
   }
   return {

@@ -51,7 +51,8 @@ async function whyOver(
   options: CallOptions,
 ): Promise<string | undefined> {
   const { verifyBy, settlement, request } = record;
-  const tooLate = "the time for verification is over and the payment goes back: request the work anew";
+  const tooLate =
+    "the time for verification has passed, and the payment goes back to the buyer: request the work again";
   if (!isSettled(settlement)) {
     return verifyBy !== undefined && verifyBy <= clock.now() ? tooLate : undefined;
   }
@@ -84,7 +85,9 @@ async function identifyVerifier(
   const isOwn = agent?.status === AgentStatus.ACTIVE && mayActFor(identity, agent.principal);
   if (isOwn && agent.organization === organizationId) return;
   const field = isOwn ? "result.verifier_agent.organization_id" : "result.verifier_agent.agent_id";
-  const description = isOwn ? "is not where the verifier is registered" : "is no agent of the caller's";
+  const description = isOwn
+    ? "must be the verifier's registered organization"
+    : "is not an agent of the caller";
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, `${field}: ${description}`, {
     metadata: { agent: id },
     violations: [{ field, description }],

@@ -58,7 +58,7 @@ export class Approvals {
       timers,
       log,
       lease: engine.lease("approvals"),
-      failureMessage: "an approval cannot be told to the verifier",
+      failureMessage: "an approval cannot be sent to the verifier",
       first: (limit) => engine.store.read((tx) => reviewsToTell(tx, limit)),
       drop: async () => {},
       tell: (row, signal) => this.#tell(row, signal),
@@ -111,7 +111,8 @@ export class Approvals {
 
   async #give(tx: WriteTx, record: ExecutionRecord): Promise<void> {
     const nowMs = this.#clock.now();
-    if (record.approval !== AWAITED) throw stateConflict(record, "no approval is waited for");
+    if (record.approval !== AWAITED)
+      throw stateConflict(record, "the execution does not wait for an approval");
     if (isTerminal(record.status) || nowMs >= record.startBy) {
       throw stateConflict(record, "the execution has ended");
     }

@@ -15,10 +15,10 @@ export interface CallbackKey {
 /**
  * Opens the platform's key `callback` (PKCS #8), or creates the key if it does not exist. The key signs only callbacks.
  *
- * @throws SettingsError if `callback.key` holds no Ed25519 key, or if other users can read that file
+ * @throws SettingsError if `callback.key` does not contain an Ed25519 key, or if other users can read that file
  */
 export async function openCallbackKey(keys: KeySource): Promise<CallbackKey> {
-  const danger = "whoever reads it can send receipts in the platform's name";
+  const danger = "its readers can send receipts in the platform's name";
   const key = privateKey(await keys.open({ name: "callback.key", danger }, make));
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
   const thumbprint = sha256Hex(canonicalBytes({ crv: "Ed25519", kty: "OKP", x: publicKey }));
@@ -34,9 +34,9 @@ function privateKey(pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // For a file without a key, the error below follows.
+    // The file does not contain a private key. The error below reports this.
   }
-  throw new SettingsError("the callback key is no Ed25519 key in PKCS #8");
+  throw new SettingsError("the callback key is not an Ed25519 key in PKCS #8");
 }
 
 function make(): string {

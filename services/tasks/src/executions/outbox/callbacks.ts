@@ -66,7 +66,7 @@ export class Callbacks {
       timers,
       log,
       lease,
-      failureMessage: "callbacks could not be told",
+      failureMessage: "callbacks could not be sent",
       maxWaitMs: MAX_WAIT_MS,
       runDueWork: (signal) => this.#look(signal),
     });

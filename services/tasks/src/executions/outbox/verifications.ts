@@ -62,17 +62,17 @@ export async function findJudged(
   if (found.settles) {
     throw stateConflict(
       record,
-      "the receipt settles the payment, which no verification changes any more: read it by GetSettlement",
+      "the receipt settles the payment, and no verification can change a settled payment: read the payment with GetSettlement",
     );
   }
   if (found.receipt.status !== ExecutionStatus.COMPLETED) {
     throw stateConflict(
       record,
-      `the receipt is ${statusWord(found.receipt.status)}: verify the completed one, which ListReceipts has`,
+      `the receipt has the status ${statusWord(found.receipt.status)}: verify the completed receipt, which ListReceipts returns`,
     );
   }
   if (executionId !== undefined && executionId !== record.taskId) {
-    throw invalid("result.execution_id", "is another execution's");
+    throw invalid("result.execution_id", "must be the execution of the receipt");
   }
   return { record, offer: await readOffer(tx, record), receipt: found.receipt };
 }
@@ -119,15 +119,15 @@ export function conclude(
   });
 }
 
-/** Whether an error leaves open what the verifier service decided. The outbox then sends the result again. */
+/** Whether the decision of the verifier service is unknown after this error. The outbox then sends the result again. */
 export function mayBeTold(error: unknown): boolean {
   const status = statusOf(fromConnectError(error).reason);
   return status === Status.UNAVAILABLE || status === Status.DEADLINE_EXCEEDED || status === Status.INTERNAL;
 }
 
 /**
- * The outbox of verification results without a decision of the verifier service: sellers' results on their own work,
- * and results whose response was lost.
+ * The outbox of verification results that the verifier service has not decided. These are sellers' results on their own
+ * work, and results whose response was lost.
  */
 export function verificationOutbox(
   executions: VerificationOptions,
@@ -140,7 +140,7 @@ export function verificationOutbox(
     timers,
     log,
     lease: engine.lease("verifications"),
-    failureMessage: "a verification of an execution cannot be told to the verifier",
+    failureMessage: "a verification of an execution cannot be sent to the verifier",
     first: (limit) => store.read((tx) => verificationsToTell(tx, clock.now(), limit)),
     drop: async () => {},
     async tell({ verificationId, result }, signal) {
@@ -151,7 +151,7 @@ export function verificationOutbox(
         if (mayBeTold(error)) throw error;
         log.warn(
           { err: error, verification: verificationId },
-          "a verification of an execution does not count",
+          "the verifier refused a verification of an execution",
         );
         await store.write((tx) => deleteVerification(tx, result));
         return;

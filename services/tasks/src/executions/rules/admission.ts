@@ -9,8 +9,8 @@ import { failed } from "./refusal.ts";
 import { timesOf } from "./terms.ts";
 
 /**
- * Tolerance for clock differences, in milliseconds. It applies to deadlines at the limit of an offer's longest
- * execution time.
+ * Tolerance for clock differences, in milliseconds. A deadline may exceed the offer's longest execution time by this
+ * tolerance.
  */
 export const CLOCK_SKEW_MS = 5_000;
 
@@ -47,11 +47,11 @@ export function offerRefusal(
 ): ExecutionError | undefined {
   switch (found.kind) {
     case "no_offer":
-      return failed(ErrorCode.OFFER_NOT_FOUND, "there is no such offer");
+      return failed(ErrorCode.OFFER_NOT_FOUND, "the offer does not exist");
     case "not_for_buyer":
       return failed(ErrorCode.BUYER_NOT_ALLOWED, "the offer is not for this buyer");
     case "no_version":
-      return otherVersion(found.openVersion, "the offer has no such version");
+      return otherVersion(found.openVersion, "the offer does not have this version");
     case "offer":
       return refusalOf(request, found.facts, nowMs);
   }
@@ -64,7 +64,9 @@ function refusalOf(request: ExecutionRequest, facts: OfferFacts, nowMs: number):
   }
   if (!open) return otherVersion(openVersion, "this version is not for sale now");
   if (offer.sellerAgent?.agentId !== request.sellerAgentId) {
-    return failed("schema_validation_failure", "the offer is another seller's", { path: "/seller_agent_id" });
+    return failed("schema_validation_failure", "the offer belongs to another seller", {
+      path: "/seller_agent_id",
+    });
   }
   const allowed = offer.allowedBuyerAgents?.values;
   if (allowed !== undefined && !allowed.includes(request.buyerAgent?.agentId ?? "")) {
@@ -84,10 +86,10 @@ function timeRefusal(request: ExecutionRequest, offer: Offer, nowMs: number): Ex
   const { startFrom, startBy, deadline } = timesOf(request, offer, nowMs);
   const mode = "deadline_exceeded";
   if (deadline <= nowMs) return failed(mode, "the deadline, or the offer's execution window, has passed");
-  if (startBy <= startFrom) return failed(mode, "the latest start is over before the work could begin");
+  if (startBy <= startFrom) return failed(mode, "the latest start is before the earliest start");
   const longestMs = Number(offer.serviceLevels?.maxCompletionSeconds ?? 0) * 1000;
   if (deadline - startFrom > longestMs + CLOCK_SKEW_MS) {
-    return failed(mode, "the deadline is beyond the longest time that the offer allows", {
+    return failed(mode, "the deadline is beyond the offer's max_completion_seconds", {
       max_completion_seconds: longestMs / 1000,
     });
   }
@@ -125,16 +127,16 @@ export function parentRefusal(
   const path = { path: "/parent_request_id" };
   const invalid = (message: string) => failed("schema_validation_failure", message, path);
   if (parent === undefined || parent.sellerId !== request.buyerAgent?.agentId) {
-    return invalid("there is no such execution that the buyer sells");
+    return invalid("the parent execution does not exist, or the buyer is not its seller");
   }
-  if (isTerminal(parent.status)) return invalid("the execution that it would be a part of has ended");
+  if (isTerminal(parent.status)) return invalid("the parent execution has ended");
   if (deadline > parent.deadline) {
-    return failed("deadline_exceeded", "the deadline is beyond that of the execution that it is a part of");
+    return failed("deadline_exceeded", "the deadline is later than the deadline of the parent execution");
   }
   const limit = limitOf(request);
   const left = parent.limit - parent.spent;
   if (request.payment?.currency !== parent.currency || limit > left) {
-    const message = `of the execution that it is a part of, ${left} ${parent.currency} are left`;
+    const message = `the parent execution has ${left} ${parent.currency} left`;
     const details = { ...path, currency: parent.currency, allowed: Number(left), needed: Number(limit) };
     return failed("budget_authorization_missing", message, details);
   }
@@ -160,10 +162,12 @@ export function loadRefusal({ rateLimits }: Offer, { open, lastMinute }: Load): 
   const { maxConcurrentExecutions: most, maxRequestsPerMinute: rate } = rateLimits ?? {};
   const mode = "capacity_unavailable";
   if (most !== undefined && open >= most) {
-    return failed(mode, `${most} executions are under way`, { max_concurrent_executions: Number(most) });
+    return failed(mode, `the offer already has ${most} open executions: try again later`, {
+      max_concurrent_executions: Number(most),
+    });
   }
   if (rate !== undefined && lastMinute >= rate) {
-    return failed(mode, `${rate} requests were taken within a minute`, {
+    return failed(mode, `the offer has accepted ${rate} requests within a minute: try again later`, {
       max_requests_per_minute: Number(rate),
     });
   }

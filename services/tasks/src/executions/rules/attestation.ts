@@ -40,8 +40,8 @@ export function attestation(
     summary: "attested by the seller on delivery",
     checks: [
       check("output_schema", "the result fits the offer's output_schema"),
-      check("required_evidence", "the required artifacts are there"),
-      check("digests", "the artifacts have their digests"),
+      check("required_evidence", "the required artifacts are present"),
+      check("digests", "the artifacts match their digests"),
     ],
     verifiedAt: formatTime(nowMs),
   });

@@ -12,9 +12,9 @@ export interface Fault {
 }
 
 /**
- * Returns the fault of a delivery's evidence, which is its artifacts; undefined for none. Every required kind must be
- * present. Bytes in the platform's store must be readable, and each digest must match. The platform does not fetch
- * evidence at external addresses.
+ * Returns the fault of a delivery's evidence; undefined for none. The delivery's artifacts are its evidence. Every
+ * required kind must be present. Bytes in the platform's store must be readable, and each digest must match. The
+ * platform does not fetch evidence at external addresses.
  *
  * @param verdicts the verdicts on the artifacts, in the same order
  */
@@ -27,7 +27,7 @@ export function evidenceFault(
   const wrong = artifacts.filter((_, at) => verdicts[at] === DIFFERS);
   if (wrong.length > 0) {
     const kinds = wrong.map(({ artifactType }) => artifactWord(artifactType)).join(", ");
-    return { reason: "DIGEST_MISMATCH", message: `the bytes do not have their digest: ${kinds}` };
+    return { reason: "DIGEST_MISMATCH", message: `the bytes do not match their digests: ${kinds}` };
   }
   const there = new Set(
     artifacts.filter((_, at) => verdicts[at] !== MISSING).map(({ artifactType }) => artifactType),

@@ -6,8 +6,8 @@ import { DeputeError, ErrorReason, type FieldViolation, isDateTimeFormat, isUriF
 type Form = "time" | "uri";
 
 const FORMS: Readonly<Record<Form, { readonly holds: (text: string) => boolean; readonly fault: string }>> = {
-  time: { holds: isDateTimeFormat, fault: "is no date of the calendar" },
-  uri: { holds: isUriFormat, fault: "is no URI that the schema takes" },
+  time: { holds: isDateTimeFormat, fault: "is not a calendar date" },
+  uri: { holds: isUriFormat, fault: "is not a URI that the schema permits" },
 };
 
 /**
@@ -54,10 +54,17 @@ export function checkRequestForms({
       (isNumber && !Number.isFinite(value)) ||
       (typeof value === "string" && !value.isWellFormed())
     ) {
-      const violation = { field: "request.metadata", description: "holds what JSON cannot say" };
-      throw new DeputeError(ErrorReason.INVALID_REQUEST, "request.metadata holds what JSON cannot say", {
-        violations: [violation],
-      });
+      const violation = {
+        field: "request.metadata",
+        description: "contains a value that JSON cannot represent",
+      };
+      throw new DeputeError(
+        ErrorReason.INVALID_REQUEST,
+        "request.metadata contains a value that JSON cannot represent",
+        {
+          violations: [violation],
+        },
+      );
     }
   }
 }

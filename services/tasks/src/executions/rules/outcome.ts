@@ -67,7 +67,7 @@ export function outcomeOf({ payload }: TaskEvent, status: ExecutionStatus): Outc
       return failure(payload.value, "capacity_unavailable");
     case "cancelled": {
       const { reason } = payload.value;
-      const error = failed(ErrorCode.CANCELLED_BY_BUYER, reason || "the buyer called it off");
+      const error = failed(ErrorCode.CANCELLED_BY_BUYER, reason || "the buyer cancelled the execution");
       return { status: ExecutionStatus.CANCELLED, reason, error };
     }
     case "expired":

@@ -30,12 +30,12 @@ export function budgetRefusal(request: ExecutionRequest, pricing: Pricing): Exec
   if (pricingModel === PricingModel.QUOTE_REQUIRED) {
     const quote = request.metadata?.[QUOTE];
     if (typeof quote === "string" && quote.trim() !== "") return undefined;
-    return failed(mode, `the price needs a quote: metadata.${QUOTE} names none`, { currency });
+    return failed(mode, `the price requires a quote: name one in metadata.${QUOTE}`, { currency });
   }
   if (limit >= amount) return undefined;
   const what = pricingModel === PricingModel.FIXED ? "the price" : `one of ${pricing.unit ?? "its units"}`;
   const numbers = { currency, needed: Number(amount), allowed: Number(limit) };
-  return failed(mode, `${what} is ${amount} and ${limit} is allowed`, numbers);
+  return failed(mode, `${what} is ${amount}, but only ${limit} is allowed`, numbers);
 }
 
 /** The cost of the work, or the error if the cost exceeds the limit. */
@@ -54,7 +54,7 @@ export function priceOf(
   const amount = amountOf(pricing, usage, quotedAmount);
   if (amount <= limit) return { amount };
   const numbers = { currency: pricing.currency, needed: String(amount), allowed: Number(limit) };
-  const message = `the work costs ${amount} and ${limit} is allowed`;
+  const message = `the work costs ${amount}, but only ${limit} is allowed`;
   return { error: failed(ErrorCode.BUDGET_EXCEEDED, message, numbers) };
 }
 

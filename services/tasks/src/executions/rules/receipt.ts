@@ -31,7 +31,7 @@ export interface ReceiptContent {
   /** The id of the execution; empty for a rejected request. */
   readonly executionId: string;
   readonly status: ExecutionStatus;
-  /** The time of issue in epoch milliseconds. */
+  /** The time at which the receipt is issued, in epoch milliseconds. */
   readonly issuedMs: number;
   /** The reason in words for people; empty for none. */
   readonly reason?: string;
@@ -78,12 +78,12 @@ function action(type: NextActionType, by: NextActor, deadlineMs?: number): NextA
   return create(NextActionSchema, { type, by, ...(deadlineAt && { deadlineAt }) });
 }
 
-/** Returns the next action while a person must approve the work by a time. */
+/** Returns the next action of an execution whose work a person must approve by this time. */
 export function awaitApproval(startByMs: number): NextAction {
   return action(NextActionType.MANUAL_REVIEW, NextActor.BUYER, startByMs);
 }
 
-/** Returns the next action while a verification is due by a time. */
+/** Returns the next action of an execution whose verification must arrive by this time. */
 export function awaitVerification(mode: VerificationMode, byMs: number): NextAction {
   return action(NextActionType.AWAIT_VERIFICATION, VERIFIERS[mode] ?? NextActor.VERIFIER, byMs);
 }

@@ -37,6 +37,6 @@ export interface ExecutionRecord {
   readonly verifyBy: number | undefined;
   readonly createMs: number;
   readonly endMs: number | undefined;
-  /** The number of the newest receipt. */
+  /** The number of the execution's newest receipt. */
   readonly lastNumber: number;
 }

@@ -7,7 +7,7 @@ import { invalid, parseOffsetTime } from "@depute/core";
 export interface Times {
   /** The time from which the work may begin. */
   readonly startFrom: number;
-  /** The time by which the work must start. An execution that has not started by then expires. */
+  /** The time by which the work must start. An execution whose work has not started by this time expires. */
   readonly startBy: number;
   /** The time by which the work must end. */
   readonly deadline: number;
@@ -35,7 +35,7 @@ export function timesOf(request: ExecutionRequest, offer: Offer, nowMs: number):
 function timeOf(text: string | undefined, field: string): number | undefined {
   if (text === undefined) return undefined;
   const time = parseOffsetTime(text);
-  if (time === undefined) throw invalid(field, "is no date of the calendar");
+  if (time === undefined) throw invalid(field, "is not a calendar date");
   return time;
 }
 
@@ -46,8 +46,8 @@ export function requiredArtifacts(request: ExecutionRequest, offer: Offer): Arti
 }
 
 /**
- * Whether the charge waits for a verification. The buyer's request decides. If the request is silent, the charge waits
- * unless the offer's mode is `seller_attested`.
+ * Whether the charge waits for a verification. The buyer's request decides. If the request states nothing, the charge
+ * waits unless the offer's mode is `seller_attested`.
  */
 export function needsVerification(request: ExecutionRequest, offer: Offer): boolean {
   const isVerificationRequired = request.verificationRequirements?.requireVerification;

@@ -45,9 +45,9 @@ describe("a request that names", () => {
   it.each<[string, string, string | undefined]>([
     ["an agent of another owner is accepted", "judge", undefined],
     ["an unregistered agent is refused", "judge,stranger", "register it first"],
-    ["the seller's second agent is refused", "judge,sock", "sock has one owner"],
-    ["an agent of the buyer's organization is refused", "colleague", "colleague has one owner"],
-    ["a malformed list is refused", "a b", "with commas"],
+    ["the seller's second agent is refused", "judge,sock", "sock has the same owner"],
+    ["an agent of the buyer's organization is refused", "colleague", "colleague has the same owner"],
+    ["a malformed list is refused", "a b", "separated by commas"],
   ])("%s", (_, names, message) => {
     const request = asking({ acceptable_verifiers: names });
     const refusal = verifiersRefusal(request, acceptableVerifiers(request), (id) =>

@@ -44,18 +44,18 @@ export function verifiersRefusal(
   const refused = (message: string) => failed("schema_validation_failure", message, { path });
   if (names === undefined) {
     return refused(
-      `metadata.${VERIFIERS}: write up to ${MAX_VERIFIERS} ids of agents with commas between them`,
+      `metadata.${VERIFIERS}: must be up to ${MAX_VERIFIERS} ids of agents, separated by commas`,
     );
   }
   const parties = [buyerAgent?.agentId ?? "", sellerAgentId].flatMap((id) => affiliationOf(id) ?? []);
   for (const id of names) {
     const verifier = affiliationOf(id);
     if (verifier === undefined) {
-      return refused(`metadata.${VERIFIERS}: ${id} is no registered agent: register it first`);
+      return refused(`metadata.${VERIFIERS}: ${id} is not a registered agent: register it first`);
     }
     if (thirdPartyFault(verifier, parties, names) !== undefined) {
       return refused(
-        `metadata.${VERIFIERS}: ${id} has one owner with the buyer or the seller: name another agent`,
+        `metadata.${VERIFIERS}: ${id} has the same owner as the buyer or the seller: name another agent`,
       );
     }
   }

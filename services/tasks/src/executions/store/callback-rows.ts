@@ -7,7 +7,7 @@ export interface CallbackRow {
   readonly requestId: string;
   /** The receipt's number. */
   readonly number: number;
-  /** Number of failed attempts so far. */
+  /** Number of failed attempts to send the receipt. */
   readonly attempts: number;
 }
 

@@ -255,7 +255,7 @@ export async function readOffer(tx: ReadTx, { request }: ExecutionRecord): Promi
     "SELECT offer FROM execution_offers WHERE offer_id = ? AND offer_version = ?",
     [request.offerId, request.offerVersion],
   );
-  if (row === undefined) throw new Error(`the offer of the execution ${request.requestId} is not there`);
+  if (row === undefined) throw new Error(`the offer of the execution ${request.requestId} does not exist`);
   return fromBinary(OfferSchema, row.offer);
 }
 

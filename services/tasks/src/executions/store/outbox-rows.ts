@@ -23,7 +23,10 @@ export async function insertReview(tx: WriteTx, requestId: string): Promise<void
   ]);
 }
 
-/** Records that the outbox must decide or withdraw a review, because the execution no longer waits for it. */
+/**
+ * Records that the outbox must decide or withdraw a review, because the execution no longer waits for the review.
+ * Returns false if the execution has no review.
+ */
 export async function closeReview(tx: WriteTx, requestId: string): Promise<boolean> {
   const { changes } = await tx.run("UPDATE execution_reviews SET to_tell = 1 WHERE request_id = ?", [
     requestId,
@@ -51,7 +54,7 @@ export async function reviewsToTell(tx: ReadTx, limit: number): Promise<ReviewRo
   );
 }
 
-/** A verification result without a decision of the verifier service. */
+/** A verification result that the verifier service has not decided. */
 export interface VerificationRow {
   readonly verificationId: string;
   readonly result: VerificationResult;

@@ -65,7 +65,7 @@ export async function readReceipt(tx: ReadTx, requestId: string, number: number)
     "SELECT receipt FROM execution_receipts WHERE request_id = ? AND number = ?",
     [requestId, number],
   );
-  if (row === undefined) throw new Error(`the receipt ${number} of the request ${requestId} is not there`);
+  if (row === undefined) throw new Error(`the receipt ${number} of the request ${requestId} does not exist`);
   return fromBinary(ExecutionReceiptSchema, row.receipt);
 }
 

@@ -20,7 +20,8 @@ export interface TimekeeperOptions {
 }
 
 /**
- * Returns the escrow of executions without a verification in time. The task engine enforces the deadlines of the work.
+ * Pays the escrow of an execution back if no verification arrived in time. The task engine enforces the deadlines of
+ * the work.
  */
 export class ExecutionTimekeeper extends DeadlineLoop {
   constructor({ store, clock, book, timers, log }: TimekeeperOptions) {

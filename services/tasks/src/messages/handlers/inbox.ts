@@ -145,7 +145,7 @@ export async function* watchInbox(
 function beat(cap: CapContext, agentId: string): () => void {
   let cancel = () => {};
   const again = () => {
-    // If the extension of a lease fails, a later one extends that lease before it expires.
+    // If the extension of a lease fails, a later call extends that lease before it expires.
     extendInboxLeases(cap, agentId).catch(() => {});
     cancel = cap.timers.after(SILENCE_MS / 4, again);
   };
@@ -186,7 +186,8 @@ export async function listConversation(
 }
 
 /**
- * Returns the position after which a page starts: from the page token or, for the first page, from the request.
+ * Returns the position after which a page starts. The page token contains the position; for the first page, the request
+ * contains it.
  *
  * @throws DeputeError PAGE_TOKEN_INVALID
  */
@@ -211,12 +212,21 @@ async function requireOwn(
   await participants.self(agentId, await participants.identify(context), context);
 }
 
-/** Refuses a cursor, other than 0, after which stored messages are missing. The refusal informs the reader of them. */
+/**
+ * Refuses a cursor if the store has purged messages after it. The refusal informs the reader of the gap. The cursor 0
+ * is always allowed.
+ *
+ * @throws DeputeError EVENTS_PURGED
+ */
 function requireKept(agentId: string, after: number, firstSequence: number): void {
   if (after === 0 || after >= firstSequence - 1) return;
-  throw new DeputeError(ErrorReason.EVENTS_PURGED, "these messages are no longer kept", {
-    metadata: { agent: agentId, first_sequence: String(firstSequence) },
-  });
+  throw new DeputeError(
+    ErrorReason.EVENTS_PURGED,
+    "the platform has purged these messages: begin at first_sequence",
+    {
+      metadata: { agent: agentId, first_sequence: String(firstSequence) },
+    },
+  );
 }
 
 async function toInboxMessages(

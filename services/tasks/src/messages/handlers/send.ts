@@ -176,7 +176,10 @@ async function answerOf(
 }
 
 /**
- * Finds the recipient. If a participant has written to the sender, the sender finds it even if the registry hides it.
+ * Finds the recipient. The sender finds a recipient that the registry hides only in two cases: both take part in the
+ * lineage, or the recipient has written to the sender.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND
  */
 async function findRecipient(
   { participants, engine }: CapContext,
@@ -231,7 +234,11 @@ function withCode(thrown: unknown): unknown {
 }
 
 function changed({ kind: { value } }: Sending): DeputeError {
-  return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, "the task has changed meanwhile; send again", {
-    metadata: { task: value.taskId, from: "", to: "" },
-  });
+  return new DeputeError(
+    ErrorReason.TASK_STATE_CONFLICT,
+    "the task has changed in the meantime; send the message again",
+    {
+      metadata: { task: value.taskId, from: "", to: "" },
+    },
+  );
 }

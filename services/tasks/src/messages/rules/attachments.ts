@@ -69,8 +69,8 @@ export function identityOf(value: ToolCallResult): string {
 }
 
 /**
- * Whether an agent's manifest allows a tool. Only a bound agent may have produced a result of the tool. (CAP "MCP
- * Integration")
+ * Whether an agent's manifest binds a tool. Only an agent with this binding can itself produce results of the tool.
+ * (CAP "MCP Integration")
  */
 export function isBound(manifest: AgentManifest | undefined, { serverId, tool }: ToolCallResult): boolean {
   const bindings = manifest?.mcpBindings ?? [];
@@ -81,7 +81,7 @@ export function isBound(manifest: AgentManifest | undefined, { serverId, tool }:
 export function foreignResult({ serverId, tool }: ToolCallResult, sender: string): DeputeError {
   return new DeputeError(
     ErrorReason.MESSAGE_NOT_ALLOWED,
-    `${sender} is not bound to ${serverId}/${tool}, and no such result was seen in this lineage`,
+    `the manifest of ${sender} does not bind ${serverId}/${tool}, and this lineage does not contain the result`,
     { metadata: { rule: "tool_result", server: serverId, tool } },
   );
 }

@@ -21,7 +21,7 @@ export function outputWords(output: TaskOutput | undefined): Words {
   return { text: output?.minimal ?? "", attachments: [asObject(output?.full)] };
 }
 
-/** Returns the text and attachments of a result from a message; undefined for other data. */
+/** Returns the text and attachments of a result that a message delivered; undefined for other data. */
 export function saidIn(full: Value | undefined): { content: string; attachments: Attachment[] } | undefined {
   const document = full === undefined ? undefined : toJson(ValueSchema, full);
   if (!isObject(document)) return undefined;

@@ -17,7 +17,7 @@ export function readActions(settings: readonly string[]): (errorCode: number) =>
     const action = ACTIONS.find((actionWord) => actionWord === word);
     if (!/^\d{1,9}$/.test(code) || action === undefined) {
       throw new Error(
-        `cap error actions: \`${entry}\` is not a code, \`=\` and one of ${ACTIONS.join(", ")}`,
+        `cap error actions: \`${entry}\` must be a code, \`=\` and one of ${ACTIONS.join(", ")}`,
       );
     }
     ownActions.set(Number(code), action);
@@ -65,5 +65,5 @@ export function codeOfFailure(reason: string): number {
 
 /** Returns the meaning of a code in words for people. */
 export function meaningOf(errorCode: number): string {
-  return CAP_CODES.get(errorCode)?.meaning ?? "an error of no listed code";
+  return CAP_CODES.get(errorCode)?.meaning ?? "an error with an unlisted code";
 }

@@ -11,15 +11,12 @@ import type { Words } from "./message.ts";
 const RUN = 8;
 
 /**
- * A text of a held result with fewer than `SHORT` words counts only as a whole text of the message. Otherwise a common
- * short phrase would count as the result.
+ * The minimum number of words of a text that may count as part of a longer text. A shorter text of a held result counts
+ * only if it is a whole text of the message. Otherwise a common short phrase would count as the result.
  */
 const SHORT = 4;
 
-/**
- * Maximum number of words of a message, and of a held result, that the comparison uses: the first words of
- * each.
- */
+/** The comparison uses at most this number of words of a message, and of a held result. It ignores all later words. */
 const MAX_COMPARED = 50_000;
 
 /** Texts, each as a list of its words. */

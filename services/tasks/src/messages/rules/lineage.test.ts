@@ -63,7 +63,7 @@ test("a lineage is a Mermaid flowchart in which no text becomes syntax", () => {
     '  t1["T1.1<br/>#60;script#62;<br/>in_review"]',
     '  t2["T1.2<br/>qa-1<br/>unspecified"]',
     '  t0 -->|"a#34;#93;#59; click t0 #34;javascript:alert#40;1#41; delegates"| t1',
-    '  t0 -->|"pm-1 hands in"| t2',
+    '  t0 -->|"pm-1 submits"| t2',
     '  t0 -.->|"pm-1: delegation_notice"| t0r0(("403"))',
     "",
   ]);

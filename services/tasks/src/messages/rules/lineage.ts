@@ -63,7 +63,7 @@ function lineOf({
   return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}${heldNote}]${why}${words}`;
 }
 
-/** Suffixes of the effect in a lineage's text, for messages that the platform sent. */
+/** The suffix that follows the effect in a lineage's text, for messages that the platform sent. */
 const ORIGINS: Partial<Record<MessageOrigin, string>> = {
   [MessageOrigin.RELEASED]: ", released",
   [MessageOrigin.PLATFORM]: ", by the platform",
@@ -89,7 +89,7 @@ export function lineageMermaid(root: LineageTask): string {
   }
   for (const task of tasks) {
     for (const child of task.tasks) {
-      const verb = child.reviewedTaskId === "" ? "delegates" : "hands in";
+      const verb = child.reviewedTaskId === "" ? "delegates" : "submits";
       lines.push(
         `  ${names.get(task.taskId)} -->|"${quoted(child.delegatorId)} ${verb}"| ${names.get(child.taskId)}`,
       );

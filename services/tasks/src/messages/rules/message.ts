@@ -30,7 +30,7 @@ export interface Words {
 
 /** @throws DeputeError INVALID_REQUEST for a message without a kind */
 export function kindOf({ kind }: CapMessage): Kind {
-  if (kind.case === undefined) throw invalid("message", "must be of a kind");
+  if (kind.case === undefined) throw invalid("message", "must have a kind");
   return kind;
 }
 

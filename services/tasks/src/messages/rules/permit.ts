@@ -24,7 +24,7 @@ export interface TaskFacts {
   /** The overseer that must approve the task's result; empty for none. */
   readonly overseerId: string;
   readonly status: TaskStatus;
-  /** The task that this task reviews; empty if this task is no review. */
+  /** The task that this task reviews; empty if this task is not a review. */
   readonly reviewsId: string;
 }
 
@@ -43,9 +43,9 @@ export interface Facts {
    * review.
    */
   readonly subject: TaskFacts | undefined;
-  /** Whether the review has passed the time after which the orchestrator may decide it too. */
+  /** Whether the review has lasted so long that the orchestrator may also decide it. */
   readonly isEscalated: boolean;
-  /** Whether a lineage exists whose root is the root of the task's id. */
+  /** Whether the lineage exists that has the root of the task's id as its root. */
   readonly hasLineage: boolean;
   /**
    * Whether the sender is a role or a participant of the lineage. A participant has sent or received a message inside
@@ -63,8 +63,8 @@ export interface Facts {
 /** The effect of a message. */
 export type Intent =
   /**
-   * A plain message. `answers` is the reviewed task, if the sender answers the overseer during the review of its
-   * result. `fromOutside`: the sender does not take part in the lineage.
+   * A plain message. `answers` is the reviewed task, if the message answers the overseer during the review of the
+   * sender's result. `fromOutside` is true if the sender does not take part in the lineage.
    */
   | {
       readonly does: "say";
@@ -78,7 +78,7 @@ export type Intent =
       readonly does: "delegate";
       readonly notice: DelegationNotice;
       readonly submits: boolean;
-      /** The task that the new task reviews; empty if the new task is no review. */
+      /** The task that the new task reviews; empty if the new task is not a review. */
       readonly reviewsId: string;
       /** The failed or cancelled task whose CAP id the new task takes over; absent for a new id. */
       readonly again?: TaskFacts;
@@ -107,7 +107,7 @@ export function permit(message: CapMessage, facts: Facts): Intent {
   if (!refusesHeld) return { ...intent, carries };
   throw new DeputeError(
     ErrorReason.MESSAGE_NOT_ALLOWED,
-    "the message carries a result that waits for its overseer; send it to the overseer, or wait for the decision",
+    "the message contains a result that waits for its overseer; send the message to the overseer, or wait for the decision",
     { metadata: { rule: "held_result", task: carries } },
   );
 }
@@ -115,7 +115,7 @@ export function permit(message: CapMessage, facts: Facts): Intent {
 function intentOf(message: CapMessage, facts: Facts): Intent {
   const kind = kindOf(message);
   const { taskId, senderId, recipientId } = kind.value;
-  if (senderId === recipientId) throw notAllowed("self", "nobody writes to itself");
+  if (senderId === recipientId) throw notAllowed("self", "the recipient must not be the sender");
   const begins = !facts.hasLineage && isTalk(kind) && parentIdOf(taskId) === "";
   if (!facts.isKnown && !begins) return fromOutside(kind);
   requireTask(taskId, facts);
@@ -133,16 +133,16 @@ function intentOf(message: CapMessage, facts: Facts): Intent {
     case "oversightInquiry": {
       const reviewed = requireReview(taskId, senderId, facts, false);
       if (recipientId === reviewed.agentId) return { does: "inquire", reviewed };
-      throw notAllowed("recipient", `the result is that of ${reviewed.agentId}`);
+      throw notAllowed("recipient", `the recipient must be ${reviewed.agentId}, the author of the result`);
     }
     case "oversightDecision": {
       const reviewed = requireReview(taskId, senderId, facts, true);
       if (![reviewed.agentId, reviewed.delegatorId].includes(recipientId)) {
-        throw notAllowed("recipient", "a decision goes to whose result it is, or to who waits for it");
+        throw notAllowed("recipient", "the recipient must be the author of the result, or its delegator");
       }
       const { decision: verdict, comment = "" } = kind.value;
       if (verdict !== Verdicts.APPROVED && comment.trim() === "") {
-        throw invalid("message.comment", "is needed unless it is approved");
+        throw invalid("message.comment", "is required unless the decision is approved");
       }
       return { does: "decide", reviewed, verdict, comment };
     }
@@ -156,7 +156,7 @@ export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "e
 
 /**
  * Returns the effect of a message from a sender outside the lineage. Such a sender may send plain messages to any
- * participant. The response does not depend on whether the task exists, so the sender does not learn it.
+ * participant. The response is the same whether the task exists or not, so it does not disclose the task.
  */
 function fromOutside(kind: Kind): Intent {
   const { taskId } = kind.value;
@@ -166,7 +166,7 @@ function fromOutside(kind: Kind): Intent {
   if (!isRoot) {
     throw new DeputeError(
       ErrorReason.TASK_NOT_FOUND,
-      "no such task; begin a conversation by an id without dots",
+      "the task does not exist, or the caller may not see it; begin a conversation with an id without dots",
       {
         metadata: { task: taskId },
       },
@@ -205,10 +205,10 @@ function talk(
   }
   if (task.reviewsId !== "") {
     if (completesTask !== true) return { does: "say" };
-    throw ruleNotMet("review", "a review is settled by an oversight_decision");
+    throw ruleNotMet("review", "only an oversight_decision completes a review");
   }
   // By default a holder's plain message is the task's result, with two exceptions. An agent with an overseer may ask a
-  // question without ending its task. A holder with open child tasks may write without ending them.
+  // question without completing its task. A holder with open child tasks may also write without completing its task.
   const isResult = completesTask ?? (task.overseerId === "" && !hasOpenParts);
   return isResult ? { does: "complete", task } : { does: "say" };
 }
@@ -220,30 +220,30 @@ function talk(
 function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Facts): Intent {
   const { taskId, senderId, recipientId } = notice;
   if (senderId === USER)
-    throw notAllowed("role", "the user does not delegate; the orchestrator does it for it");
-  if (isRole(recipientId)) throw notAllowed("role", `no task is delegated to ${recipientId}`);
+    throw notAllowed("role", "the user may not delegate; the orchestrator delegates for the user");
+  if (isRole(recipientId)) throw notAllowed("role", `a task may not be delegated to ${recipientId}`);
   if (taskId.length > MAX_TASK_ID) {
-    throw invalid("message.task_id", `of a delegation has at most ${MAX_TASK_ID} characters`);
+    throw invalid("message.task_id", `of a delegation must have at most ${MAX_TASK_ID} characters`);
   }
   const parentId = parentIdOf(taskId);
   if (parentId === "" && senderId !== ORCHESTRATOR) throw notOrchestrator();
   if (parentId !== "" && parent === undefined) throw taskNotFound(parentId);
   const isHolder = parent === undefined || parent.agentId === senderId;
   if (!isHolder && (task === undefined || senderId !== ORCHESTRATOR)) {
-    throw notAllowed("holder", `only the holder of ${parentId} delegates parts of it`);
+    throw notAllowed("holder", `only the holder of ${parentId} may delegate its child tasks`);
   }
   if (task !== undefined && !hasFailed(task.status)) throw taskIdTaken(task);
   const again = task === undefined ? {} : { again: task };
   if (parent === undefined) return { does: "delegate", notice, submits: false, reviewsId: "", ...again };
   const isReview = task?.reviewsId === parentId && isHeld(parent);
   if (isReview && !isOverseer(parent, recipientId)) {
-    throw notAllowed("overseer", `the result of ${parentId} is reviewed by ${parent.overseerId}`);
+    throw notAllowed("overseer", `a review of the result of ${parentId} must go to ${parent.overseerId}`);
   }
   if (!isReview && !isOpen(parent)) throw wrongState(parent);
   if (holdersAbove.includes(recipientId)) {
     throw new DeputeError(
       ErrorReason.TASK_CYCLE,
-      `${recipientId} holds a task above this one, and waits for it`,
+      `${recipientId} holds a task above this task, and waits for its result`,
       {
         metadata: { task: parentId, agent: recipientId, capability: "" },
       },
@@ -267,7 +267,7 @@ function requireReview(
   if (subject === undefined) throw taskNotFound(taskId);
   const mayDecide = decides && isEscalated && senderId === ORCHESTRATOR;
   if (!isOverseer(subject, senderId) && !mayDecide) {
-    throw notAllowed("overseer", `only the overseer of ${subject.agentId} may`);
+    throw notAllowed("overseer", `only the overseer of ${subject.agentId} may do this`);
   }
   if (!isHeld(subject)) throw wrongState(subject);
   return subject;
@@ -295,11 +295,14 @@ function wrongState({ taskId, status }: TaskFacts): DeputeError {
 }
 
 function notHolder(): DeputeError {
-  return notAllowed("holder", "only the holder of an open task completes it, by a message to its delegator");
+  return notAllowed(
+    "holder",
+    "only the holder of an open task may complete it, by a message to its delegator",
+  );
 }
 
 function notOrchestrator(): DeputeError {
-  return notAllowed("root", "only the orchestrator delegates a task that has no parent");
+  return notAllowed("root", "only the orchestrator may delegate a task without a parent");
 }
 
 function taskIdTaken({ taskId, status }: TaskFacts): DeputeError {
@@ -313,8 +316,8 @@ export function failedSince({ taskId, status }: TaskFacts, failure: Failure): De
   const why = failure.errorMessage === "" ? "" : ` (${failure.errorMessage})`;
   return new DeputeError(
     ErrorReason.TASK_STATE_CONFLICT,
-    `${taskId} has ended as ${name} with code ${failure.errorCode}${why}; to try it again under this id, send a notice with another ` +
-      "idempotency key, other words or another recipient",
+    `${taskId} has ended as ${name} with code ${failure.errorCode}${why}; to retry the task under this id, send a notice with another ` +
+      "idempotency key, another text or another recipient",
     { metadata: { task: taskId, from: name, to: "pending", failure_code: String(failure.errorCode) } },
   );
 }

@@ -158,7 +158,7 @@ export type Counted = "inside" | "outside" | "refused";
 /**
  * Counts a message in its lineage.
  *
- * @param organization the owner of the lineage if this message is its first; empty for none
+ * @param organization the owner of the lineage, if this message begins the lineage; empty for none
  * @returns the message's number, and the owner of the lineage
  */
 export async function countMessage(

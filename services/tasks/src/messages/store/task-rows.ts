@@ -12,7 +12,7 @@ export interface CapTask {
   readonly taskId: string;
   readonly delegatorId: string;
   readonly agentId: string;
-  /** The task that this task reviews; empty if this task is no review. */
+  /** The task that this task reviews; empty if this task is not a review. */
   readonly reviewsId: string;
   /** The id of the message that delegated the task. */
   readonly noticeId: string;

@@ -2,9 +2,9 @@ import type { WriteTx } from "@depute/store";
 import { lineagesOf, purgeLineage } from "../store/purge-rows.ts";
 
 /**
- * Erases messages of one lineage of an organization, so that the transaction stays short.
+ * Erases messages of one lineage of an organization. The limit to one lineage keeps the transaction short.
  *
- * @returns `limit` while more may exist, otherwise 1 or 0
+ * @returns `limit` if more messages may exist; otherwise 1 if this call erased a lineage, and 0 if none existed
  */
 export async function eraseMessages(tx: WriteTx, organization: string, limit: number): Promise<number> {
   const [rootId, another] = await lineagesOf(tx, organization, 2);

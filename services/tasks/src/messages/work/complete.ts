@@ -18,7 +18,7 @@ const MAX_MINIMAL = 2000;
 
 /**
  * Completes the sender's task with the message as its result. If the sender has an overseer, holds the result. The
- * delegator then gets it after the approval.
+ * delegator then gets the result after the approval.
  */
 export async function complete(
   tx: WriteTx,
@@ -56,7 +56,7 @@ export async function handIn(
   words: Words,
 ): Promise<void> {
   const task = await readCapTask(tx, capTaskId);
-  if (task === undefined) throw new Error(`there is no task ${capTaskId}`);
+  if (task === undefined) throw new Error(`the task ${capTaskId} does not exist`);
   notified.add(tx, task.taskId);
   const completion = { worker: inboxOf(agentId), output: outputOf(words) };
   if (await engine.complete(tx, task.taskId, completion)) return;
@@ -72,7 +72,7 @@ export async function settleReview(
   words: Words,
 ): Promise<void> {
   notified.add(tx, taskId);
-  // `complete` changes neither an ended review task nor one that another worker holds.
+  // `complete` changes neither an ended review task nor a review task that another worker holds.
   const completion = { worker: inboxOf(agentId), output: outputOf(words), isUnreviewed: true };
   await engine.complete(tx, taskId, completion);
 }

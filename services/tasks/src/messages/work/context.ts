@@ -12,11 +12,11 @@ export interface CapSettings {
   /** Whether a plain message from an overseer to the delegator counts as approval. */
   readonly plainApproval: boolean;
   /**
-   * Whether the service refuses a plain message that contains a held result. If not, it delivers the message, and the
-   * lineage marks it.
+   * Whether the service refuses a plain message that contains a held result. If false, the service delivers the message
+   * and marks it in the lineage.
    */
   readonly refuseHeldResults: boolean;
-  /** Time limit in milliseconds of a delegated task without a limit in its notice. */
+  /** The time limit, in milliseconds, of a delegated task whose notice states no limit. */
   readonly taskTimeoutMs: number;
   /** Returns the action for an error code that the task's holder reports. */
   readonly actionOf: (errorCode: number) => CapAction;

@@ -33,8 +33,8 @@ function decisionOf({ verdict, comment }: Deciding): Decision {
 }
 
 /**
- * Records a decision in the review queue before it sends the message. So queue and messages never contain different
- * decisions.
+ * Records a decision in the review queue, then calls `send` to send the message. So queue and messages never contain
+ * different decisions.
  */
 export async function decideFirst<T>(
   cap: CapContext,
@@ -50,7 +50,7 @@ export async function decideFirst<T>(
   return cap.engine.reviews.decide(taskId, decisionOf(intent), reviewer, options, send);
 }
 
-/** Records a question in the review queue before it sends the message. */
+/** Records a question in the review queue, then calls `send` with the question's number to send the message. */
 export async function inquireFirst<T>(
   cap: CapContext,
   { kind, context }: Sending,
@@ -120,7 +120,7 @@ export async function decide(
   const stored = await post(tx, cap, {
     message,
     effect: EFFECTS[intent.verdict] ?? MessageEffect.SAID,
-    // If the message names another recipient, the author of the result gets the decision too.
+    // If the message names another recipient, the author of the result also gets the decision.
     to: isPlain ? [kind.value.recipientId] : [kind.value.recipientId, agentId],
   });
   await engine.decide(tx, reviewed.cap.taskId, decisionOf(intent), true);

@@ -64,8 +64,8 @@ export async function prepareDelegation(
 const MAX_JUSTIFICATION = 4000;
 
 /**
- * Policy decisions about the parties of a delegation. Their error is MESSAGE_NOT_ALLOWED. The error of any other
- * decision names the condition that is not met.
+ * Policy decisions about the parties of a delegation. After one of these decisions, the error is MESSAGE_NOT_ALLOWED.
+ * After any other refusal, the error is MESSAGE_RULE_NOT_MET.
  */
 const PERSONS: ReadonlySet<PolicyDecision> = new Set([
   PolicyDecision.ROLE,
@@ -78,7 +78,7 @@ function requirePolicy(decision: PolicyDecision, { senderId, recipientId }: Dele
   if (decision === PolicyDecision.UNKNOWN_AGENT) throw participantNotFound(recipientId);
   const name = PolicyDecisionSchema.value[decision]?.name ?? "";
   const word = name.replace("POLICY_DECISION_", "").toLowerCase();
-  const why = `the manifest of ${senderId} does not let it delegate this to ${recipientId}: ${word}`;
+  const why = `the manifest of ${senderId} does not allow this delegation to ${recipientId}: ${word}`;
   throw PERSONS.has(decision) ? notAllowed(word, why) : ruleNotMet(word, why);
 }
 
@@ -100,7 +100,7 @@ function draftOf(
     description: contextSummary,
     input: contentValue(contextSummary, attachments?.values ?? []),
     retry: { maxAttempts: MAX_ATTEMPTS },
-    // A child task ends at its parent's deadline too; the task engine enforces that.
+    // A child task also ends at its parent's deadline; the task engine enforces this.
     limits: { heartbeat: durationFromMs(SILENCE_MS), total: durationFromMs(totalMs) },
   });
 }
@@ -137,8 +137,8 @@ function effectOf({ notice, submits, again }: Extract<Intent, { does: "delegate"
 }
 
 /**
- * A viewer that may act for every principal, so the task engine accepts it below any parent task. CAP's rules have
- * checked the parent's delegate by its agent id, because the delegate's key may have changed.
+ * A viewer that may act for every principal. With this viewer, the task engine accepts the new task below any parent
+ * task. CAP's rules have checked the parent's delegate by its agent id, because the delegate's key may have changed.
  */
 const HOLDER: Viewer = { mayActFor: () => true };
 

@@ -15,7 +15,8 @@ import { findCapTask } from "../store/task-rows.ts";
 const MAX_HELD = 8;
 
 /**
- * Finds a task whose held result a message contains. Does not compare messages to the result's author or overseer.
+ * Finds a task whose held result a message contains. Skips a held result if the message's recipient is the result's
+ * author or overseer.
  *
  * @returns CAP's id of the task; empty for none
  */

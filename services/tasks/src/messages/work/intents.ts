@@ -43,7 +43,8 @@ export async function perform(
   { delegation, reassignment, inquiry }: Prepared,
 ): Promise<StoredMessage> {
   const { message, kind, sender } = sending;
-  // A delegate's first message about its task starts the task. Its first delegation of a child task does so too.
+  // A delegate's first message about its task starts the task. Its first delegation of a child task also starts the
+  // task.
   const { taskId } = kind.value;
   await leaseToInbox(tx, cap, intent.does === "delegate" ? parentIdOf(taskId) : taskId, sender.id);
   switch (intent.does) {

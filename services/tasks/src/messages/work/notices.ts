@@ -65,7 +65,7 @@ export class Notices implements ReviewListener {
   async observe(tx: WriteTx, change: TaskChange): Promise<void> {
     const { before, after, events } = change;
     const { task } = after;
-    // A task without an external id is no CAP task, because CAP's dotted id is the external id.
+    // A task without an external id is not a CAP task, because CAP's dotted id is the external id.
     if (before === undefined || task.externalId === "") return;
     await this.#noteHeld(tx, before.task.status, task);
     if (!events.some(({ payload }) => TOLD.has(payload.case))) return;
@@ -94,8 +94,8 @@ export class Notices implements ReviewListener {
   }
 
   /**
-   * Completes the review tasks of a decided result. If no message contained the decision, sends it to the result's
-   * author too.
+   * Completes the review tasks of a decided result. If no message contained the decision, also sends the decision to
+   * the result's author.
    */
   async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {
     const cap = await this.#find(tx, record.task);
@@ -129,7 +129,7 @@ export class Notices implements ReviewListener {
   async escalating(tx: WriteTx, { task }: TaskRecord): Promise<void> {
     const cap = await this.#find(tx, task);
     if (cap === undefined) return;
-    const text = `${task.overseerId} has not decided on the result of ${cap.agentId}; others may by now`;
+    const text = `${task.overseerId} has not decided on the result of ${cap.agentId}; other principals may also decide`;
     await this.#tellError(tx, cap.capTaskId, ORCHESTRATOR, 408, text, [ORCHESTRATOR]);
   }
 
@@ -154,7 +154,7 @@ export class Notices implements ReviewListener {
       capTaskId,
       agentId,
       409,
-      "the task is suspended; it comes again when it goes on",
+      "the task is suspended; its notice arrives again after a resume",
       [agentId],
     );
   }

@@ -94,11 +94,15 @@ export class Participants {
 }
 
 export function participantNotFound(id: string): DeputeError {
-  return new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such participant", { metadata: { agent: id } });
+  return new DeputeError(
+    ErrorReason.AGENT_NOT_FOUND,
+    "the participant does not exist, or the caller may not see it",
+    { metadata: { agent: id } },
+  );
 }
 
 function notTheirs(id: string): DeputeError {
-  return new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, `the caller does not speak for ${id}`, {
+  return new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, `the caller may not act for ${id}`, {
     metadata: { agent: id },
   });
 }

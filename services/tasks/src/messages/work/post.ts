@@ -62,8 +62,8 @@ export interface Posting {
 }
 
 /**
- * Stores a message and delivers it, in the caller's transaction. The message gets the server's timestamp; a separate
- * column stores the sender's.
+ * Stores a message and delivers it, in the caller's transaction. The message gets the server's timestamp. A separate
+ * column stores the sender's timestamp.
  *
  * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), except for messages of the platform
  */
@@ -177,7 +177,9 @@ function stamped({ kind }: CapMessage, receiveMs: number): CapMessage {
 
 function full(limit: string, max: number): DeputeError {
   const problem =
-    limit === "inbox" ? "messages wait in the recipient's inbox" : "messages are in this lineage";
+    limit === "inbox"
+      ? "unacknowledged messages are in the recipient's inbox: the recipient must first acknowledge some"
+      : "messages are in this lineage: begin another lineage";
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${max} ${problem}`, {
     metadata: { limit, max: String(max) },
   });

@@ -33,8 +33,9 @@ export interface Reassignment {
 }
 
 /**
- * Finds the next agent for a task, if the reported error code requires reassignment: the first in the notice's list to
- * which the task may be delegated.
+ * Finds the next agent for a task, if the reported error code requires reassignment. This agent is the first in the
+ * notice's list that may get the task. Returns undefined for any other error code, and if no agent in the list may get
+ * the task.
  */
 export async function prepareReport(
   cap: CapContext,
@@ -81,7 +82,7 @@ export async function report(
   reassignment: Reassignment | undefined,
 ): Promise<StoredMessage> {
   const knownTask = await readKnown(tx, cap.engine, task.taskId);
-  if (knownTask === undefined) throw new Error(`there is no task ${task.taskId}`);
+  if (knownTask === undefined) throw new Error(`the task ${task.taskId} does not exist`);
   const action = cap.settings.actionOf(error.errorCode);
   const canRetry = action === "retry";
   const hasEnded = await fail(tx, cap, knownTask, error.errorCode, error.errorMessage, canRetry);
@@ -101,7 +102,7 @@ export async function report(
 /**
  * Fails the holder's attempt.
  *
- * @returns whether the task has failed too; otherwise a retry follows
+ * @returns whether the task has also failed; if not, a retry follows
  */
 async function fail(
   tx: WriteTx,

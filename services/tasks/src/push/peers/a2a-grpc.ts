@@ -51,7 +51,8 @@ async function* bounded(elements: AsyncIterable<StreamResponse>): AsyncGenerator
   try {
     for await (const element of elements) {
       bytes += toBinary(StreamResponseSchema, element).length;
-      if (bytes > MAX_STREAM_BYTES) throw new PeerFault(TOO_MUCH, "the agent sent more than is taken");
+      if (bytes > MAX_STREAM_BYTES)
+        throw new PeerFault(TOO_MUCH, "the agent sent more bytes than the limit allows");
       yield element;
     }
   } catch (thrown) {

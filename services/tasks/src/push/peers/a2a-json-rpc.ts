@@ -61,7 +61,7 @@ export function a2aJsonRpcPeer(
     signal: AbortSignal,
   ): Promise<JsonValue | undefined> {
     for await (const result of call(method, params, signal)) return result;
-    throw notA2a("an answer without a result");
+    throw notA2a("the response has no result");
   }
 
   async function* stream(
@@ -105,6 +105,6 @@ function resultOf(answer: JsonValue, status = 200): JsonValue | undefined {
     throw faultInDetails(error.data, message) ?? faultOfCode(Number(error.code), message);
   }
   if (status !== 200) throw faultOfStatus(status);
-  if (!isObject(answer) || error !== null) throw notA2a("an answer that is not JSON-RPC");
+  if (!isObject(answer) || error !== null) throw notA2a("the response is not JSON-RPC");
   return result as JsonValue | undefined;
 }

@@ -26,7 +26,8 @@ export function a2aPeersOver(outbound: PeerOutbound, credentials: PeerCredential
         return a2aHttpPeer(outbound, address, presented);
       case "GRPC": {
         const endpoint = readEndpoint(address.url);
-        if (endpoint === undefined) throw new PeerFault(NOT_ALLOWED, "the agent's card has no gRPC address");
+        if (endpoint === undefined)
+          throw new PeerFault(NOT_ALLOWED, "the URL on the agent's card is not a gRPC address");
         return a2aGrpcPeer(outbound.calls, address, endpoint, presented);
       }
     }

@@ -29,7 +29,7 @@ export function messageOf<Desc extends DescMessage>(
   try {
     return fromJson(schema, json ?? null, { ignoreUnknownFields: true });
   } catch {
-    throw notA2a(`an answer that is no ${schema.name}`);
+    throw notA2a(`the response is not a ${schema.name}`);
   }
 }
 
@@ -50,5 +50,5 @@ export function faultInDetails(details: unknown, message: string): PeerFault | u
 
 /** Returns the fault for a response that does not conform to A2A. */
 export function notA2a(problem: string): PeerFault {
-  return new PeerFault(MALFORMED, `the agent does not speak A2A: ${problem}`);
+  return new PeerFault(MALFORMED, `the agent does not conform to A2A: ${problem}`);
 }

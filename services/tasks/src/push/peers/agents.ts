@@ -7,8 +7,8 @@ import { addressOf, urlOf } from "../rules/agent-address.ts";
 import { readEndpoint } from "../rules/endpoint.ts";
 
 /**
- * Milliseconds for which the cache keeps a response of the registry. The service notices a changed endpoint up to this
- * time late.
+ * Milliseconds for which the cache keeps a response of the registry. After a change of an endpoint, the service may use
+ * the old endpoint for this time.
  */
 const FRESH_MS = 5000;
 /** Maximum number of agents in the cache. */

@@ -43,7 +43,8 @@ export async function grpcPeer(
       try {
         for await (const event of client.delegate(request, { headers: more, signal })) {
           bytes += toBinary(DelegateEventSchema, event).length;
-          if (bytes > MAX_STREAM_BYTES) throw new PeerFault(TOO_MUCH, "the endpoint sent more than is taken");
+          if (bytes > MAX_STREAM_BYTES)
+            throw new PeerFault(TOO_MUCH, "the endpoint sent more bytes than the limit allows");
           const { sequence } = event;
           yield {
             event: readMessage(event, taskId),
@@ -69,7 +70,11 @@ export async function grpcPeer(
 
     async status(taskId, signal) {
       const answer = await resultOrFault(client.taskStatus({ taskId }, soon(signal)), TASK_NOT_FOUND);
-      if (answer.taskId !== taskId) throw new PeerFault(MALFORMED, "the status of another task");
+      if (answer.taskId !== taskId)
+        throw new PeerFault(
+          MALFORMED,
+          "the endpoint does not conform to NEKTE: the status is about another task",
+        );
       return answer.status;
     },
 
@@ -87,8 +92,8 @@ function readMessage({ event }: DelegateEvent, taskId: string): PeerEvent {
   try {
     data = encode(field.message, event.value);
   } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : "an event without a JSON form";
-    throw new PeerFault(MALFORMED, `the endpoint does not speak NEKTE: ${why}`);
+    const why = thrown instanceof Error ? thrown.message : "an event has no JSON form";
+    throw new PeerFault(MALFORMED, `the endpoint does not conform to NEKTE: ${why}`);
   }
   return readPeerEvent(field.name, data, taskId);
 }

@@ -20,7 +20,8 @@ export async function sendHttp(
   request: OutboundRequest,
 ): Promise<OutboundAnswer> {
   try {
-    // This limit is one byte above the real one. So the reader can tell an oversized response from a broken one.
+    // This limit is one byte above the real limit. So the reader can distinguish an oversized response from a broken
+    // one.
     const limits = { ...request, maxBytes: request.maxBytes + 1 };
     return await (request.idleMs === LONGEST_MS ? streams : calls).send(url, limits);
   } catch (thrown) {
@@ -63,7 +64,8 @@ export async function* pieces(body: AsyncIterable<Uint8Array>, maxBytes: number)
   try {
     for await (const chunk of body) {
       length += chunk.length;
-      if (length > maxBytes) throw new PeerFault(TOO_MUCH, "the endpoint sent more than is taken");
+      if (length > maxBytes)
+        throw new PeerFault(TOO_MUCH, "the endpoint sent more bytes than the limit allows");
       yield chunk;
     }
   } catch (thrown) {
@@ -72,8 +74,8 @@ export async function* pieces(body: AsyncIterable<Uint8Array>, maxBytes: number)
 }
 
 /**
- * Converts the error of a failed connection to a fault. The system's message contains only host and port of the
- * address.
+ * Converts the error of a failed connection to a fault. The fault quotes the system's message, which contains only host
+ * and port of the address.
  */
 function unreachable(thrown: unknown): unknown {
   if (thrown instanceof PeerFault) return thrown;

@@ -65,7 +65,7 @@ export function httpPeer(
   return {
     async invoke(request, signal) {
       const result = await call("nekte.invoke", InvokeRequestSchema, request, signal, LONGEST_MS);
-      if (!isObject(result) || !Object.hasOwn(result, "out")) throw malformed("a result without an output");
+      if (!isObject(result) || !Object.hasOwn(result, "out")) throw malformed("the result has no output");
       const meta = isObject(result.meta) ? result.meta : {};
       return {
         output: (result.out ?? null) as JsonValue,
@@ -107,8 +107,9 @@ export function httpPeer(
       const limits = { signal, idleMs: CALL_MS, maxBytes: MAX_ANSWER_BYTES };
       const answer = await post("nekte.task.status", { task_id: taskId }, limits);
       const result = resultOf(await readAll(answer.body));
-      if (!isObject(result) || typeof result.status !== "string") throw malformed("no status");
-      if (result.task_id !== taskId) throw malformed("the status of another task");
+      if (!isObject(result) || typeof result.status !== "string")
+        throw malformed("the response has no status");
+      if (result.task_id !== taskId) throw malformed("the status is about another task");
       return result.status;
     },
 
@@ -121,10 +122,10 @@ export function httpPeer(
  * handler for delegated tasks.
  */
 function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
-  if (!isObject(result)) throw malformed("an answer that is no stream of events");
+  if (!isObject(result)) throw malformed("the response is not a stream of events");
   const { status, error } = result;
   if (status === "completed") return readPeerEvent("complete", result as JsonValue, taskId);
-  if (status !== "failed") throw malformed("an answer that is no stream of events");
+  if (status !== "failed") throw malformed("the response is not a stream of events");
   const message = isObject(error) && typeof error.message === "string" ? error.message : "";
   return readPeerEvent("error", { message }, taskId);
 }
@@ -140,19 +141,19 @@ function usable(id: string | undefined): string | undefined {
  * @throws PeerFault for an error, and for a malformed response
  */
 function resultOf(answer: JsonValue): JsonValue | undefined {
-  if (!isObject(answer)) throw malformed("an answer that is no object");
+  if (!isObject(answer)) throw malformed("the response is not an object");
   const { error, result } = answer;
   if (error === undefined || error === null) return result as JsonValue | undefined;
-  if (!isObject(error) || !Number.isSafeInteger(error.code)) throw malformed("an error without a code");
+  if (!isObject(error) || !Number.isSafeInteger(error.code)) throw malformed("the error has no code");
   const code = Number(error.code);
   const detail = isObject(error.data) && typeof error.data.detail === "string" ? error.data.detail : "";
   const message = detail || (typeof error.message === "string" ? error.message : "");
-  throw new PeerFault(refusalOf(code), message || `the endpoint refused: ${code}`, {
+  throw new PeerFault(refusalOf(code), message || `the endpoint refused the call with code ${code}`, {
     code,
     data: error.data,
   });
 }
 
 function malformed(problem: string): PeerFault {
-  return new PeerFault(MALFORMED, `the endpoint does not speak NEKTE: ${problem}`);
+  return new PeerFault(MALFORMED, `the endpoint does not conform to NEKTE: ${problem}`);
 }

@@ -59,7 +59,7 @@ export interface Peer {
 export function readAnswer(bytes: Uint8Array | string): JsonValue {
   const parsed = parseJson(bytes, { maxBytes: MAX_ANSWER_BYTES });
   if (!parsed.ok)
-    throw new PeerFault(MALFORMED, `the endpoint does not speak NEKTE: ${parsed.error.message}`);
+    throw new PeerFault(MALFORMED, `the endpoint does not conform to NEKTE: ${parsed.error.message}`);
   return parsed.value;
 }
 

@@ -20,7 +20,7 @@ export function peersOver(outbound: PeerOutbound, credentials: PeerCredentials):
   return async (address) => {
     const endpoint = readEndpoint(address);
     if (endpoint === undefined) {
-      throw new PeerFault(NOT_ALLOWED, "the agent's endpoint is no http, https, grpc or grpcs address");
+      throw new PeerFault(NOT_ALLOWED, "the agent's endpoint is not an http, https, grpc or grpcs address");
     }
     const presented = credentials.get(originOf(address)) ?? {};
     if (endpoint.protocol === "grpc") return grpcPeer(outbound.calls, endpoint, presented);
@@ -45,11 +45,11 @@ export function readPeerCredentials(file: string): PeerCredentials {
       `${file} cannot be read as JSON: ${error instanceof SyntaxError ? "a syntax error" : error}`,
     );
   }
-  if (!isObject(parsed)) throw new Error(`${file} has to be an object`);
+  if (!isObject(parsed)) throw new Error(`${file} must be an object`);
   return new Map(
     Object.entries(parsed).map(([origin, headers]) => {
       if (originOf(origin) !== origin)
-        throw new Error(`${file}: ${origin} is no origin like https://host:port`);
+        throw new Error(`${file}: ${origin} is not an origin like https://host:port`);
       return [origin, headersOf(file, origin, headers)];
     }),
   );
@@ -62,10 +62,10 @@ function headersOf(file: string, origin: string, headerMap: unknown): Record<str
     if (isText(bearer) && apikey === undefined) return { authorization: `Bearer ${bearer}` };
     if (isText(apikey) && bearer === undefined) return { "x-api-key": apikey };
   }
-  throw new Error(`${file}: ${origin} needs {"bearer": secret} or {"apikey": secret}`);
+  throw new Error(`${file}: ${origin} must be {"bearer": secret} or {"apikey": secret}`);
 }
 
-/** Returns scheme, host and port of an address; empty for a text that is no URL. */
+/** Returns scheme, host and port of an address; empty for a text that is not a URL. */
 export function originOf(address: string): string {
   if (!URL.canParse(address)) return "";
   const { protocol, host } = new URL(address);

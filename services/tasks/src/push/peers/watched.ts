@@ -1,6 +1,6 @@
 import type { Timers } from "@depute/core";
 
-/** What to do when a source is silent. */
+/** The actions while a source is silent. */
 export interface Watch {
   readonly timers: Timers;
   /** Milliseconds of silence before a call of `ask`. */

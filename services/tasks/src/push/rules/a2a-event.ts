@@ -140,7 +140,7 @@ function textOf(message: Message | undefined, maxLength: number): string {
 }
 
 function requireTask(id: string, known: A2aTask | undefined): void {
-  if (id === "" || id.length > MAX_ID) throw malformed(`the task's id is not 1 to ${MAX_ID} characters`);
+  if (id === "" || id.length > MAX_ID) throw malformed(`the task's id must be 1 to ${MAX_ID} characters`);
   if (known !== undefined && known.id !== id) throw malformed("an element is about another task");
 }
 
@@ -151,5 +151,5 @@ function requireKnown(id: string, known: A2aTask | undefined): A2aTask {
 }
 
 function malformed(what: string): PeerFault {
-  return new PeerFault(MALFORMED, `the agent does not speak A2A: ${what}`);
+  return new PeerFault(MALFORMED, `the agent does not conform to A2A: ${what}`);
 }

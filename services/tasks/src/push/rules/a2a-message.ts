@@ -34,7 +34,7 @@ export function firstMessage(
 /**
  * Creates the message that answers a question of an A2A agent.
  *
- * @param number the number of answers before this one
+ * @param number the number of answers before this answer
  */
 export function answerMessage(
   answer: JsonValue,
@@ -47,7 +47,8 @@ export function answerMessage(
 }
 
 /**
- * Creates the request that sends a message. An agent without streams must respond at once; the platform polls it later.
+ * Creates the request that sends a message. An agent without streams must respond at once; the platform later polls the
+ * task.
  */
 export function sendRequest({ tenant, streaming }: A2aAddress, message: Message): SendMessageRequest {
   return create(SendMessageRequestSchema, {

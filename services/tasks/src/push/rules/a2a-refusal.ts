@@ -21,7 +21,7 @@ const CODES: ReadonlyMap<string, number> = new Map([...REASONS].map(([code, reas
 export const A2A_TASK_NOT_FOUND = -32001;
 export const A2A_UNSUPPORTED_OPERATION = -32004;
 
-/** JSON-RPC's code of a fault inside the server. */
+/** JSON-RPC's code for a fault inside the server. */
 const INTERNAL = -32603;
 
 /**
@@ -30,7 +30,7 @@ const INTERNAL = -32603;
  */
 export function faultOfCode(code: number, message: string): PeerFault {
   const reason = REASONS.get(code);
-  const text = message || `the agent refused: ${code}`;
+  const text = message || `the agent refused the call with code ${code}`;
   if (reason !== undefined) return new PeerFault({ reason, retryable: false }, text, { code });
   return new PeerFault(code === INTERNAL ? UNREACHABLE : REFUSED, text, { code });
 }

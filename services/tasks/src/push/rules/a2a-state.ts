@@ -10,7 +10,7 @@ export interface A2aState {
   readonly answers: number;
 }
 
-/** Reads a stored state. Returns undefined for an empty text, which stands for no response of the agent yet. */
+/** Reads a stored state. Returns undefined for an empty text, which means that the agent has not responded yet. */
 export function readA2aState(text: string): A2aState | undefined {
   if (text === "") return undefined;
   const state: unknown = JSON.parse(text);

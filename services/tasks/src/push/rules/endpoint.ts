@@ -6,7 +6,7 @@ export interface Endpoint {
   /** Host and port as the client's Host header or `:authority` names them. */
   readonly authority: string;
   readonly isSecure: boolean;
-  /** The agent's id at a gRPC endpoint that serves several agents; empty if the endpoint serves one. */
+  /** The agent's id at a gRPC endpoint that serves several agents; empty if the endpoint serves one agent. */
   readonly agentId: string;
 }
 
@@ -15,8 +15,8 @@ const PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443"
 
 /**
  * Parses an agent's endpoint: `http(s)://host[:port]/path`, or `grpc(s)://host:port`. Depute's choice: the path of a
- * gRPC endpoint is the agent's id. The client sends the id in the metadata that the platform's gRPC address expects
- * too.
+ * gRPC endpoint is the agent's id. The client sends this id in the same metadata that the platform's own gRPC address
+ * reads.
  *
  * @returns undefined for any other address
  */

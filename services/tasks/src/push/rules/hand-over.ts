@@ -54,7 +54,7 @@ export function readTerms(text: string): Terms | undefined {
 
 /**
  * Creates a `nekte.delegate` request, for work without a capability (NEKTE 3). The request contains one context: the
- * task's input or, without an input, the first context. Earlier calls share the other contexts.
+ * task's input or, if the task has no input, the first context. Separate earlier calls share the further contexts.
  *
  * @param contexts `gone` if memory has lost the contexts. A placeholder then replaces the first context, which suffices
  * for an endpoint that already has the task.
@@ -81,7 +81,7 @@ export function handOver(
 /**
  * Returns the contexts that separate calls share, because the `nekte.delegate` request does not contain them.
  *
- * @param carried number of contexts, from the first, that the `nekte.delegate` request contains
+ * @param carried 1 if the `nekte.delegate` request contains the first context, otherwise 0
  */
 export function sharedApart(
   contexts: readonly SharedContext[],
@@ -100,7 +100,7 @@ export function budgetOf({ maxTokens, detailLevel }: Pick<Terms, "maxTokens" | "
   return create(TokenBudgetSchema, { maxTokens, detailLevel });
 }
 
-/** Whether one version hash is a prefix of the other, with at least 8 digits. */
+/** Whether two version hashes are equal in the digits that both have. They must share at least 8 digits. */
 export function isSameVersion(ours: string, theirs: string): boolean {
   const digits = Math.min(ours.length, theirs.length);
   return digits >= 8 && ours.slice(0, digits).toLowerCase() === theirs.slice(0, digits).toLowerCase();

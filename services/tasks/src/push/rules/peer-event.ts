@@ -45,7 +45,7 @@ const FAILED = -32007;
  * @throws PeerFault MALFORMED, also for an event of another task
  */
 export function readPeerEvent(name: string, data: JsonValue, taskId: string): PeerEvent {
-  if (!isObject(data)) throw malformed(`the data of ${quoted(name)} is no object`);
+  if (!isObject(data)) throw malformed(`the data of ${quoted(name)} is not an object`);
   const reportedTaskId = data.task_id;
   if (
     reportedTaskId !== undefined &&
@@ -131,5 +131,5 @@ function quoted(name: string): string {
 }
 
 function malformed(problem: string): PeerFault {
-  return new PeerFault(MALFORMED, `the endpoint does not speak NEKTE: ${problem}`);
+  return new PeerFault(MALFORMED, `the endpoint does not conform to NEKTE: ${problem}`);
 }

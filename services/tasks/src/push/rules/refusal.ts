@@ -69,8 +69,8 @@ export const VERSION_MISMATCH = -32001;
 export const TASK_NOT_RESUMABLE = -32011;
 
 /**
- * Returns the reason and retryability for an endpoint's error code. Only an internal error is retryable, because the
- * endpoint decided on any other code.
+ * Returns the reason and retryability for an endpoint's error code. Only an internal error is retryable. With any other
+ * code, the endpoint has refused the work.
  */
 export function refusalOf(code: number): Refusal {
   const reason = WORDS.get(code);

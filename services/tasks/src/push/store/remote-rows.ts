@@ -11,7 +11,7 @@ export interface Remote {
   readonly endpoint: string;
   /** The terms of the task as JSON; a repeated call sends them again. */
   readonly terms: string;
-  /** The id of the last relayed event; empty before the first one, or if the endpoint sends no ids. */
+  /** The id of the last relayed event; empty before the first event, or if the endpoint sends no ids. */
   readonly lastEventId: string;
   /** The state of the task at an A2A agent as JSON; empty before the agent's first response, and for NEKTE. */
   readonly peerState: string;
@@ -20,7 +20,7 @@ export interface Remote {
 /** A cancellation that the endpoint has not acknowledged. */
 export interface OwedCancel extends Remote {
   readonly reason: string;
-  /** Number of attempts so far. */
+  /** Number of attempts to send the cancellation so far. */
   readonly tries: number;
 }
 

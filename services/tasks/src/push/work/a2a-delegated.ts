@@ -17,7 +17,7 @@ import { beginRemote, inputOf, type Push, pause, reach, requireContexts } from "
 
 /** Maximum number of stream elements that one attempt reads. */
 const MAX_ELEMENTS = 10_000;
-/** Maximum number of consecutive calls without a stream element. One more such call fails the attempt. */
+/** Maximum number of consecutive calls without a stream element. One more call without an element fails the attempt. */
 const MAX_FAILURES = 6;
 /** The first and the longest wait between two calls about one task, in milliseconds. */
 const FIRST_WAIT_MS = 250;
@@ -27,7 +27,7 @@ const LONGEST_WAIT_MS = 5000;
 export interface AtA2aAgent {
   readonly push: Push;
   readonly address: A2aAddress;
-  /** The address in its stored form. */
+  /** The agent's address, as `addressOf` encodes it. */
   readonly endpoint: string;
   readonly assignment: Assignment;
   readonly lease: Lease;
@@ -35,8 +35,8 @@ export interface AtA2aAgent {
 }
 
 /**
- * The work on one assignment at an A2A agent. It sends the task as a message, relays changes, answers the agent's
- * questions, and resumes interrupted work.
+ * The work on one assignment at an A2A agent. This class sends the task as a message, relays changes, answers the
+ * agent's questions, and resumes interrupted work.
  */
 export class A2aDelegated {
   readonly #at: AtA2aAgent;
@@ -71,7 +71,7 @@ export class A2aDelegated {
   }
 
   /**
-   * Runs an assignment at its agent, from the current state of the agent's task on.
+   * Runs an assignment at its agent. Continues from the current state of the agent's task.
    *
    * @throws WorkFailure, WorkSuspension, PeerFault
    */
@@ -79,9 +79,9 @@ export class A2aDelegated {
     const { push, address, endpoint, lease, context } = at;
     const { task } = context;
     const known = await push.remotes.find(task.id);
-    // The agent has another address now, so the platform cancels the task at the earlier address.
+    // The agent's address has changed, so the platform cancels the task at the earlier address.
     if (known !== undefined && known.endpoint !== endpoint) {
-      await push.remotes.callOff(known, "the agent has another address now");
+      await push.remotes.callOff(known, "the agent's address has changed");
     }
     const isFirst = known === undefined;
     const remote =
@@ -210,7 +210,8 @@ export class A2aDelegated {
   async #note(task: A2aTask): Promise<void> {
     this.#task = task;
     if (this.#state?.taskId === task.id) return;
-    if (this.#state !== undefined) throw new PeerFault(RESULT_LOST, "the agent began the work anew");
+    if (this.#state !== undefined)
+      throw new PeerFault(RESULT_LOST, "the agent began the work again under another task id");
     await this.#store({ taskId: task.id, contextId: task.contextId, answers: this.#earlierAnswers });
   }
 
@@ -225,9 +226,9 @@ export class A2aDelegated {
    */
   async #answer({ needs, question }: Extract<A2aEvent, { kind: "asks" }>): Promise<Message | undefined> {
     const state = this.#state;
-    if (state === undefined) throw new PeerFault(RESULT_LOST, "the agent asks without a task");
+    if (state === undefined) throw new PeerFault(RESULT_LOST, "the agent asked a question without a task");
     this.#task = undefined;
-    // The connection broke before the agent had the answer.
+    // The connection broke before the agent acknowledged the answer, so the platform sends the same message again.
     if (this.#unacknowledged !== undefined) return this.#unacknowledged;
     const { context } = this.#at;
     const prompt = question || "the agent needs an answer";
@@ -274,7 +275,7 @@ export class A2aDelegated {
     if (thrown.reason === UNREACHABLE.reason) return true;
     if (this.#state === undefined) return false;
     if (thrown.code === A2A_TASK_NOT_FOUND) {
-      throw new PeerFault(RESULT_LOST, "the agent knows nothing of the work any more");
+      throw new PeerFault(RESULT_LOST, "the agent does not know the task any more");
     }
     // An agent refuses a subscription to a task that has ended. The next call then reads the task's state.
     return message === undefined && thrown.code === A2A_UNSUPPORTED_OPERATION;
@@ -285,7 +286,7 @@ export class A2aDelegated {
     const { push, context } = this.#at;
     this.#failures = this.#heard === "nothing" ? this.#failures + 1 : 0;
     if (this.#failures > MAX_FAILURES) {
-      throw this.#fault ?? new PeerFault(UNREACHABLE, "the agent's answer ends before the work does");
+      throw this.#fault ?? new PeerFault(UNREACHABLE, "the agent's responses ended before the work ended");
     }
     if (this.#heard === "change") this.#waitMs = FIRST_WAIT_MS;
     this.#heard = "nothing";
@@ -296,8 +297,8 @@ export class A2aDelegated {
   }
 
   /**
-   * Interrupts the work. A2A has no call to suspend a task, so the platform cancels it. After a resume, the work begins
-   * anew.
+   * Interrupts the work. A2A has no call to suspend a task, so the platform cancels the task. After a resume, the work
+   * begins again from the start.
    */
   async #interrupt(): Promise<never> {
     const { push, context } = this.#at;

@@ -15,8 +15,8 @@ import type { Kept } from "./kept.ts";
 import type { Remotes } from "./remotes.ts";
 
 /**
- * Milliseconds to wait before each further call to an endpoint that failed immediately, as an endpoint does while it
- * starts.
+ * Milliseconds to wait before each further call to an endpoint that failed immediately, for example because the
+ * endpoint is starting.
  */
 const WAITS_MS = [250, 1000, 2500] as const;
 /** A call that fails within this many milliseconds counts as an immediate failure. */
@@ -57,8 +57,8 @@ interface NewRemote {
 }
 
 /**
- * Records a task before the first call to its endpoint. Under its first lease, the task has its own id at the endpoint.
- * Under a later lease it gets a new id, so that the endpoint treats it as new work.
+ * Records a task before the first call to its endpoint. A task with its first lease that was never at an endpoint keeps
+ * its own id there. Any other task gets a new id there, so that the endpoint treats it as new work.
  *
  * @throws DeputeError LEASE_LOST
  */
@@ -79,7 +79,7 @@ export async function beginRemote(
  */
 export function requireContexts({ missingContextIds }: Assignment): void {
   if (missingContextIds.length === 0) return;
-  throw new WorkFailure("CONTEXT_EXPIRED", "a context that goes along has expired or was revoked", false);
+  throw new WorkFailure("CONTEXT_EXPIRED", "a context of the task has expired or was revoked", false);
 }
 
 /** Returns the task's input; undefined if there is none. */
@@ -87,7 +87,7 @@ export function inputOf({ input }: Task): JsonValue | undefined {
   return input === undefined ? undefined : toJson(ValueSchema, input);
 }
 
-/** Returns the task's own input; undefined without one, or if a context of the task is the input. */
+/** Returns the task's own input; undefined if the task has no input, or if a context of the task is its input. */
 export function ownInputOf(task: Task): JsonValue | undefined {
   return task.inputContextId === "" ? inputOf(task) : undefined;
 }

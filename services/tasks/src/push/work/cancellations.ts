@@ -89,7 +89,7 @@ export class Cancellations {
         return;
       }
       // A retry cannot succeed: the endpoint's work has ended or is unknown, or the endpoint does not support the call.
-      log.debug({ err: thrown, task: remoteId }, "a cancellation was not taken");
+      log.debug({ err: thrown, task: remoteId }, "an endpoint did not accept a cancellation");
     }
     await store.write((tx) => deleteRemote(tx, remoteId));
   }

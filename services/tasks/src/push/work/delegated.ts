@@ -46,8 +46,8 @@ const UNTOLD = "";
 type Left = WorkResult | "interrupted" | "broken";
 
 /**
- * Work without a capability, at an endpoint. It delegates the work, relays its events, resumes it and suspends it.
- * (NEKTE 3 to 6)
+ * The work on one assignment without a capability, at an endpoint. This class delegates the work, relays its events,
+ * resumes it and suspends it. (NEKTE 3 to 6)
  */
 export class Delegated {
   readonly #at: AtPeer;
@@ -95,8 +95,8 @@ export class Delegated {
     const { remotes } = at.push;
     const knownRemote = await remotes.find(at.context.task.id);
     if (knownRemote?.endpoint === at.endpoint) return new Delegated(at, knownRemote).#run("taken up");
-    // The agent has a new endpoint, so the platform cancels the task at the earlier endpoint.
-    if (knownRemote !== undefined) await remotes.callOff(knownRemote, "the agent has another endpoint now");
+    // The agent's endpoint has changed, so the platform cancels the task at the earlier endpoint.
+    if (knownRemote !== undefined) await remotes.callOff(knownRemote, "the agent's endpoint has changed");
     return new Delegated(at, await noteNew(at, knownRemote === undefined)).#run("new");
   }
 
@@ -113,7 +113,7 @@ export class Delegated {
       }
     } finally {
       await this.#noteRest();
-      // A kept stream, of a suspended task, stays open after this attempt. Every other stream ends.
+      // The kept stream of a suspended task stays open after this attempt. Every other stream ends.
       if (this.#peer !== NO_PEER) open?.stop.abort();
       this.#peer.close();
     }
@@ -145,7 +145,7 @@ export class Delegated {
         ...(budget && { budget }),
       });
       await reach(push, signal, () => this.#peer.resume(request, signal)).catch((thrown: unknown) => {
-        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so it is no failure.
+        // TASK_NOT_RESUMABLE means that another call has already resumed the task, so this code ignores the error.
         if (!(thrown instanceof PeerFault) || thrown.code !== TASK_NOT_RESUMABLE) throw thrown;
       });
     }
@@ -227,7 +227,11 @@ export class Delegated {
       case "failed": {
         await push.remotes.forget(this.#remote);
         const { reason, retryable } = refusalOf(event.code);
-        throw new WorkFailure(reason, event.message || `the endpoint's code is ${event.code}`, retryable);
+        throw new WorkFailure(
+          reason,
+          event.message || `the work failed at the endpoint with code ${event.code}`,
+          retryable,
+        );
       }
       case "cancelled":
         await push.remotes.forget(this.#remote);
@@ -241,7 +245,7 @@ export class Delegated {
 
   /**
    * Stores the id of the last relayed event, at intervals. A restarted process may relay an event again under the same
-   * id, which counts once.
+   * id. The platform counts events with the same id once.
    */
   async #note(id: string | undefined, when?: "now"): Promise<void> {
     const { push } = this.#at;
@@ -278,8 +282,8 @@ export class Delegated {
   }
 
   /**
-   * Interrupts the work. NEKTE has no call to suspend a task, so the platform cancels it. After a resume, the work
-   * starts anew.
+   * Interrupts the work. NEKTE has no call to suspend a task, so the platform cancels the task. After a resume, the
+   * work begins again from the start.
    */
   async #interrupt(): Promise<never> {
     const { push, context } = this.#at;
@@ -296,7 +300,7 @@ export class Delegated {
     for (;;) {
       this.#breaks++;
       if (this.#breaks > MAX_BREAKS) {
-        throw this.#fault ?? new PeerFault(UNREACHABLE, "the endpoint's stream ends before the work does");
+        throw this.#fault ?? new PeerFault(UNREACHABLE, "the endpoint's stream ended before the work ended");
       }
       const waitMs = Math.min(FIRST_BREAK_MS * 2 ** (this.#breaks - 1), LONGEST_BREAK_MS);
       await pause(push.timers, waitMs, this.#either);
@@ -304,8 +308,7 @@ export class Delegated {
       if (interrupting.aborted) return undefined;
       const state = await this.#status();
       if (state === undefined) {
-        if (this.#isKnown)
-          throw new PeerFault(RESULT_LOST, "the endpoint knows nothing of the work any more");
+        if (this.#isKnown) throw new PeerFault(RESULT_LOST, "the endpoint does not know the task any more");
         return this.#attach();
       }
       if (state === "suspended") return this.#suspend(undefined);
@@ -314,7 +317,8 @@ export class Delegated {
       if (canFollow && (!ENDED.has(state) || this.#breaks === 1)) return this.#attach();
       if (ENDED.has(state)) return this.#endAs(state);
       if (canFollow) continue;
-      if (state === UNTOLD) throw new PeerFault(RESULT_LOST, "the endpoint tells of the work no more");
+      if (state === UNTOLD)
+        throw new PeerFault(RESULT_LOST, "the endpoint refuses the stream and the status of the task");
       // No stream can report the task's end, so status calls replace the stream.
       this.#breaks = 0;
       await pause(push.timers, ASK_MS, this.#either);
@@ -326,7 +330,7 @@ export class Delegated {
     await this.#at.push.remotes.forget(this.#remote);
     if (state === "failed") throw new WorkFailure("TASK_FAILED", "the endpoint's work failed", false);
     if (state === "cancelled") throw new WorkFailure("CANCELLED", "the endpoint cancelled the work", false);
-    throw new PeerFault(RESULT_LOST, "the endpoint completed the work, and its result cannot be had");
+    throw new PeerFault(RESULT_LOST, "the endpoint completed the work, but its result is not available");
   }
 
   /** Returns the state of the work at the endpoint; undefined if the endpoint does not know the task. (NEKTE 6) */
@@ -344,7 +348,7 @@ export class Delegated {
   }
 
   /**
-   * Whether the endpoint still works on the task although its stream is silent. If not, the attempt abandons the
+   * Whether the endpoint still works on the task although its stream is silent. If false, the attempt abandons the
    * stream.
    */
   async #isStillAtIt(): Promise<boolean> {
@@ -355,13 +359,14 @@ export class Delegated {
     } catch (thrown) {
       if (!(thrown instanceof PeerFault) || thrown.reason !== UNREACHABLE.reason) throw thrown;
       if (++this.#unanswered < MAX_UNANSWERED) return true;
-      throw new PeerFault(UNREACHABLE, "the endpoint has fallen silent");
+      throw new PeerFault(UNREACHABLE, "the endpoint sends no events and does not answer status calls");
     }
-    // While the task may not have reached the endpoint, a missing state does not end the wait.
+    // Before the endpoint has shown that it has the task, the task may still be on its way. A missing state then does
+    // not end the wait.
     if (state === undefined) return !this.#isKnown;
     const isOver = ENDED.has(state) || state === "suspended";
-    // After the first status that reports the end, the final event may still arrive. The second such status ends the
-    // wait.
+    // After the first status that reports the end, the final event may still arrive. The second status that reports the
+    // end also ends the wait.
     const goOn = !isOver || !this.#isOverdue;
     this.#isOverdue = isOver;
     return goOn;
@@ -384,7 +389,7 @@ function noteNew({ push, context, endpoint, assignment, lease }: AtPeer, isFirst
 }
 
 /**
- * Takes the place of an attempt's peer after `keptStreams` took over the stream. When the attempt closes its peer, the
- * kept stream stays open.
+ * Replaces an attempt's peer after `keptStreams` took over the stream. So the kept stream stays open when the attempt
+ * closes its peer.
  */
 const NO_PEER = { close() {} } as Peer;

@@ -81,8 +81,8 @@ export class Dispatcher {
   }
 
   /**
-   * Stops to lease tasks, and stops the running attempts without cancelling them. The endpoints continue their work,
-   * and the next process resumes it.
+   * Stops leasing tasks, and stops the running attempts without cancelling their tasks. The endpoints continue their
+   * work, and the next process resumes the attempts.
    */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -97,7 +97,10 @@ export class Dispatcher {
     return this.#closing.signal.aborted || this.#options.stopping.aborted;
   }
 
-  /** Finds agents with tasks from before this process started, or with a lost wake-up. */
+  /**
+   * Finds agents with pending tasks that no wake-up announced. Such tasks existed before this process started, or their
+   * wake-up was lost.
+   */
   #look(): void {
     const { engine, timers } = this.#options;
     engine.workers
@@ -173,7 +176,7 @@ export class Dispatcher {
         calls: this.#calls,
         work: async (input, context) => {
           const endpoint = await this.#endpointOf(agentId, context.signal);
-          // The agent has no endpoint any more, so the platform releases the task for another worker.
+          // The agent has lost its endpoint, so the platform releases the task for another worker.
           if (endpoint === "") stop.abort(new Released());
           context.signal.throwIfAborted();
           try {
@@ -223,6 +226,7 @@ export class Dispatcher {
   }
 
   #complain(err: unknown): void {
-    if (!this.#closing.signal.aborted) this.#options.log.warn({ err }, "work at endpoints did not go on");
+    if (!this.#closing.signal.aborted)
+      this.#options.log.warn({ err }, "work at endpoints could not continue");
   }
 }

@@ -57,7 +57,7 @@ async function invoke(at: AtPeer): Promise<WorkResult> {
     budget: budgetOf({ maxTokens, detailLevel: "full" }),
   });
   const { output, tokensUsed } = await reach(push, signal, () => invokeVersion(at, request));
-  // Throws if the output is no valid JSON value.
+  // Throws if the output is not a valid JSON value.
   fromJson(ValueSchema, output);
   return { output, tokensUsed };
 }

@@ -106,7 +106,7 @@ export class Remotes {
     } else if (isTerminal(status)) {
       await this.#owe(tx, id, failure?.message || failure?.reason || "", this.#clock.now());
     } else if (events.some(isTimedOutAttempt)) {
-      // The next attempt begins anew at the endpoint, so the platform cancels the present one there.
+      // The next attempt begins a new task at the endpoint, so the platform cancels the present task there.
       await this.#owe(tx, id, "the attempt took too long", this.#clock.now());
     }
   }

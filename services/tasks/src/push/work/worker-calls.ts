@@ -13,8 +13,8 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns a client of WorkerService inside this process, for any agent. Its handlers are those of other workers, so
- * leases and epochs apply.
+ * Returns a client of WorkerService inside this process, for any agent. The handlers of WorkerService serve its calls,
+ * so leases and epochs apply.
  */
 export function ownWorkerCalls({ calls }: TaskEngine["workers"]): Client<typeof WorkerService> {
   return {

@@ -5,7 +5,7 @@ export interface ReviewCall {
   readonly method: "create" | "answer" | "withdraw";
   readonly reviewId: string;
   readonly taskId: string;
-  /** The number of the question that the call answers; 0 for the other methods. */
+  /** The number of the question that the call answers; 0 for a call of another method. */
   readonly number: number;
   readonly answer: string;
   readonly answeredBy: string;

@@ -67,7 +67,7 @@ export async function deleteReview(tx: WriteTx, reviewId: string): Promise<void>
 /**
  * Records that the result's author has received a question.
  *
- * @returns false if it was recorded before
+ * @returns false if the question was recorded before
  */
 export async function noteInquiry(tx: WriteTx, reviewId: string, number: number): Promise<boolean> {
   const { changes } = await tx.run(

@@ -17,7 +17,7 @@ export function decisionOf({ state, reason }: Pick<Review, "state" | "reason">):
   const verdict = VERDICTS[state];
   if (verdict !== undefined) return { verdict, comment: reason };
   return undecided(
-    state === ReviewState.TIMED_OUT ? "the review's time is over" : "the review was withdrawn",
+    state === ReviewState.TIMED_OUT ? "the time of the review has passed" : "the review was withdrawn",
   );
 }
 

@@ -191,6 +191,6 @@ test("a review that the verifier refuses fails the task", async () => {
   bench.fakes.reviews.refuses = invalid("reviewers", "are too many");
   const taskId = await submitted();
   expect(await becomes(taskId, TaskStatus.FAILED)).toMatchObject({
-    failure: { reason: "REVIEW_TIMED_OUT", message: expect.stringContaining("no review") },
+    failure: { reason: "REVIEW_TIMED_OUT", message: expect.stringContaining("refused the review") },
   });
 });

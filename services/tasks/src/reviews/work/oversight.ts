@@ -140,10 +140,10 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Sends a question about a held result to the verifier. Then calls `apply` with the question's number, which
-   * the caller records with {@link noteInquiry}.
+   * Sends a question about a held result to the verifier. Then calls `apply` with the question's number, which the
+   * caller records with {@link noteInquiry}.
    *
-   * @throws DeputeError as {@link decide}
+   * @throws DeputeError the same errors as {@link decide}
    */
   inquire<T>(
     taskId: string,
@@ -253,8 +253,8 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Makes a call about a task that changes the task. The replica that follows the reviews waits for this call, so that
-   * it does not apply the decision first.
+   * Runs a call that may change a task. The replica that follows the reviews waits for the end of this call. So that
+   * replica does not apply the decision first.
    */
   async #calls<T>(taskId: string, work: () => Promise<T>): Promise<T> {
     const { engine, clock, isShared } = this.#options;
@@ -316,7 +316,7 @@ export class Oversight implements ResultReviews {
     const { engine } = this.#options;
     const record = await engine.store.read((tx) => engine.find(tx, taskId));
     const name = statusName(record?.task.status ?? TaskStatus.UNSPECIFIED);
-    return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, `the task is ${name}, and holds no result`, {
+    return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, `the task is ${name}, and has no held result`, {
       metadata: { task: taskId, from: name, to: name },
     });
   }

@@ -45,7 +45,7 @@ export function requestOf(
 
 /** Returns a text that a review accepts: not empty, and cut to the maximum length. */
 export function shortened(text: string): string {
-  const words = text.trim() === "" ? "(nothing was said)" : text;
+  const words = text.trim() === "" ? "(no text)" : text;
   return Array.from(words).slice(0, MAX_WORDS).join("");
 }
 

@@ -20,7 +20,8 @@ export interface KnownAgent extends AgentFacts {
 
 /**
  * Finds agents by the URIs on their cards. A card's signing key signs the agent's messages, and is the agent's
- * principal in sessions. A card's proof key signs proofs; without one, the signing key does.
+ * principal in sessions. A card's proof key signs proofs. If a card has no proof key, its signing key also signs
+ * proofs.
  */
 export class Agents {
   readonly #agents: Client<typeof AgentService>;

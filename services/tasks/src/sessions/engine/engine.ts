@@ -57,7 +57,7 @@ export interface SessionEngineOptions {
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
-  /** Whether ids must be UUIDv7. */
+  /** Whether ids of sessions and messages must be UUIDv7. */
   readonly strictIds: boolean;
 }
 
@@ -115,7 +115,7 @@ export class SessionEngine {
         const idle = idleSession(invitation.sessionId, this.clock.now());
         return organization === "" ? idle : { ...idle, organization };
       }
-      throw new DeputeError(ErrorReason.SESSION_ID_TAKEN, "there is a session with this id", {
+      throw new DeputeError(ErrorReason.SESSION_ID_TAKEN, "another session has this id: choose another id", {
         metadata: { session: invitation.sessionId },
       });
     });
@@ -185,9 +185,9 @@ export class SessionEngine {
   }
 
   /**
-   * Returns the first response to a repeated message, if the message is still the sender's latest. A sender that has
-   * sent a later message has the response, so the engine refuses an older repetition. It also refuses a different
-   * message with the same id.
+   * Returns the first response to a repeated message, if the message is still the sender's latest. A sender of a later
+   * message already has the response, so the engine refuses the repetition of an older message. The engine also refuses
+   * a different message with the same id.
    *
    * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message
    */

@@ -12,7 +12,7 @@ test("an agent may send a minute's messages at once, and then at the rate of its
     ["high", 4, 10],
   ] as const) {
     for (let sent = 0; sent < count; sent++) await say(agent, level);
-    await expect(say(agent, level)).rejects.toThrow(`more than ${count} messages a minute`);
+    await expect(say(agent, level)).rejects.toThrow(`at most ${count} messages a minute`);
   }
   clock.advance(29_999);
   await expect(say("low", 0)).rejects.toThrow(

@@ -42,15 +42,19 @@ export class MessageRates {
         ? this.#takeInMemory(agentId, perMinute)
         : await this.#takeInStore(this.#sharedStore, agentId, perMinute);
     if (waitMs === undefined) return;
-    throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${perMinute} messages a minute`, {
-      metadata: {
-        limit: "messages_per_minute",
-        code: "at_capacity",
-        agent: agentId,
-        max: String(perMinute),
-        retry_after_ms: String(waitMs),
+    throw new DeputeError(
+      ErrorReason.LIMIT_EXCEEDED,
+      `the agent may send at most ${perMinute} messages a minute: wait for retry_after_ms`,
+      {
+        metadata: {
+          limit: "messages_per_minute",
+          code: "at_capacity",
+          agent: agentId,
+          max: String(perMinute),
+          retry_after_ms: String(waitMs),
+        },
       },
-    });
+    );
   }
 
   #takeInMemory(agentId: string, perMinute: number): number | undefined {
@@ -84,6 +88,6 @@ export function readRates(texts: readonly string[]): number[] {
   const rates = texts.map(Number);
   if (rates.length === LEVELS && rates.every((rate) => Number.isSafeInteger(rate) && rate >= 1)) return rates;
   throw new SettingsError(
-    "DEPUTE_ASP_MESSAGE_RATES: write five whole numbers, for the levels 0 to 4, like 60,120,300,600,1200",
+    "DEPUTE_ASP_MESSAGE_RATES must be five whole numbers, for the levels 0 to 4, like 60,120,300,600,1200",
   );
 }

@@ -68,7 +68,7 @@ export class SessionTimekeeper extends DeadlineLoop {
     this.#forgottenMs = nowMs;
   }
 
-  /** Reports outcomes to the registry. Stops at the first failed report, which the next run repeats. */
+  /** Reports outcomes to the registry. Stops at the first failed report. The next run repeats this report. */
   async #report(signal: AbortSignal): Promise<void> {
     const { store } = this.#engine;
     for (const session of await store.read((tx) => sessionsToReport(tx, REPORTS))) {
@@ -79,7 +79,7 @@ export class SessionTimekeeper extends DeadlineLoop {
       } catch (error) {
         this.#log.debug(
           { err: error, session: session.sessionId },
-          "the outcome of a session could not be told",
+          "the outcome of a session could not be reported to the registry; the next run repeats the report",
         );
         return;
       }

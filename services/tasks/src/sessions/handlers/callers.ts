@@ -36,7 +36,7 @@ export class Callers {
    * @param candidates the agents that may be the caller; read only for an ES256 proof, or for a message without
    * credentials
    * @param message identifies the caller by its proof and signature, if credentials are required and absent
-   * @throws DeputeError as Authority.identify
+   * @throws DeputeError the errors of Authority.identify
    */
   async identify(
     context: HandlerContext,
@@ -56,8 +56,8 @@ export class Callers {
     for (const candidate of await candidates()) {
       const verdict = verifyDpopProof(nativeEngine, proof, candidate, rules, this.#engine.clock.now());
       if (!verdict.ok) {
-        // If a candidate's key matches and another claim is wrong, the denial names that claim. It helps the caller
-        // more than another candidate's key mismatch.
+        // If a candidate's key matches and another claim is wrong, the denial names that claim. That claim helps the
+        // caller more than the key mismatch of another candidate.
         const { claim = "" } = verdict.refusal;
         if (claim !== "" && claim !== "jwk") detail = claim;
         continue;
@@ -72,8 +72,8 @@ export class Callers {
   }
 
   /**
-   * Identifies the sender of a message by its proof and signature. Does not mark the proof as used: the session engine
-   * does so in the message's transaction, after it has checked both again.
+   * Identifies the sender of a message by its proof and signature. Does not mark the proof as used. The session engine
+   * marks it in the message's transaction, after a second check of proof and signature.
    *
    * @throws DeputeError UNAUTHENTICATED
    */
@@ -91,13 +91,13 @@ export class Callers {
     if (isProven) return provenIdentity(context, sender.principal);
     throw new DeputeError(
       ErrorReason.UNAUTHENTICATED,
-      "credentials are required: sender.dpopProof and integrity.signature do not prove the sender, whose key has to be on its registered card",
+      "credentials are required: sender.dpopProof and integrity.signature do not prove the sender, whose key must be on its registered card",
     );
   }
 
   /**
-   * Returns the rules for the proof in a message. Undefined if the caller sent a proof outside the message, which then
-   * counts instead. The proof must name the URL of the call, or the path of the RPC on any wire.
+   * Returns the rules for the proof in a message. Returns undefined if the caller sent a proof outside the message;
+   * only that proof then counts. The proof must name the URL of the call, or the path of the RPC on any wire.
    */
   messageProof(context: HandlerContext): ProofRules | undefined {
     const { kind, proof, htm, htu } = callerOf(context);

@@ -56,7 +56,7 @@ export async function fileDispute(store: Store, session: Session, dispute: Dispu
   refuse(refusalOfDispute(session, dispute));
   const size = canonicalBytes(encode(DisputeSchema, dispute)).length;
   if (size > MAX_DISPUTE_BYTES) {
-    refuse(because("malformed", `the dispute is ${size} bytes, and one is at most ${MAX_DISPUTE_BYTES}`));
+    refuse(because("malformed", `the dispute has ${size} bytes and must have at most ${MAX_DISPUTE_BYTES}`));
   }
   return store.write(async (tx) => {
     const filed = await filedDisputes(tx, session.sessionId, MAX_FILED_DISPUTES);
@@ -64,15 +64,13 @@ export async function fileDispute(store: Store, session: Session, dispute: Dispu
     if (filedDispute !== undefined && equals(DisputeSchema, filedDispute, dispute)) return filedDispute;
     const derived = disputesOf(nativeEngine, session);
     if (filedDispute !== undefined || derived.some(({ disputeId }) => disputeId === dispute.disputeId)) {
-      refuse(
-        because("id_taken", "disputeId is the id of another dispute of the session: choose another one"),
-      );
+      refuse(because("id_taken", "another dispute of the session has this disputeId: choose another id"));
     }
     if (filed.length >= MAX_FILED_DISPUTES) {
       refuse({
         ...{
           code: "limit_exceeded",
-          detail: `at most ${MAX_FILED_DISPUTES} disputes are filed in a session`,
+          detail: `a session may have at most ${MAX_FILED_DISPUTES} filed disputes`,
         },
         ...REFUSALS.limit_exceeded,
         reached: { limit: "session.disputes", max: MAX_FILED_DISPUTES },

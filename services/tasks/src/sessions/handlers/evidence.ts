@@ -11,7 +11,8 @@ import { readMessages, readParties, readSession } from "../store/session-rows.ts
 type Place = Pick<EvidencePosition, "sessionId" | "delegationId">;
 
 /**
- * Returns evidence. The caller must take part in the session of the evidence, or in one in which it was shown.
+ * Returns evidence. The caller must take part in the session of the evidence, or in a session in which the evidence was
+ * shown.
  *
  * @throws DeputeError SESSION_DELEGATION_NOT_FOUND
  */

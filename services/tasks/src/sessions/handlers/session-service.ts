@@ -69,7 +69,7 @@ const WATCH_BATCH = 32;
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
   const { engine, agents, callers, rates, transcripts, tasks, clock } = sessions;
 
-  /** Finds the agent with a URI as a possible caller, also if other viewers may not see it. */
+  /** Finds the agent with this URI as a possible caller, even if the registry hides the agent from other viewers. */
   const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
     const agent = await agents.find(uri, "", ownOptions(context, clock));
     return agent === undefined ? [] : [agent];
@@ -128,7 +128,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
       const coming = await newcomers(target, identity, context);
-      // Checks the delegator's policy. Later, ASP's rules refuse an unknown target, and a sender outside the session.
+      // Checks the delegator's policy. ASP's rules later refuse an unknown target, and a sender outside the session.
       if (body?.case === "delegate" && senderPrincipal !== undefined) {
         for (const { registryId } of coming) {
           const options = ownOptions(context, clock);
@@ -342,7 +342,7 @@ function sealStatus(verdict: TranscriptVerdict): TranscriptSealStatus {
 function requireSpeaker(identity: Identity, principal: string | undefined, agentId: string): void {
   if (principal === undefined) throw agentNotFound(agentId);
   if (mayActFor(identity, principal)) return;
-  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not speak for this agent", {
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not act for this agent", {
     metadata: { agent: agentId },
   });
 }

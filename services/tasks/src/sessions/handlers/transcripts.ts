@@ -48,10 +48,10 @@ const NO_ANSWER: ReadonlySet<ErrorReason> = new Set([
  * Opens the platform's key `session-seal`, or creates the key if it does not exist. The key signs only seals of
  * transcripts.
  *
- * @throws SettingsError if `session-seal.key` holds no key, or if other users can read that file
+ * @throws SettingsError if `session-seal.key` does not contain a key, or if other users can read that file
  */
 export async function openSealKey(keys: KeySource): Promise<Keypair> {
-  const danger = "whoever reads it can seal transcripts in the platform's name";
+  const danger = "its readers can seal transcripts in the platform's name";
   const seed = await openSeed(keys, { name: "session-seal.key", danger });
   return keypairFromSeed(nativeEngine, seed, { name: "session-seal" });
 }
@@ -130,7 +130,7 @@ export class Transcripts {
 
   async #keys(options: CallOptions): Promise<PlatformKeys> {
     const { head } = await this.#log.getLogHead({}, bounded(options)).catch(refuse);
-    if (head === undefined) throw new Error("the log told no head");
+    if (head === undefined) throw new Error("the log returned no head");
     return { sealKeys: [this.#keypair.principal.id], logKeys: [head.log] };
   }
 
@@ -141,7 +141,7 @@ export class Transcripts {
 
 function proofOf({ entry, hashes, head }: AppendSessionHeadResponse): TranscriptLogProof {
   if (entry?.appendTime === undefined || head?.headTime === undefined) {
-    throw new Error("the log answered without its leaf or its head");
+    throw new Error("the log returned no leaf or no head");
   }
   return create(TranscriptLogProofSchema, {
     index: entry.index,
@@ -170,7 +170,7 @@ function refuse(thrown: unknown): never {
   if (!NO_ANSWER.has(refusal.reason)) throw refusal;
   throw new DeputeError(
     ErrorReason.DEPENDENCY_UNAVAILABLE,
-    "the transparency log does not answer, and transcripts are sealed by it: try again later",
+    "the transparency log does not answer, and the seal of a transcript requires it: try again later",
     { metadata: { service: "verifier" }, cause: thrown },
   );
 }

@@ -84,19 +84,23 @@ export function refused(refusal: Refusal, session: Session): DeputeError {
 
 /** Returns the error for a proof that was used before. */
 export function replayed(session: Session): DeputeError {
-  return refusedHere("proof_replayed", "the proof was taken before", session);
+  return refusedHere("proof_replayed", "the proof was used before: create a new proof", session);
 }
 
 /** Returns the error for a message whose id is already used in the session. */
 export function duplicate(session: Session): DeputeError {
-  return refusedHere("duplicate_message", "a message of that id is in the session", session);
+  return refusedHere(
+    "duplicate_message",
+    "the session already has a message with this id: choose another id",
+    session,
+  );
 }
 
 /** Returns the error for a reference to evidence that does not exist or that the sender may not show. */
 export function unknownEvidence(session: Session): DeputeError {
   return refusedHere(
     "unknown_evidence",
-    "a reference names no evidence of a session of the sender's",
+    "a reference must name evidence from a session in which the sender took part",
     session,
   );
 }
@@ -107,13 +111,21 @@ function refusedHere(code: Exclude<RefusalCode, LimitCode>, detail: string, sess
 
 /** Returns the error for a delegation that does not exist, is hidden from the caller, or has no report. */
 export function delegationNotFound({ sessionId, delegationId }: EvidencePlace): DeputeError {
-  return new DeputeError(ErrorReason.SESSION_DELEGATION_NOT_FOUND, "no such delegation", {
-    metadata: { session: sessionId, delegation: delegationId },
-  });
+  return new DeputeError(
+    ErrorReason.SESSION_DELEGATION_NOT_FOUND,
+    "the delegation does not exist, or the caller may not see it",
+    {
+      metadata: { session: sessionId, delegation: delegationId },
+    },
+  );
 }
 
 export function sessionNotFound(sessionId: string): DeputeError {
-  return new DeputeError(ErrorReason.SESSION_NOT_FOUND, "no such session", {
-    metadata: { session: sessionId },
-  });
+  return new DeputeError(
+    ErrorReason.SESSION_NOT_FOUND,
+    "the session does not exist, or the caller may not see it",
+    {
+      metadata: { session: sessionId },
+    },
+  );
 }

@@ -49,7 +49,7 @@ export async function noteWork(tx: WriteTx, sessionId: string, delegationId: str
   );
 }
 
-/** Returns the first delegations whose tasks need an update. */
+/** Returns up to `limit` delegations whose tasks need an update. */
 export async function worksDue(tx: ReadTx, limit: number): Promise<WorkRow[]> {
   const rows = await tx.all(
     ROW,

@@ -193,7 +193,7 @@ test("a report is signed evidence with its verifier, time and the registries' fa
   const { evidence: listed } = await stage.api.listEvidence({ agentId: ANN.uri }, as(ANN.key));
   expect(listed).toEqual([evidence]);
 
-  // Eve meets Ann in another session. Neither of them may show the evidence to other agents yet.
+  // Eve meets Ann in another session. Ann and Eve may not show the evidence to other agents yet.
   const other = stage.message(ANN, "PROPOSE", INVITATION, newId(), { recipient: EVE.uri });
   await stage.api.createSession({ invitation: other }, as(ANN.key));
   const second = await stage.session(other.sessionId);

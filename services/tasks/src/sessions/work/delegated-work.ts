@@ -17,7 +17,7 @@ import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
 const TIMEOUT_MS = 10_000;
 
 /**
- * Errors that a retry would get again. After such an error, the delegation gets no task, and its watchers get the
+ * Errors that a retry would get again. After one of these errors, the delegation gets no task, and its watchers get the
  * error.
  */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
@@ -55,7 +55,7 @@ export function delegatedWork({
     lease,
     timers,
     log,
-    failureMessage: "the task of a delegation cannot be seen to",
+    failureMessage: "the task of a delegation could not be updated",
     first: (limit) => store.read((tx) => worksDue(tx, limit)),
     drop: (row) => store.write((tx) => seenTo(tx, row)),
     async tell(row, signal) {
@@ -71,7 +71,10 @@ export function delegatedWork({
         } catch (thrown) {
           const refusal = fromConnectError(thrown);
           if (!FINAL.has(refusal.reason)) throw thrown;
-          log.info({ err: refusal, session: session.sessionId }, "a delegation has no task");
+          log.info(
+            { err: refusal, session: session.sessionId },
+            "a delegation gets no task, because its creation was refused",
+          );
           return;
         }
         await store.write((tx) => setTask(tx, row, taskId));
@@ -171,7 +174,10 @@ async function begin(
   return taskId;
 }
 
-/** Completes the task with the delegate's report. Cancels a task that waits for an answer, a review or a resume. */
+/**
+ * Completes the task with the delegate's report. Cancels the task instead if its state does not allow completion, for
+ * example while it waits for an answer.
+ */
 async function finish(
   tasks: TaskEngine,
   taskId: string,
