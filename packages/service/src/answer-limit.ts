@@ -117,8 +117,8 @@ export function bytesOf<Desc extends DescMessage>(schema: Desc, message: Message
 }
 
 /**
- * Refuses a response with several elements that is too long for stock clients. Methods cut their lists with {@link
- * cutPage} before; this check is for those that did not.
+ * Refuses a response that has several elements and is too long for stock clients. Most methods cut their lists with
+ * {@link cutPage} before; this check is for the methods that did not.
  *
  * @param bytes the size of the whole response in protobuf's binary form
  * @throws DeputeError LIMIT_EXCEEDED (`answer_bytes`)

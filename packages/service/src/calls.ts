@@ -228,11 +228,11 @@ export function requestedTimeout(header: Headers): number | undefined {
  */
 export const REQUEST_ID_HEADER = "depute-request-id";
 
-// The form of a request id that is accepted from a caller. Logs contain the id unchanged, so spaces, control characters
+// The form of a call's id that is accepted from a caller. Logs contain the id unchanged, so spaces, control characters
 // and long texts are not accepted.
 const SANE = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Returns the request id that the caller sent if it has the accepted form, else a new id. */
+/** Returns the call's id that the caller sent in this header, if the id has the accepted form; else a new id. */
 export function requestIdFrom(header: string | null | undefined): string {
   return header != null && SANE.test(header) ? header : randomUuid();
 }
@@ -284,7 +284,7 @@ type CallContext = Pick<HandlerContext, "requestHeader" | "values" | "signal">;
 
 /**
  * Returns the headers of a call that a handler makes on behalf of its caller. They carry the caller's credentials,
- * request id, address and protocol.
+ * address and protocol, and the id of the call.
  */
 export function forwardHeaders(context: Pick<CallContext, "requestHeader" | "values">): Headers {
   const caller = context.values.get(callerKey);

@@ -20,7 +20,7 @@ import { hasRole, type Identity } from "./authority.ts";
 
 /** Number of records that a call without `max_count` deletes. */
 const DEFAULT_COUNT = 100;
-/** Maximum number of remaining records of one kind up to which a service counts. */
+/** A service counts at most this many remaining records of one kind. */
 export const MAX_COUNTED_REMAINING = 1_000;
 
 /** The request of a purge, with the same members in each service. */

@@ -59,7 +59,8 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
 
 /**
  * Creates a transport that calls the replicas of a service round-robin. A call that did not reach a replica goes to the
- * next replica. A call that reached a dead or draining replica is repeated only if `isRepeatable` allows it.
+ * next replica. A call that reached a dead or draining replica is repeated only if `isRepeatable` allows it and the
+ * call has no holder proof.
  *
  * @param urls the addresses of the replicas, at least one
  */
