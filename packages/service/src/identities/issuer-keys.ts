@@ -34,8 +34,9 @@ export interface IssuerKeysOptions {
 }
 
 /**
- * The public keys of one issuer, at the address in the issuer's discovery document. (OpenID Connect Discovery 1.0, RFC
- * 7517) The class reads the keys at first use, when a token names an unknown key, and FRESH_MS after the last read.
+ * The public keys of one issuer, from `jwksUri` of the identities file, else from the address in the issuer's discovery
+ * document. (OpenID Connect Discovery 1.0, RFC 7517) The class reads the keys at first use, when a token names an
+ * unknown key, and FRESH_MS after the last read.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions;
@@ -50,7 +51,7 @@ export class IssuerKeys {
   /**
    * Returns the key that verifies a token, for `jwtVerify`.
    *
-   * @throws JWKSNoMatchingKey for an unknown key; KeysUnavailable when the keys cannot be read
+   * @throws JWKSNoMatchingKey for an unknown key; KeysUnavailable when the keys cannot be read; other errors of jose
    */
   readonly find: JWTVerifyGetKey = async (header, token) => {
     if (this.#age() > FRESH_MS) await this.#read();
@@ -156,8 +157,8 @@ export class IssuerKeys {
   }
 
   /**
-   * Returns the `authorization` header with the platform's own token for the issuer. Empty for an address whose origin
-   * the operator has not named, so that no other host gets this token.
+   * Returns the `authorization` header with the Bearer token that the issuer requires of the platform. Empty without
+   * `tokenFile`, and for an address whose origin the operator has not named, so that no other host gets this token.
    */
   #authorization({ issuer, jwksUri, tokenFile }: IssuerKeysOptions["entry"], address: string) {
     const named = [issuer, ...(jwksUri === undefined ? [] : [jwksUri])].map((each) => new URL(each).origin);
@@ -171,7 +172,7 @@ export class KeysUnavailable extends Error {
   override readonly name = "KeysUnavailable";
 }
 
-/** Parses JSON. The error quotes nothing of the text, because it could contain the platform's own token. */
+/** Parses JSON. The error quotes nothing of the text, because the text could contain the platform's Bearer token. */
 function parseDocument(text: string): unknown {
   try {
     return JSON.parse(text);
