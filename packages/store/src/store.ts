@@ -65,7 +65,8 @@ export interface Store {
    * its changes are rolled back and the promise rejects with its error. The writes of one caller take effect in the
    * order of the calls. Callers take turns, and waiting writes commit together.
    *
-   * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`.
+   * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`, DEPENDENCY_UNAVAILABLE
+   * when the database fails or conflicts with another transaction
    */
   write<T>(fn: (tx: WriteTx) => Promise<T>, options?: WriteOptions): Promise<T>;
   /** The other processes that use the schema. Undefined for a store of one process. */
