@@ -245,7 +245,7 @@ export function requestIdOf(context: WithValues): string {
 /** The headers that a process forwards to the next process. All other headers of the caller are dropped. */
 const FORWARDED = ["authorization", "dpop", "x-api-key", "traceparent", "tracestate", REQUEST_ID_HEADER];
 
-/** The parts of a client's request that a holder proof must name. */
+/** The method (`htm`) and the URL (`htu`) of a client's request, which a holder proof must name. */
 export interface WireRequest {
   htm: string;
   htu: string;

@@ -406,5 +406,5 @@ function httpUrl(url: string | undefined): string | undefined {
   return url?.startsWith("unix:") ? "http://localhost" : url;
 }
 
-/** Routes and upgrades that a server has in addition to its RPCs. */
+/** The options of a server in addition to its RPCs: routes, upgrades and the second address. */
 type More = Pick<ServerOptions, "routes" | "upgrades" | "sharedPlace">;

@@ -53,8 +53,8 @@ async function both(request: RawRequest, to = sessions): Promise<RawAnswer[]> {
 }
 
 /**
- * Removes the fields that may differ: the date and the encoding header. The adapter sends the encoding header even if
- * the message is short and not compressed.
+ * Removes the fields that may differ: the date, and the encoding header of a message that is not compressed. Only the
+ * adapter sends this header.
  */
 function withoutChance({ headers, body, trailers }: RawAnswer): RawAnswer {
   const { date: _, ...rest } = headers;
