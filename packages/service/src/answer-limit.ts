@@ -75,10 +75,10 @@ export function cutPage<Item>(
   return { items, more: false };
 }
 
-/** One page of a list, and the token that requests the next page. */
+/** One page of a list, and the page token that requests the next page. */
 export interface ListPage<Item> {
   readonly items: Item[];
-  /** The token of the next page; empty on the last page. */
+  /** The page token that requests the next page; empty on the last page. */
   readonly nextPageToken: string;
 }
 

@@ -169,8 +169,8 @@ export interface Presented {
 }
 
 /**
- * A verified external identity: the holder that the identities file assigns, and the SPIFFE id if a certificate proved
- * it.
+ * A verified external identity: the principal that the identities file assigns to it, with organization and roles, and
+ * the SPIFFE id if a certificate proved it.
  */
 export interface ProvenIdentity {
   readonly holder: IdentityHolder;

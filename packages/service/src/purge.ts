@@ -97,7 +97,7 @@ export interface PurgeOptions<Answer extends DescMessage> {
 /**
  * Runs one call of a purge in one transaction. A replay gets the response of the first call.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED
+ * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED; the errors of `Store.write`
  */
 export async function purgeOrganization<Answer extends DescMessage>(
   options: PurgeOptions<Answer>,

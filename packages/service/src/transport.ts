@@ -165,7 +165,7 @@ function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
   });
   stream.once("close", () => {
     if (isAnswered || stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.errored !== null) return;
-    // Without a listener, no call waits for this stream, and an error would end the process.
+    // If the stream has no listener for errors, no call waits for the stream, and an error would end the process.
     if (stream.listenerCount("error") === 0) return;
     stream.emit("error", new ConnectError("the stream ended before the response", Code.Unavailable));
   });

@@ -58,7 +58,12 @@ export interface WriteOptions {
  * fails.
  */
 export interface Store {
-  /** Runs `fn` on a consistent state that includes every earlier commit. */
+  /**
+   * Runs `fn` on a consistent state that includes every earlier commit. The promise rejects with the error of `fn`.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED when too many reads wait, SHUTTING_DOWN after `close`, DEPENDENCY_UNAVAILABLE
+   * when the database fails
+   */
   read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T>;
   /**
    * Runs `fn` in a transaction, and resolves with its result when the changes are durable on disk. When `fn` throws,

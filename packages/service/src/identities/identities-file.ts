@@ -16,7 +16,7 @@ export interface MintBounds {
   readonly maxChainDepth?: number;
 }
 
-/** The principal to which the file maps an identity. */
+/** The principal to which the file maps an identity, with its organization, roles and bounds. */
 export interface IdentityHolder {
   readonly principal: string;
   /** The organization that owns the records of the principal; absent for none. */
@@ -122,8 +122,8 @@ export function parseIdentities(
 }
 
 /**
- * Whether a text can be the address of an issuer's document: an https URL, or an http URL on loopback, without
- * credentials and fragment.
+ * Whether a text can be the address of an issuer's document: an https URL, or an http URL on loopback. The URL must
+ * contain neither credentials nor a fragment.
  */
 export function isIssuerAddress(address: string): boolean {
   if (!URL.canParse(address)) return false;
@@ -138,8 +138,8 @@ function assertAddress(address: string, path: string): void {
 }
 
 /**
- * Returns the holder of a login token: the first identity of the issuer that matches the claims. Undefined if none
- * matches, or if the principal would be malformed.
+ * Returns the principal of a login token: that of the issuer's first identity that matches the claims. Undefined if
+ * none matches, or if the principal would be malformed.
  *
  * @param claims the verified claims of the login token
  */

@@ -75,13 +75,15 @@ export class Identities {
     return this.#loaded.file.issuers.length > 0 && isJwt(credential);
   }
 
-  /** Returns the holder of a login token that was verified before and is still valid; undefined for any other token. */
+  /**
+   * Returns the principal of a login token that was verified before and is still valid; undefined for any other token.
+   */
   known(token: string): IdentityHolder | undefined {
     return this.#loaded.tokens.known(token);
   }
 
   /**
-   * Verifies a login token (JWT), and returns its holder.
+   * Verifies a login token (JWT), and returns its principal.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -99,7 +101,7 @@ export class Identities {
   }
 
   /**
-   * Returns the holder of a client certificate.
+   * Returns the principal of a client certificate.
    *
    * @param spiffeId empty if the certificate has no SPIFFE id
    * @throws DeputeError UNAUTHENTICATED for a certificate without a SPIFFE id, or with an unknown one

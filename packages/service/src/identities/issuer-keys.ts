@@ -17,7 +17,9 @@ export const MAX_KEYS = 64;
 export const FRESH_MS = 10 * 60_000;
 /** Milliseconds after a read for which the keys stay in use while the issuer cannot be reached. */
 export const STALE_MS = 60 * 60_000;
-/** Minimum milliseconds between two reads. Otherwise, tokens with invented key ids could cause load at the issuer. */
+/**
+ * Minimum milliseconds between two reads. Otherwise, login tokens with invented key ids could cause load at the issuer.
+ */
 export const COOLDOWN_MS = 30_000;
 
 export interface IssuerKeysOptions {
@@ -35,7 +37,7 @@ export interface IssuerKeysOptions {
 
 /**
  * The public keys of one issuer, from `jwksUri` of the identities file, else from the address in the issuer's discovery
- * document. (OpenID Connect Discovery 1.0, RFC 7517) The class reads the keys at first use, when a token names an
+ * document. (OpenID Connect Discovery 1.0, RFC 7517) The class reads the keys at first use, when a login token names an
  * unknown key, and FRESH_MS after the last read.
  */
 export class IssuerKeys {
@@ -49,7 +51,7 @@ export class IssuerKeys {
   }
 
   /**
-   * Returns the key that verifies a token, for `jwtVerify`.
+   * Returns the key that verifies a login token, for `jwtVerify`.
    *
    * @throws JWKSNoMatchingKey for an unknown key; KeysUnavailable when the keys cannot be read; other errors of jose
    */

@@ -38,9 +38,9 @@ export interface SubjectToken {
   readonly thumbprint: string;
 }
 
-/** The subject of an exchanged token. */
+/** The subject of an exchanged login token or identity assertion. */
 export interface ProvenSubject {
-  /** The claim `iss` of the token; `subject` is its claim `sub`. */
+  /** The claim `iss` of the JSON Web Token; `subject` is its claim `sub`. */
   readonly issuer: string;
   readonly subject: string;
   readonly holder: IdentityHolder;
@@ -103,7 +103,7 @@ export class TokenVerifier {
     this.#clock = clock;
   }
 
-  /** Returns the cached holder of a verified login token; undefined if the cache has no valid result. */
+  /** Returns the cached principal of a verified login token; undefined if the cache has no valid result. */
   known(token: string): IdentityHolder | undefined {
     const found = this.#verified.get(digestOf(token));
     if (found === undefined) return undefined;
@@ -112,7 +112,7 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a login token, and returns its holder.
+   * Verifies a login token, and returns its principal.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
