@@ -28,7 +28,7 @@ export type Listener = (key: string) => void;
 export const ALL_KEYS = "";
 
 /**
- * Receives the exceptions of listeners, and one report for each outage of Redis or the database. `activity` describes
- * what failed, for the log line.
+ * Receives the exceptions of listeners, one report for each outage of Redis or the database, and refusals of Redis.
+ * `activity` describes what failed, for the log line.
  */
 export type OnError = (error: unknown, activity: string) => void;

@@ -75,10 +75,10 @@ export function cutPage<Item>(
   return { items, more: false };
 }
 
-/** One page of a list, and the token that requests the next page. */
+/** One page of a list, and the page token that requests the next page. */
 export interface ListPage<Item> {
   readonly items: Item[];
-  /** The token of the next page; empty on the last page. */
+  /** The page token that requests the next page; empty on the last page. */
   readonly nextPageToken: string;
 }
 
@@ -117,8 +117,8 @@ export function bytesOf<Desc extends DescMessage>(schema: Desc, message: Message
 }
 
 /**
- * Refuses a response with several elements that is too long for stock clients. Methods cut their lists with {@link
- * cutPage} before; this check is for those that did not.
+ * Refuses a response that has several elements and is too long for stock clients. Most methods cut their lists with
+ * {@link cutPage} before; this check is for the methods that did not.
  *
  * @param bytes the size of the whole response in protobuf's binary form
  * @throws DeputeError LIMIT_EXCEEDED (`answer_bytes`)

@@ -17,7 +17,10 @@ import type { RoleName } from "./identities/identities-schema.ts";
 
 /** The identity that a caller's credentials prove. */
 export interface Identity {
-  /** The caller's principal: a public key in base64url, the principal of a configured credential, or `local`. */
+  /**
+   * The caller's principal: a public key in base64url, a principal that the credentials file or the identities file
+   * names, or `local`.
+   */
   principal: string;
   /**
    * Whether the caller is `local`. A call is `local` without credentials on an open loopback server, and when the
@@ -63,14 +66,16 @@ export interface Authority {
    * Identifies the caller of a method that requires no capability of a token.
    *
    * @throws DeputeError UNAUTHENTICATED (also for an invalid proof without a token), TOKEN_DENIED (an invalid proof
-   * with a token), CALLER_NOT_ALLOWED (a role is missing), DEPENDENCY_UNAVAILABLE
+   * with a token), LIMIT_EXCEEDED (a quota of the caller is used up), CALLER_NOT_ALLOWED (a role is missing),
+   * DEPENDENCY_UNAVAILABLE
    */
   identify(context: HandlerContext): Promise<Identity>;
   /**
    * Checks whether the caller's token grants a capability. A caller without a token passes with its identity, and the
    * method decides what that identity may do.
    *
-   * @throws DeputeError with the reasons of {@link identify}
+   * @throws DeputeError with the reasons of {@link identify}; TOKEN_DENIED also if the token does not grant the
+   * capability
    */
   authorise(context: HandlerContext, right: Right, binding?: Binding): Promise<Authorised>;
 }
@@ -202,8 +207,9 @@ export function tokenDenied(denial: DenialReason | undefined): DeputeError {
 }
 
 /**
- * Returns the error for an invalid proof: TOKEN_DENIED for a proof with a token; UNAUTHENTICATED for a proof without a
- * token, which only identifies the caller (RFC 9449 7.1). The message names the invalid claim.
+ * Returns the error for an invalid proof: TOKEN_DENIED for a proof with a token, and for the denial INTERNAL_CONTEXT;
+ * otherwise UNAUTHENTICATED, because a proof without a token only identifies the caller (RFC 9449 7.1). The message of
+ * UNAUTHENTICATED names the invalid claim.
  */
 export function callerDenied(
   { token, htm, htu }: Pick<Caller, "token" | "htm" | "htu">,

@@ -9,7 +9,7 @@ export interface BatchedWritesOptions<Item> {
   readonly write: (items: readonly Item[]) => Promise<unknown>;
   /** Maximum number of items in one write. When this many items wait, they are written at once. */
   readonly batch: number;
-  /** Maximum number of waiting items while writes fail. */
+  /** Number of waiting items from which `assertRoom` throws, because writes fail or are slow. */
   readonly maxWaiting: number;
   /** The name of `maxWaiting` in refusals. */
   readonly limitName: string;

@@ -6,7 +6,9 @@ import type { Quotas } from "./quotas/quotas.ts";
 /** The call's id in logs and in the response; see calls.ts. */
 export const requestIdKey: ContextKey<string> = createContextKey("", { description: "request id" });
 
-/** The caller's principal, as the tokens service derived it from the credentials; empty until then. */
+/**
+ * The caller's principal, once a holder proof, a token or a message has proven it; empty before, and for other callers.
+ */
 export const principalKey: ContextKey<string> = createContextKey("", { description: "principal" });
 
 /** The call's deadline in epoch milliseconds; undefined for a call without deadline. */
@@ -47,8 +49,8 @@ export const clientAddressKey: ContextKey<string> = createContextKey("", { descr
 export const trustedKey: ContextKey<boolean> = createContextKey(false, { description: "trusted" });
 
 /**
- * Counts the call against the quotas of its caller, once the caller's principal is proven; undefined if the service
- * counts no quotas.
+ * Counts the call against the quotas of its caller, once the caller's principal is proven; undefined if the call is
+ * counted already, or has no quotas.
  */
 export const chargeKey: ContextKey<((principal: string, organization: string) => void) | undefined> =
   createContextKey<((principal: string, organization: string) => void) | undefined>(undefined, {
@@ -63,7 +65,7 @@ export const quotasKey: ContextKey<Quotas | undefined> = createContextKey<Quotas
 /** Milliseconds of processor time for the call's verifications that no quota has counted yet. */
 export const cpuTallyKey: ContextKey<number> = createContextKey(0, { description: "cpu tally" });
 
-/** The sizes of a call's messages, in bytes as they cross the socket, before compression and without headers. */
+/** The sizes of a call's messages, in bytes of their encoded form, before compression and without headers. */
 export interface MessageSizes {
   readonly request: number;
   /** Called with the size of each message of the response. */

@@ -20,11 +20,11 @@ import { grantedRoles } from "./roles/caller-roles.ts";
 /** The caller of a method. */
 export interface Caller {
   /**
-   * `local`: no credentials were required; the caller may act for every agent. `credential`: a configured secret, a
-   * token of a trusted issuer or a client certificate; the credential names the principal. `bound`: an unverified token
-   * or holder proof; the principal stays empty until the tokens service verifies it. `message`: no credentials, at a
-   * method whose request can prove its sender (depute.rpc.v1.message_proves_caller); the method itself identifies the
-   * caller.
+   * `local`: a caller without credentials where none are required, or a service of the platform on its own behalf; the
+   * caller may act for every agent. `credential`: a configured secret, a login token (JWT) of a trusted issuer or a
+   * client certificate; a file names the principal of the credential. `bound`: an unverified DelegateOS token or holder
+   * proof; the principal stays empty until the tokens service verifies it. `message`: no credentials, at a method whose
+   * request can prove its sender (depute.rpc.v1.message_proves_caller); the method itself identifies the caller.
    */
   readonly kind: "local" | "credential" | "bound" | "message";
   readonly principal: string;
@@ -34,14 +34,11 @@ export interface Caller {
    * caller with a public key, use {@link organizationOf}.
    */
   readonly organization?: string;
-  /** The roles that a file grants to the caller's login or secret; absent without a grant. */
+  /** The roles that a file grants to the caller's secret, login token or client certificate; absent without a grant. */
   readonly roles?: readonly RoleName[];
   /** The roles that the identities file grants for the records of the caller's organization; absent for none. */
   readonly organizationRoles?: readonly RoleName[];
-  /**
-   * True if the identities file maps the caller's identity, from a token of an issuer or from a client certificate, to
-   * a principal.
-   */
+  /** True if the identities file maps the caller's login token or client certificate to the principal. */
   readonly isAttested?: true;
   /**
    * The SPIFFE id of the client certificate that authenticated the caller; absent for other credentials. Depute's
@@ -151,7 +148,7 @@ export interface AuthenticationOptions {
   /** `open` treats a caller without credentials as `local`; `required` refuses it. */
   mode: "open" | "required";
   credentials: Credentials;
-  /** Verifies identities that token issuers or client certificates attest; absent if the settings trust none. */
+  /** Verifies login tokens and client certificates; absent if the settings trust none. */
   identities?: Identities;
 }
 
@@ -172,8 +169,8 @@ export interface Presented {
 }
 
 /**
- * A verified external identity: the holder that the identities file assigns, and the SPIFFE id if a certificate proved
- * it.
+ * A verified external identity: the principal that the identities file assigns to it, with organization and roles, and
+ * the SPIFFE id if a certificate proved it.
  */
 export interface ProvenIdentity {
   readonly holder: IdentityHolder;
@@ -181,11 +178,12 @@ export interface ProvenIdentity {
 }
 
 /**
- * Verifies an external identity: a JSON Web Token as Bearer credential, or a client certificate without other
+ * Verifies an external identity: a login token (JWT) as Bearer credential, or a client certificate without other
  * credentials. An identity that cannot be verified is refused, even if no credentials are required.
  *
  * @returns undefined if the request presents no external identity
- * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
+ * @throws DeputeError UNAUTHENTICATED: for a refused identity with the metadata `fault`, for a malformed
+ * `Authorization` header without it
  */
 export function proveIdentity(
   { credentials, identities }: AuthenticationOptions,
@@ -290,8 +288,10 @@ function withOrganization(caller: Caller, organization: string): Caller {
 }
 
 /**
- * Returns the caller of a call that a service of the platform makes on its own behalf. A header of the call names the
- * organization.
+ * Returns the caller of a call that a service of the platform makes on its own behalf: `local`. The header
+ * HOP.organization names the organization that owns the call's records; absent for none.
+ *
+ * @throws DeputeError UNAUTHENTICATED if this header is not percent-encoded
  */
 function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
   const caller = { kind: "local", principal: LOCAL_PRINCIPAL, ...wire } as const;
@@ -303,10 +303,10 @@ function ownCaller(header: Headers, wire: Pick<Caller, "htm" | "htu">): Caller {
 }
 
 /**
- * Returns the principal of a request, for a log line. The result is the principal of a configured credential, or
- * `local`; `none` if required credentials are missing; `unknown` for invalid credentials. The result is empty for a
- * DelegateOS token or a holder proof, which only the tokens service can verify, and for an issuer's token that this
- * process has not verified.
+ * Returns the principal of a request, for a log line. The result is the principal of a configured secret, a client
+ * certificate or a verified login token, or `local`; `none` if required credentials are missing; `unknown` for invalid
+ * credentials. The result is empty for a DelegateOS token or a holder proof, which only the tokens service can verify,
+ * and for a login token that this process has not verified.
  *
  * @param certificate see {@link Presented}
  */

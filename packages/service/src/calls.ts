@@ -228,11 +228,11 @@ export function requestedTimeout(header: Headers): number | undefined {
  */
 export const REQUEST_ID_HEADER = "depute-request-id";
 
-// The form of a request id that is accepted from a caller. Logs contain the id unchanged, so spaces, control characters
+// The form of a call's id that is accepted from a caller. Logs contain the id unchanged, so spaces, control characters
 // and long texts are not accepted.
 const SANE = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Returns the request id that the caller sent if it has the accepted form, else a new id. */
+/** Returns the call's id that the caller sent in this header, if the id has the accepted form; else a new id. */
 export function requestIdFrom(header: string | null | undefined): string {
   return header != null && SANE.test(header) ? header : randomUuid();
 }
@@ -245,7 +245,7 @@ export function requestIdOf(context: WithValues): string {
 /** The headers that a process forwards to the next process. All other headers of the caller are dropped. */
 const FORWARDED = ["authorization", "dpop", "x-api-key", "traceparent", "tracestate", REQUEST_ID_HEADER];
 
-/** The parts of a client's request that a holder proof must name. */
+/** The method (`htm`) and the URL (`htu`) of a client's request, which a holder proof must name. */
 export interface WireRequest {
   htm: string;
   htu: string;
@@ -284,7 +284,7 @@ type CallContext = Pick<HandlerContext, "requestHeader" | "values" | "signal">;
 
 /**
  * Returns the headers of a call that a handler makes on behalf of its caller. They carry the caller's credentials,
- * request id, address and protocol.
+ * address and protocol, and the id of the call.
  */
 export function forwardHeaders(context: Pick<CallContext, "requestHeader" | "values">): Headers {
   const caller = context.values.get(callerKey);

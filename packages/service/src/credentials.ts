@@ -54,7 +54,8 @@ export const noCredentials: Credentials = {
  * hex. Organization and roles are optional. An entry for a public key with an organization or roles needs no digest,
  * because the caller sends holder proofs.
  *
- * @throws Error that names the invalid entry by its index, never by its content
+ * @throws Error that names the invalid entry by its index, never by its content; SyntaxError of JSON.parse, which may
+ * quote a part of a text that is not JSON
  */
 export function parseCredentials(json: string): Credentials {
   const entries: unknown = JSON.parse(json);

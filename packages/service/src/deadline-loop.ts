@@ -24,8 +24,8 @@ export interface DeadlineLoopOptions {
 
 /**
  * Does the work of stored deadlines, sleeps until the next deadline, and starts again. Only one run is active at a
- * time. The store has the deadlines, so the loop also does work whose deadline passed while no process ran. The loop
- * notices a deadline that another process stored within {@link DeadlineLoopOptions.maxWaitMs}.
+ * time. The store has the deadlines, so the loop also does work whose deadline passed while no process ran. A deadline
+ * that another process stored is noticed after at most {@link DeadlineLoopOptions.maxWaitMs}.
  */
 export class DeadlineLoop {
   readonly #options: DeadlineLoopOptions;

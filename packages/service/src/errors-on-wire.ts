@@ -95,8 +95,9 @@ interface Detail {
 
 /**
  * Converts any exception to a Connect error. A refusal of this service or of another service keeps its reason. An error
- * that Connect itself raised gets the reason that means the same as its code. Every other exception becomes INTERNAL
- * with a message that contains only the request id.
+ * that Connect itself raised gets the reason that means the same as its code. A cancel becomes CANCELED, without a
+ * reason. Every other exception becomes INTERNAL with a fixed message; its metadata has only the call's id, as
+ * `request_id`.
  */
 export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   if (thrown instanceof DeputeError) {

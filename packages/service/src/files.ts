@@ -29,7 +29,7 @@ export function fileNames(folder: string | URL): string[] {
 }
 
 /**
- * Returns the time at which a file last changed, epoch milliseconds.
+ * Returns the time at which a file last changed, in epoch milliseconds.
  *
  * @throws Error for a missing file
  */

@@ -31,11 +31,11 @@ export class HealthParts {
   }
 }
 
-/** The health of this process: the status of each service, and whether all services serve. */
+/** The health of one server: the status of each of its RPC services, and whether all of them serve. */
 export interface HealthState {
   /** Sets the status of the named services (full names). Without names, sets the status of all services. */
   set(serving: boolean, ...services: string[]): void;
-  /** Whether all services of the process serve. */
+  /** Whether all services of the server serve. */
   readonly serving: boolean;
   readonly services: ReadonlyMap<string, boolean>;
   /** The states of the parts, by name. */
@@ -75,7 +75,7 @@ export function createHealth(services: readonly string[], parts = new HealthPart
   };
 }
 
-/** Implements the gRPC Health Checking Protocol. The empty service name means the process as a whole. */
+/** Implements the gRPC Health Checking Protocol. The empty service name means all services of the server together. */
 export function healthService(state: HealthState): ServiceImpl<typeof Health> {
   const statusOf = (service: string): Status | undefined => {
     const serving =

@@ -8,8 +8,8 @@ interface Hosted {
 }
 
 /**
- * Refuses settings without an internal secret if services run in several processes. By this secret, each service
- * recognizes calls of the other services.
+ * Refuses settings without an internal secret if services run in several processes, unless the server is open and no
+ * identities file is set. By this secret, each service recognizes calls of the other services.
  *
  * @throws SettingsError
  */

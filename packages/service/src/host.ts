@@ -111,8 +111,9 @@ interface Running {
  * and any other service at its configured address. No service waits for another service when it starts.
  *
  * @throws SettingsError when a port would be open to a network without authentication, when processes that must trust
- * one another share no secret, when a service cannot have replicas, or when an allowed host or origin is malformed; the
- * errors of a service's start or of listening, after the started services are closed
+ * one another share no secret, when a service cannot have replicas, or when an allowed host, an allowed origin or a
+ * trusted proxy is malformed; the errors of {@link openWatched}; the errors of a service's start or of listening, after
+ * the started services are closed
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: starts and ends all that a process has, in an order that is its contract
 export async function hostServices(options: HostOptions): Promise<Host> {
@@ -398,9 +399,6 @@ function countedBy({ audit }: ServiceModule, quotas: Quotas): { quotas?: Quotas 
 }
 
 /**
- * Starts to send traces, if an address is configured. The exporter has many modules, so the process loads it on demand.
- */
-/**
  * Returns the HTTP URL for a listener's URL: `http://localhost` for a UNIX socket, because clients need a host name;
  * any other URL unchanged.
  */
@@ -408,5 +406,5 @@ function httpUrl(url: string | undefined): string | undefined {
   return url?.startsWith("unix:") ? "http://localhost" : url;
 }
 
-/** Routes and upgrades that a server has in addition to its RPCs. */
+/** The options of a server in addition to its RPCs: routes, upgrades and the second address. */
 type More = Pick<ServerOptions, "routes" | "upgrades" | "sharedPlace">;

@@ -92,7 +92,7 @@ export function sendUnknownPath(
   sendRefusal(request, response, 404, unknownPath(path), note);
 }
 
-/** Refuses a request with too long headers, which the HTTP parser has accepted. */
+/** Refuses a request whose headers are too long, but were accepted by the HTTP parser. */
 export function sendHeadersTooLong(
   request: HttpRequest,
   response: HttpResponse,

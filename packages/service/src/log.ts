@@ -91,7 +91,10 @@ function stackOf(error: Error): string {
   return stacks.join("\ncaused by: ");
 }
 
-/** A protobuf message contains its descriptors, so the log has only the name of its type. */
+/**
+ * Returns the form of a value in the log: of an error its message; of a protobuf message, which contains its
+ * descriptors, only the name of its type; any other value unchanged.
+ */
 function shallow(value: unknown): unknown {
   if (value instanceof Error) return value.message;
   if (typeof value !== "object" || value === null) return value;

@@ -11,7 +11,7 @@ type Health = Pick<HealthState, "serving" | "services" | "parts">;
 
 interface MetricsDeps extends Required<Pick<ServerOptions, "certificates" | "random" | "log" | "timers">> {
   readonly metrics: Registry;
-  /** The health of each service of the process. */
+  /** The health of each server of the process. */
   readonly health: readonly Health[];
 }
 
@@ -34,7 +34,7 @@ export async function startMetrics(
   return [await startServer({ place: { host, port }, rpc: () => false, routes, ...limits, ...deps })];
 }
 
-/** Returns the health of the process: healthy only if all its services are healthy. */
+/** Returns the health of the process: healthy only if all its servers are healthy. */
 function healthOf(services: readonly Health[]): Health {
   const merged = (of: (health: Health) => ReadonlyMap<string, boolean>) =>
     new Map(services.flatMap((health) => [...of(health)]));

@@ -45,12 +45,13 @@ export interface ServiceDeps {
   readonly authority: Authority;
   /** `open` if the process serves calls without credentials, which it does only on loopback; otherwise `required`. */
   readonly auth: "open" | "required";
-  /** Whether a configured credential belongs to the principal. */
+  /** Whether the credentials file has a secret of the principal, or the identities file names the principal. */
   hasCredential(principal: string): boolean;
   /** Returns the principal that a request's headers prove, for a log line; see `presentedPrincipal`. */
   principalOf(headers: IncomingHttpHeaders, certificate?: string): string;
   /**
-   * Authenticates a request over plain HTTP by a configured secret, a token of an issuer, or a client certificate.
+   * Authenticates a request over plain HTTP by a configured secret, a login token (JWT of an issuer), or a client
+   * certificate.
    *
    * @param certificate the SPIFFE id of the connection's client, as `certificateOfRequest` returns it
    * @returns the caller's principal
@@ -58,12 +59,12 @@ export interface ServiceDeps {
    */
   loginOf(headers: IncomingHttpHeaders, certificate?: string): Promise<string>;
   /**
-   * Verifies a token of an issuer that its bearer wants to exchange (RFC 8693), and returns its subject.
+   * Verifies a login token or identity assertion that its bearer wants to exchange (RFC 8693), and returns its subject.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
   subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
-  /** Returns the issuers whose tokens are accepted as Bearer credentials (DEPUTE_IDENTITIES_FILE). */
+  /** Returns the issuers of the accepted login tokens (DEPUTE_IDENTITIES_FILE). */
   issuers(): readonly string[];
   /** The keys of the platform, in files or in the database. */
   readonly keys: KeySource;

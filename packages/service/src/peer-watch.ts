@@ -11,7 +11,7 @@ import { pause } from "./stream-follower.ts";
 const RETRY_MS = 250;
 
 export interface PeerWatchOptions {
-  /** The transports to the peer's replicas. The watch checks the health of the whole process of each replica. */
+  /** The transports to the peer's replicas. The watch checks the health of all services at each replica's address. */
   readonly transports: readonly Transport[];
   readonly timers: Timers;
   /**

@@ -20,7 +20,7 @@ export interface KeySource {
    *
    * @param make returns the text of a new key
    * @throws SettingsError when the key cannot be read, opened or stored, or when the file and the database contain
-   * different keys
+   * different keys; DeputeError DEPENDENCY_UNAVAILABLE when the database does not answer
    */
   open(key: KeyName, make: () => string): Promise<string>;
   /**
@@ -45,7 +45,7 @@ export function keyFiles(dataDir: string, masterFile = "", warn?: (message: stri
 /**
  * Opens a key of 32 bytes in base64url.
  *
- * @throws SettingsError with the causes of {@link KeySource.open}, and for a key that is not 32 bytes in base64url
+ * @throws the errors of {@link KeySource.open}; SettingsError for a key that is not 32 bytes in base64url
  */
 export async function openSeed(keys: KeySource, key: KeyName): Promise<Uint8Array> {
   const seed = decodeBase64Url((await keys.open(key, newSeed)).trim());
@@ -94,8 +94,8 @@ export interface KeyRowsOptions {
 
 /**
  * The keys as rows of the database, sealed by the master key. Every replica then has the same keys, and needs only the
- * master key. An existing key file moves into the database at the first start. The store is open only during a call of
- * `open`, so that several processes can start at the same time.
+ * master key. The first start copies the key of an existing key file into the database. The store is open only during a
+ * call of `open`, so that several processes can start at the same time.
  */
 export class KeyRows implements KeySource {
   readonly #options: KeyRowsOptions;

@@ -20,7 +20,7 @@ import { hasRole, type Identity } from "./authority.ts";
 
 /** Number of records that a call without `max_count` deletes. */
 const DEFAULT_COUNT = 100;
-/** Maximum number of remaining records of one kind up to which a service counts. */
+/** A service counts at most this many remaining records of one kind. */
 export const MAX_COUNTED_REMAINING = 1_000;
 
 /** The request of a purge, with the same members in each service. */
@@ -97,7 +97,7 @@ export interface PurgeOptions<Answer extends DescMessage> {
 /**
  * Runs one call of a purge in one transaction. A replay gets the response of the first call.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED
+ * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED; the errors of `Store.write`
  */
 export async function purgeOrganization<Answer extends DescMessage>(
   options: PurgeOptions<Answer>,

@@ -74,7 +74,7 @@ async function host(modules: ServiceModule[], args: readonly string[] = [], onLo
   return { urls: running.urls, stop };
 }
 
-/** Returns the health of a process: over gRPC for the whole process and for one service, and over HTTP. */
+/** Returns the health of a process: over gRPC for all its services and for one service, and over HTTP. */
 async function healthOf(url = "") {
   const transport = createGrpcJsTransport(new URL(url).host);
   closing.push(() => transport.close());

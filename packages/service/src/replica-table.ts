@@ -117,7 +117,7 @@ export class ReplicaTable {
     if (this.#store !== undefined) this.#cancel ??= timers.after(0, () => this.#reportAndWait());
   }
 
-  /** Returns the replicas by service and address. @throws DeputeError DEPENDENCY_UNAVAILABLE */
+  /** Returns the replicas, sorted by service and address. @throws the errors of `Store.read` */
   async list(): Promise<readonly ReportedReplica[]> {
     if (this.#store === undefined) return this.#members.map((member) => this.#own(member));
     const rows = await this.#store.read((tx) =>

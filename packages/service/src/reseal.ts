@@ -45,7 +45,7 @@ export class UnopenedSecretError extends Error {
  *
  * @returns the number of secrets that this call sealed with the new key
  * @throws StoreKeyError for a store that neither of the two master keys has sealed
- * @throws UnopenedSecretError
+ * @throws UnopenedSecretError; the other errors of `openStore`
  */
 export async function resealStore(options: ResealOptions): Promise<number> {
   const { place, migrations, onError, from, to } = options;

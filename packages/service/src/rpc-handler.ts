@@ -42,13 +42,13 @@ export interface RpcHandlerOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
-  /** Finds the addresses of clients; absent if the settings trust no proxy. */
+  /** Finds the addresses of clients. If absent, no proxy is trusted. */
   addresses?: ClientAddresses;
   /** Differences of services with published contracts from the platform's rules; absent if there are none. */
   manners?: Manners;
 }
 
-/** Serves RPCs over gRPC, gRPC-Web and Connect. Returns false for a path that is not that of an RPC. */
+/** Serves RPCs over gRPC, gRPC-Web and Connect. Returns false if the path is not the path of an RPC. */
 export type RpcHandler = (request: HttpRequest, response: HttpResponse, path: string) => boolean;
 
 /** Serves implementations by Connect's own adapter. */

@@ -84,8 +84,8 @@ export interface ServerOptions {
   /** Serves RPCs. The server tries this handler before the routes. */
   rpc: RpcHandler;
   /**
-   * Tried first for each HTTP/2 stream. The other handlers serve a stream for which this handler returns false, or
-   * whose headers are too long.
+   * Tried first for an HTTP/2 stream that has no `Origin`, passes the door, and has headers within the limit. The other
+   * handlers serve every other stream, and a stream for which this handler returns false.
    */
   fast?: StreamHandler;
   routes: readonly HttpRoute[];

@@ -35,7 +35,8 @@ export function storeAt(
 
 /**
  * Returns the error for a store that did not open. A store with other keys (StoreKeyError) or unknown tables
- * (MigrationError) gives a SettingsError with a remedy for the operator. Every other error is returned unchanged.
+ * (MigrationError), and a file that cannot be opened (StoreFileError), give a SettingsError with a remedy for the
+ * operator. Every other error is returned unchanged.
  *
  * @param service the service whose store did not open
  */

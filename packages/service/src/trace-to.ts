@@ -1,7 +1,8 @@
 import type { Telemetry, TracedProcess } from "./telemetry.ts";
 
 /**
- * Starts to send traces to an OTLP receiver. The process loads the libraries for this only if there is an endpoint.
+ * Starts to send traces to an OTLP receiver. Without an endpoint, the function loads no libraries and returns
+ * undefined.
  *
  * @param endpoint the base address of the receiver; empty for none
  */

@@ -60,7 +60,8 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
 
 /**
  * Creates a transport that calls the replicas of a service round-robin. A call that did not reach a replica goes to the
- * next replica. A call that reached a dead or draining replica is repeated only if `isRepeatable` allows it.
+ * next replica. A call that reached a dead or draining replica is repeated only if `isRepeatable` allows it and the
+ * call has no holder proof.
  *
  * @param urls the addresses of the replicas, at least one
  */
@@ -166,7 +167,7 @@ function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
   });
   stream.once("close", () => {
     if (isAnswered || stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.errored !== null) return;
-    // Without a listener, no call waits for this stream, and an error would end the process.
+    // If the stream has no listener for errors, no call waits for the stream, and an error would end the process.
     if (stream.listenerCount("error") === 0) return;
     stream.emit("error", new ConnectError("the stream ended before the response", Code.Unavailable));
   });

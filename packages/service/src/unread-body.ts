@@ -28,7 +28,8 @@ export function closingHeaders(response: HttpResponse): Record<string, string> {
 
 /**
  * Ends a response whose head was written. Discards an unread body up to the limits above. Then HTTP/1.1 closes the
- * connection, and HTTP/2 resets the stream without an error (RFC 9113 section 8.1). A response to HEAD has no bytes.
+ * connection. HTTP/2 resets the stream only if a limit was reached, without an error (RFC 9113 section 8.1). A response
+ * to HEAD has no bytes.
  */
 export function endAnswer(response: HttpResponse, bytes: Uint8Array): void {
   const { req: request } = response;

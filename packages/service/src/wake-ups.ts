@@ -70,6 +70,7 @@ export interface WaitOptions {
  *
  * @param timeoutMs the maximum wait, which the call's own deadline may shorten
  * @returns the value; undefined if the timeout passed, the caller disconnected or the process drains first
+ * @throws the errors of `read`
  */
 export async function waitFor<T>(
   { wakeUps, timers, pollMs, stopping }: WaitOptions,

@@ -23,7 +23,10 @@ export class WatchedCredentials implements Credentials {
   #refused = "";
   #cancel: () => void = () => {};
 
-  /** @throws Error that names the file and its first fault, and quotes none of its content */
+  /**
+   * @throws Error that names the file and its first fault; it quotes no entry, but may quote a part of a text that is
+   * not JSON
+   */
   constructor(options: WatchedCredentialsOptions) {
     this.#options = options;
     const { path } = options;

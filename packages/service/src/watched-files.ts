@@ -8,7 +8,8 @@ import { WatchedCredentials } from "./watched-credentials.ts";
 /**
  * Opens the files that the process reads again when they change.
  *
- * @throws SettingsError when a file is malformed; then the function watches no file
+ * @throws Error when the credentials file cannot be used; SettingsError when another file cannot be used. Then the
+ * function watches no file
  */
 export function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path" | "credentials">) {
   const { timers, log } = deps;

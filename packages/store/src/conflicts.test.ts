@@ -9,7 +9,7 @@ import type { Store, WriteTx } from "./store.ts";
 import { freeSchema, postgresForTests } from "./testing/index.ts";
 
 describe("a write after a conflict", () => {
-  /** Timers that call back at once, and add each wait to `waits`. */
+  /** The waits in milliseconds that `timers` got. These timers call back at once. */
   const waits: number[] = [];
   const timers: Timers = {
     ...systemTimers,

@@ -29,8 +29,9 @@ export class StoreFileError extends Error {
 const FROM_STORE = { service: "store" };
 
 /**
- * Thrown when this process can never use the store again: such as after its files were removed, a flush to disk failed,
- * or another process changed its tables. The process must end, because its caches of the tables may be stale.
+ * Thrown when this process can never use the store again, for example after the files of the store were removed, after
+ * a flush to disk failed, or after another process used its tables. The process must end, because its caches of the
+ * tables may be stale.
  */
 export class StoreLostError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "StoreLostError";

@@ -5,7 +5,7 @@ interface Line<Item> {
   taken: number;
 }
 
-/** Number of returned items at which they are removed from the array of a line. */
+/** When `shift` has returned this many items of a line, they are removed from the line's array. */
 const SHORTEN_AT = 256;
 
 /**

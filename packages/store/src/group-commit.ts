@@ -204,7 +204,10 @@ export class GroupCommit {
     });
   }
 
-  /** Resolves when all earlier commits are durable. Undefined if all earlier commits are already durable. */
+  /**
+   * Resolves when all earlier commits are durable. Undefined if all earlier commits are already durable. Rejects after
+   * a failed flush.
+   */
   get durable(): Promise<void> | undefined {
     return this.#broken === undefined ? this.#flushing : Promise.reject(this.#broken);
   }

@@ -26,7 +26,7 @@ export type SchemaState =
  * the same time.
  *
  * @throws MigrationError when the tables do not match the migrations, or are newer than the program; DeputeError
- * DEPENDENCY_UNAVAILABLE when the database does not answer
+ * DEPENDENCY_UNAVAILABLE when the database does not answer; errors of SQLite for a damaged file
  */
 export async function inspectStore(location: StoreLocation, migrations: Migrations): Promise<SchemaState> {
   const applied = await appliedAt(location);

@@ -31,8 +31,8 @@ export interface Lease {
   /** Whether this process holds the lease. Check this member before each step of the work. */
   readonly isHeld: boolean;
   /**
-   * The number of times that the lease has changed its holder. Read it when a step of the work begins, and pass it to
-   * `requireHeld`.
+   * The number of the lease: 1 for its first holder, raised by each change of the holder. Read it when a step of the
+   * work begins, and pass it to `requireHeld`.
    */
   readonly epoch: number;
   /**

@@ -71,9 +71,10 @@ export function checksum({ sql, postgres = "" }: Migration): string {
  * Returns the migrations that a database still needs, module by module, in order.
  *
  * @param applied the recorded migrations, by ascending id
- * @throws MigrationError when the numbers of a list do not ascend; when an applied migration has another checksum than
- * in the list, or is missing from the list; when a pending migration has a lower number than an applied one; when the
- * database is newer than a list; or when the program lacks a module of the database
+ * @throws MigrationError when the numbers of a list do not ascend; when a migration has a deferred constraint; when an
+ * applied migration has another checksum than in the list, or is missing from the list; when a pending migration has a
+ * lower number than an applied one; when the database is newer than a list; or when the program lacks a module of the
+ * database
  */
 export function pendingMigrations(
   migrations: Migrations,

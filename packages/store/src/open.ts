@@ -16,7 +16,8 @@ const READ_CACHE_MIB = 16;
  *
  * @throws StoreKeyError when the store was created with other keys; the store is then unchanged
  * @throws MigrationError when database and program have different schemas
- * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file or the database is unusable, or another process uses it
+ * @throws StoreFileError when a SQLite file cannot be opened
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database does not answer, or another process uses it
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const settings: OpenSettings = {

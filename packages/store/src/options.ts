@@ -38,7 +38,7 @@ export interface StoreSettings {
   readonly maxBatch?: number;
   /** Maximum duration of one transaction function, in milliseconds. Default 5 000. */
   readonly transactionLimitMs?: number;
-  /** The timers for `transactionLimitMs`; the system's timers when absent. */
+  /** The timers of the store, such as for `transactionLimitMs`; the system's timers when absent. */
   readonly timers?: Timers;
   /**
    * Returns the caller on whose behalf the current code writes; empty for none. The waiting writes of different callers
@@ -47,7 +47,7 @@ export interface StoreSettings {
   readonly callerOf?: () => string;
   /** Random source for the waits before a conflicting function runs again; the system's source when absent. */
   readonly random?: Random;
-  /** The clock for the dates of applied migrations; the system's clock when absent. */
+  /** The clock for the dates of applied migrations and for durations; the system's clock when absent. */
   readonly clock?: Clock;
   /** Size of the read cache of a SQLite file, in MiB. Default 16. */
   readonly readCacheMib?: number;

@@ -9,7 +9,7 @@ const SIZE = row({ bytes: integer });
  * Returns the size of a store in bytes: a SQLite file with its write-ahead log, or the tables and indexes of a Postgres
  * schema. A store in memory has the size 0.
  *
- * @throws DeputeError DEPENDENCY_UNAVAILABLE
+ * @throws the errors of `read`; the error of `stat` for a file that cannot be inspected
  */
 export async function storeSize(location: StoreLocation, { read }: Pick<Store, "read">): Promise<number> {
   if (location.file !== undefined) return databaseFileSize(location.file);

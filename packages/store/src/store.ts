@@ -58,14 +58,20 @@ export interface WriteOptions {
  * fails.
  */
 export interface Store {
-  /** Runs `fn` on a consistent state that includes every earlier commit. */
+  /**
+   * Runs `fn` on a consistent state that includes every earlier commit. The promise rejects with the error of `fn`.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED when too many reads wait, SHUTTING_DOWN after `close`, DEPENDENCY_UNAVAILABLE
+   * when the database fails
+   */
   read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T>;
   /**
    * Runs `fn` in a transaction, and resolves with its result when the changes are durable on disk. When `fn` throws,
    * its changes are rolled back and the promise rejects with its error. The writes of one caller take effect in the
    * order of the calls. Callers take turns, and waiting writes commit together.
    *
-   * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`.
+   * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`, DEPENDENCY_UNAVAILABLE
+   * when the database fails or conflicts with another transaction
    */
   write<T>(fn: (tx: WriteTx) => Promise<T>, options?: WriteOptions): Promise<T>;
   /** The other processes that use the schema. Undefined for a store of one process. */

@@ -164,8 +164,8 @@ export class Transaction implements WriteTx {
 const current = new AsyncLocalStorage<Transaction>();
 
 /**
- * Binds `fn` to the caller's async context. The queue runs `fn` later, but traces and request ids must still be those
- * of the caller.
+ * Binds `fn` to the caller's async context. The queue runs `fn` later, but traces and log lines must still name the
+ * caller's call.
  *
  * @throws Error within a transaction, because the outer transaction would wait for the inner one
  */
@@ -178,8 +178,9 @@ export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transactio
 }
 
 /**
- * Calls `fn`, and rejects with its error. If `fn` exceeds `limitMs`, rejects with DeputeError: DEPENDENCY_UNAVAILABLE
- * if a statement waits for the database, INTERNAL if `fn` waits for anything else.
+ * Calls `fn`, and rejects with its error, or with the error of a failed statement that `fn` caught. If `fn` exceeds
+ * `limitMs`, rejects with DeputeError: DEPENDENCY_UNAVAILABLE if a statement waits for the database, INTERNAL if `fn`
+ * waits for anything else.
  */
 export async function runWithin<T>(
   fn: (tx: Transaction) => Promise<T>,

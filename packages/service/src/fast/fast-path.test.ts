@@ -53,8 +53,8 @@ async function both(request: RawRequest, to = sessions): Promise<RawAnswer[]> {
 }
 
 /**
- * Removes the fields that may differ: the date and the encoding header. The adapter sends the encoding header even if
- * the message is short and not compressed.
+ * Removes the fields that may differ: the date, and the encoding header of a message that is not compressed. Only the
+ * adapter sends this header.
  */
 function withoutChance({ headers, body, trailers }: RawAnswer): RawAnswer {
   const { date: _, ...rest } = headers;
@@ -76,7 +76,7 @@ function message(fields: { text?: string; do?: string }): Uint8Array {
 
 const hello = message({ text: "hello" });
 const framed = encodeEnvelope(0, hello);
-// The client sets the request id, because each server would otherwise create a different id.
+// The client sets the call's id, because each server would otherwise create a different id.
 const common = { ":path": UNARY, "depute-request-id": "r-1" };
 const bytes = (...all: number[]) => Uint8Array.from(all);
 const utf8 = (text: string) => Buffer.from(text);

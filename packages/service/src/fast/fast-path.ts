@@ -215,7 +215,8 @@ function checkWritten({ method: { spec }, protocol }: Call, message: Message, wr
 }
 
 /**
- * Decodes a message. Returns undefined for invalid bytes and for an exceeded limit. The adapter then refuses the call.
+ * Decodes a message. Returns undefined if the adapter must handle the call: for absent or invalid bytes, and for an
+ * exceeded limit.
  */
 function read({ method, protocol }: Call, bytes: Uint8Array | undefined): Message | undefined {
   if (bytes === undefined) return undefined;

@@ -116,7 +116,7 @@ export class PlainHeaders {
 Object.setPrototypeOf(PlainHeaders.prototype, Headers.prototype);
 
 /**
- * Matches header names in HTTP/2's form. It does not match Set-Cookie, whose values cannot be joined, and names with a
+ * Matches header names in HTTP/2's form. It does not match Set-Cookie, whose values cannot be joined, nor names with a
  * special meaning in objects, such as `__proto__`.
  */
 const NAME = /^(?!set-cookie$)[a-z0-9-]+$/;

@@ -7,7 +7,7 @@ import { hasMoreFields, hasMoreJsonValues } from "./count-fields.ts";
 
 /** Returns the number of fields in the google.protobuf.Value of a JSON value. */
 function fieldsOf(value: JsonValue): number {
-  // An item of a list counts as one field. A member of an object is an entry with a key and a value.
+  // An item of a list counts as one field. A member of an object counts as three: an entry, its key and its value.
   if (Array.isArray(value)) return 1 + sum(value.map((item) => 1 + fieldsOf(item)));
   if (typeof value === "object" && value !== null) {
     return 1 + sum(Object.values(value).map((member) => 3 + fieldsOf(member)));

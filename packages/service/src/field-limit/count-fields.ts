@@ -134,7 +134,7 @@ export function hasMoreJsonValues(bytes: Uint8Array, max: number): boolean {
 /**
  * Counts the values and members of a JSON text approximately, by the punctuation outside strings.
  *
- * @returns `max + 1` if there are more than `max`
+ * @returns the count; `max + 1` if there are more than `max`
  */
 export function countJsonValues(bytes: Uint8Array, max: number): number {
   let count = 0;

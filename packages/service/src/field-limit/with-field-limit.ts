@@ -49,8 +49,8 @@ const utf8 = new TextDecoder();
 
 /**
  * Checks a method's requests before they are decoded, because decoding cannot be interrupted. The checks are: the
- * contract's maximum number of fields and, for JSON, the depth, the number of values and repeated members. The handler
- * gets a body that is not a message unchecked, and refuses it.
+ * contract's maximum number of fields and, for JSON, the size, the depth, the number of values and repeated members.
+ * The handler gets a body that is not a message unchecked, and refuses it.
  *
  * @param maxBytes limit of one message after decompression; the handler refuses longer messages
  */

@@ -2,7 +2,8 @@ import { Ajv } from "ajv";
 import { IDENTITIES_SCHEMA, type RoleName } from "./identities-schema.ts";
 
 /**
- * The bounds of the tokens that an identity may get in exchange for its own token. IDENTITIES_SCHEMA has the defaults.
+ * The bounds of the DelegateOS tokens that an identity may get in exchange for its login token. IDENTITIES_SCHEMA has
+ * the defaults.
  */
 export interface MintBounds {
   readonly capabilities: readonly {
@@ -15,7 +16,7 @@ export interface MintBounds {
   readonly maxChainDepth?: number;
 }
 
-/** The principal to which the file maps an identity. */
+/** The principal to which the file maps an identity, with its organization, roles and bounds. */
 export interface IdentityHolder {
   readonly principal: string;
   /** The organization that owns the records of the principal; absent for none. */
@@ -26,11 +27,11 @@ export interface IdentityHolder {
   readonly mint?: MintBounds;
 }
 
-/** The principal for tokens of one subject, or of all subjects with a prefix. */
+/** The principal for login tokens of one subject, or of all subjects with a prefix. */
 export interface TokenIdentity extends IdentityHolder {
   /** The required value of the claim `sub`; a final `*` matches any characters. */
   readonly subject: string;
-  /** Claims that the token must have, with their values; absent for none. */
+  /** Claims that the login token must have, with their values; absent for none. */
   readonly claims?: Readonly<Record<string, string>>;
 }
 
@@ -60,7 +61,7 @@ export interface IdentitiesFile {
 const MAX_FILE_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum number of characters of a principal. */
 const MAX_PRINCIPAL = 256;
-/** The placeholder in a principal that is replaced by the token's subject. */
+/** The placeholder in a principal that is replaced by the login token's subject. */
 const SUBJECT = "{subject}";
 const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
@@ -70,7 +71,7 @@ const isValid = new Ajv({ strict: true }).compile<Partial<IdentitiesFile>>(IDENT
  * Parses the text of an identities file.
  *
  * @param organizationOf the organization of a principal of the credentials file; empty for none
- * @throws Error that names the first fault by its JSON pointer
+ * @throws Error that names the first fault by its JSON pointer; SyntaxError for a text that is not JSON
  */
 export function parseIdentities(
   text: string,
@@ -121,8 +122,8 @@ export function parseIdentities(
 }
 
 /**
- * Whether a text can be the address of an issuer's document: an https URL, or an http URL on loopback, without
- * credentials and query.
+ * Whether a text can be the address of an issuer's document: an https URL, or an http URL on loopback. The URL must
+ * contain neither credentials nor a fragment.
  */
 export function isIssuerAddress(address: string): boolean {
   if (!URL.canParse(address)) return false;
@@ -137,10 +138,10 @@ function assertAddress(address: string, path: string): void {
 }
 
 /**
- * Returns the holder of a token: the first identity of the issuer that matches the claims. Undefined if none matches,
- * or if the principal would be malformed.
+ * Returns the principal of a login token: that of the issuer's first identity that matches the claims. Undefined if
+ * none matches, or if the principal would be malformed.
  *
- * @param claims the verified claims of the token
+ * @param claims the verified claims of the login token
  */
 export function holderOfClaims(
   identities: readonly TokenIdentity[],

@@ -59,7 +59,7 @@ function open(content: unknown = trusting()): Identities {
   return identities;
 }
 
-/** Returns the fault of a refused token, or the principal of an accepted token. */
+/** Returns the fault of a refused login token, or the principal of an accepted one. */
 async function outcome(identities: Identities, token: string): Promise<string> {
   try {
     return (await identities.verify(token)).principal;

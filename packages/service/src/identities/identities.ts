@@ -29,7 +29,7 @@ export interface IdentitiesOptions {
 }
 
 /**
- * The external identities that this platform trusts, such as issuers' tokens and client certificates. The class
+ * The external identities that this platform trusts, such as login tokens of issuers and client certificates. The class
  * reads the files again when they change.
  */
 export class Identities {
@@ -60,9 +60,7 @@ export class Identities {
     return identities;
   }
 
-  /**
-   * The issuers whose tokens are accepted as Bearer credentials, for the metadata of protected resources (RFC 9728).
-   */
+  /** The issuers of the accepted login tokens, for the metadata of protected resources (RFC 9728). */
   get issuers(): readonly string[] {
     return this.#loaded.file.issuers.map(({ issuer }) => issuer);
   }
@@ -72,18 +70,20 @@ export class Identities {
     return this.#loaded.certificates.size > 0;
   }
 
-  /** Whether a Bearer credential is a token that {@link verify} may accept. */
+  /** Whether a Bearer credential is a login token that {@link verify} may accept. */
   takes(credential: string): boolean {
     return this.#loaded.file.issuers.length > 0 && isJwt(credential);
   }
 
-  /** Returns the holder of a token that was verified before and is still valid; undefined for any other token. */
+  /**
+   * Returns the principal of a login token that was verified before and is still valid; undefined for any other token.
+   */
   known(token: string): IdentityHolder | undefined {
     return this.#loaded.tokens.known(token);
   }
 
   /**
-   * Returns the holder of a JSON Web Token.
+   * Verifies a login token (JWT), and returns its principal.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -92,7 +92,7 @@ export class Identities {
   }
 
   /**
-   * Verifies a token that its bearer wants to exchange, and returns its subject.
+   * Verifies a login token or identity assertion that its bearer wants to exchange, and returns its subject.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -101,7 +101,7 @@ export class Identities {
   }
 
   /**
-   * Returns the holder of a client certificate.
+   * Returns the principal of a client certificate.
    *
    * @param spiffeId empty if the certificate has no SPIFFE id
    * @throws DeputeError UNAUTHENTICATED for a certificate without a SPIFFE id, or with an unknown one

@@ -17,7 +17,9 @@ export const MAX_KEYS = 64;
 export const FRESH_MS = 10 * 60_000;
 /** Milliseconds after a read for which the keys stay in use while the issuer cannot be reached. */
 export const STALE_MS = 60 * 60_000;
-/** Minimum milliseconds between two reads. Otherwise, tokens with invented key ids could cause load at the issuer. */
+/**
+ * Minimum milliseconds between two reads. Otherwise, login tokens with invented key ids could cause load at the issuer.
+ */
 export const COOLDOWN_MS = 30_000;
 
 export interface IssuerKeysOptions {
@@ -34,8 +36,9 @@ export interface IssuerKeysOptions {
 }
 
 /**
- * The public keys of one issuer, at the address in the issuer's discovery document. (OpenID Connect Discovery 1.0, RFC
- * 7517) The class reads the keys at first use, when a token names an unknown key, and FRESH_MS after the last read.
+ * The public keys of one issuer, from `jwksUri` of the identities file, else from the address in the issuer's discovery
+ * document. (OpenID Connect Discovery 1.0, RFC 7517) The class reads the keys at first use, when a login token names an
+ * unknown key, and FRESH_MS after the last read.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions;
@@ -48,9 +51,9 @@ export class IssuerKeys {
   }
 
   /**
-   * Returns the key that verifies a token, for `jwtVerify`.
+   * Returns the key that verifies a login token, for `jwtVerify`.
    *
-   * @throws JWKSNoMatchingKey for an unknown key; KeysUnavailable when the keys cannot be read
+   * @throws JWKSNoMatchingKey for an unknown key; KeysUnavailable when the keys cannot be read; other errors of jose
    */
   readonly find: JWTVerifyGetKey = async (header, token) => {
     if (this.#age() > FRESH_MS) await this.#read();
@@ -156,8 +159,8 @@ export class IssuerKeys {
   }
 
   /**
-   * Returns the `authorization` header with the platform's own token for the issuer. Empty for an address whose origin
-   * the operator has not named, so that no other host gets this token.
+   * Returns the `authorization` header with the Bearer token that the issuer requires of the platform. Empty without
+   * `tokenFile`, and for an address whose origin the operator has not named, so that no other host gets this token.
    */
   #authorization({ issuer, jwksUri, tokenFile }: IssuerKeysOptions["entry"], address: string) {
     const named = [issuer, ...(jwksUri === undefined ? [] : [jwksUri])].map((each) => new URL(each).origin);
@@ -171,7 +174,7 @@ export class KeysUnavailable extends Error {
   override readonly name = "KeysUnavailable";
 }
 
-/** Parses JSON. The error quotes nothing of the text, because it could contain the platform's own token. */
+/** Parses JSON. The error quotes nothing of the text, because the text could contain the platform's Bearer token. */
 function parseDocument(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -11,28 +11,25 @@ export interface TrustedIssuer {
   readonly keys: Pick<IssuerKeys, "find">;
 }
 
-/** Maximum number of characters of a token. */
+/** Maximum number of characters of a login token or an identity assertion. */
 const MAX_TOKEN = 16_384;
-/** Maximum number of verified tokens in the cache. */
+/** Maximum number of verified login tokens in the cache. */
 export const MAX_VERIFIED = 10_000;
 /**
- * Maximum milliseconds for which the result of a verification is cached. A token whose key was withdrawn is therefore
- * soon refused.
+ * Maximum milliseconds for which the result of a verification is cached. A login token whose key was withdrawn is
+ * therefore soon refused.
  */
 export const REMEMBER_MS = 60_000;
 
 const DEFAULT_SKEW_SECONDS = 30;
 const DEFAULT_ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"];
-/**
- * The types of tokens that prove a caller. (RFC 9068 section 2.1) ID tokens and tokens of Kubernetes have the type
- * `JWT` or none.
- */
+/** The types of login tokens. (RFC 9068 section 2.1) ID tokens and tokens of Kubernetes have the type `JWT` or none. */
 const TYPES = new Set(["", "jwt", "at+jwt", "application/at+jwt"]);
 
 /** The type of identity assertions (draft-ietf-oauth-identity-assertion-authz-grant section 3.1). */
 const ID_JAG_TYPES = new Set(["oauth-id-jag+jwt", "application/oauth-id-jag+jwt"]);
 
-/** A token of an issuer that its bearer exchanges for a token of this platform (RFC 8693). */
+/** A login token or identity assertion that its bearer exchanges for a DelegateOS token (RFC 8693). */
 export interface SubjectToken {
   readonly token: string;
   /** `jwt` for an access or ID token; `id-jag` for an identity assertion. */
@@ -41,9 +38,9 @@ export interface SubjectToken {
   readonly thumbprint: string;
 }
 
-/** The subject of an exchanged token. */
+/** The subject of an exchanged login token or identity assertion. */
 export interface ProvenSubject {
-  /** The claim `iss` of the token; `subject` is its claim `sub`. */
+  /** The claim `iss` of the JSON Web Token; `subject` is its claim `sub`. */
   readonly issuer: string;
   readonly subject: string;
   readonly holder: IdentityHolder;
@@ -80,8 +77,8 @@ const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
 interface Verified {
   readonly holder: IdentityHolder;
   /**
-   * The begin of the period in which the cached result is valid, in epoch milliseconds. Outside this period, the token
-   * is verified again.
+   * The start of the period in which the cached result is valid, in epoch milliseconds. Outside this period, the login
+   * token is verified again.
    */
   readonly from: number;
   readonly until: number;
@@ -93,8 +90,8 @@ export function isJwt(credential: string): boolean {
 }
 
 /**
- * Verifies tokens of trusted issuers. It caches results by the digest of the token, for REMEMBER_MS or until the token
- * expires, whichever is shorter.
+ * Verifies login tokens and identity assertions of trusted issuers. It caches the results for login tokens by the
+ * token's digest, for REMEMBER_MS or until the token expires, whichever is shorter.
  */
 export class TokenVerifier {
   readonly #issuers: ReadonlyMap<string, TrustedIssuer>;
@@ -106,7 +103,7 @@ export class TokenVerifier {
     this.#clock = clock;
   }
 
-  /** Returns the cached holder of a verified token; undefined if the cache has no valid result. */
+  /** Returns the cached principal of a verified login token; undefined if the cache has no valid result. */
   known(token: string): IdentityHolder | undefined {
     const found = this.#verified.get(digestOf(token));
     if (found === undefined) return undefined;
@@ -115,7 +112,7 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a token, and returns its holder.
+   * Verifies a login token, and returns its principal.
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -132,8 +129,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a token for an exchange, and returns its subject. A token that is bound to a key is refused unless the
-   * bearer has proven that key (RFC 7800 section 3, RFC 9449 section 6.1).
+   * Verifies a login token or identity assertion for an exchange, and returns its subject. A token that is bound to a
+   * key is refused unless the bearer has proven that key (RFC 7800 section 3, RFC 9449 section 6.1).
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */

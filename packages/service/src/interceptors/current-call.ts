@@ -22,8 +22,8 @@ export function currentCall(): CurrentCall | undefined {
 }
 
 /**
- * Returns the name of the queue in which the current call's writes wait: the caller's principal or address, see {@link
- * lineOf}. Empty for work without a call.
+ * Returns the name of the queue in which the current call's writes wait: the principal on whose behalf the call is
+ * made. Empty for work without a call, and before the principal is proven.
  */
 export function lineOfCurrentCall(): string {
   const request = current.getStore();

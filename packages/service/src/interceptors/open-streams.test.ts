@@ -87,7 +87,10 @@ beforeEach(() => {
 });
 afterEach(() => abort.abort());
 
-/** Opens a stream, waits until it ends, and returns the reason of its end. */
+/**
+ * Opens a stream, and reads its first message. `reason` returns the reason with which the stream ended, undefined while
+ * it is open; `turn` lets the next check of open streams run.
+ */
 async function open(
   method: "agents" | "audit",
   headers: Record<string, string>,

@@ -102,8 +102,8 @@ export class OpenStreams {
     let count = 0;
     for (const stream of [...this.#open]) {
       if (++count % BATCH === 0) await this.#options.timers.nextTurn();
-      // The loop does not await the checks, so a slow issuer delays only the checks of streams whose callers have its
-      // tokens.
+      // The loop does not await the checks, so a slow issuer delays only the checks of streams whose callers have login
+      // tokens of this issuer.
       stream.check(round).catch((refusal: unknown) => stream.end(refusal));
     }
   }

@@ -125,7 +125,10 @@ export function observeInterceptor(log: Logger, registry: Registry, clock: Clock
   };
 }
 
-/** Returns the caller's proven principal; the text `unproven` if the credentials are not verified. */
+/**
+ * Returns the caller's proven principal; the text `unproven` before the credentials are verified; undefined without a
+ * caller.
+ */
 function callerIn(values: ContextValues): string | undefined {
   const caller = values.get(callerKey);
   if (caller?.kind !== "bound") return caller?.principal;

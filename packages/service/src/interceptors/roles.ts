@@ -45,8 +45,8 @@ export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptio
 }
 
 /**
- * Whether the files alone grant the caller a required role. The settings of another process may give the caller further
- * roles.
+ * Whether the files and this module's settings give the caller a required role. The settings of another process may
+ * give the caller further roles.
  */
 function isAdmitted(required: MethodRoles, caller: Caller, sources: RoleSources): boolean {
   try {

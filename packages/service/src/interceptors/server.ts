@@ -38,8 +38,8 @@ import { turnsInterceptor } from "./turns.ts";
 import { validateInterceptor } from "./validate.ts";
 
 /**
- * Gives each call a request id, for logs and for calls that serve it in other processes. The response contains the id,
- * even if it is an error.
+ * Gives each call an id, which logs and further calls in other processes share. The response contains the id, even if
+ * the response is an error.
  */
 export function requestIdInterceptor(): Interceptor {
   return (next) => async (request) => {
@@ -140,7 +140,7 @@ export interface ServerInterceptorOptions {
   maxDeadline: number;
   auth: "open" | "required";
   credentials: Credentials;
-  /** Verifies identities that token issuers or client certificates attest; absent if the settings trust none. */
+  /** Verifies login tokens and client certificates; absent if the settings trust none. */
   identities?: Identities;
   internalSecrets: Pick<InternalSecrets, "accepts">;
   reach: Reach;
@@ -167,7 +167,7 @@ export interface ServerInterceptorOptions {
 const EXEMPT = ["grpc.health.v1.Health"];
 
 /**
- * Returns the interceptors of every call on its way to a handler, outermost first. The request id comes first, because
+ * Returns the interceptors of every call on its way to a handler, outermost first. The call's id comes first, because
  * later interceptors log it. The observer encloses the conversion of errors, so it counts converted errors. The caller
  * is identified, and its roles are checked, before its message is validated.
  */

@@ -40,8 +40,8 @@ export class AllowedHosts {
   /**
    * Checks an address, without a connection to it.
    *
-   * @throws DeputeError ADDRESS_NOT_ALLOWED for an address that is neither http nor https, that has a user name, or
-   * whose host the setting does not allow
+   * @throws DeputeError ADDRESS_NOT_ALLOWED for an address that is neither http nor https, that contains a user name or
+   * password, or whose host the setting does not allow
    */
   check(address: string): AllowedTarget {
     const url = URL.canParse(address) ? new URL(address) : undefined;

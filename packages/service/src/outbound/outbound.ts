@@ -115,7 +115,8 @@ export class Outbound {
   /**
    * Sends one request, and returns when the response's headers have arrived.
    *
-   * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when no response arrives in time, or the request fails
+   * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when no response arrives in time, or the request fails or is
+   * aborted; the signal's reason if it had already aborted
    */
   async send(address: string, options: OutboundRequest): Promise<OutboundAnswer> {
     const target = this.#hosts.check(address);

@@ -54,7 +54,9 @@ export class Bill {
     this.#quotas.use("verification_cpu_ms", ms, principal, organization);
   }
 
-  /** Returns the milliseconds until the caller has room for further bytes; 0 if it has room now. */
+  /**
+   * Returns the milliseconds until the caller has room for further bytes; 0 if it has room now, or is not proven yet.
+   */
   get waitMs(): number {
     if (this.#payer === undefined) return 0;
     const { principal, organization } = this.#payer;

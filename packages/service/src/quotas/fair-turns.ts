@@ -51,7 +51,7 @@ interface Line {
   running: number;
   /** Functions that begin the waiting calls, in order of arrival. */
   readonly waiting: Set<(turn: Turn) => void>;
-  /** The time at which the caller's last call arrived. */
+  /** The time at which the caller's last call arrived, in milliseconds of the monotonic clock. */
   activeMs: number;
 }
 

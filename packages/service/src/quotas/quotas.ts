@@ -18,7 +18,7 @@ export interface QuotaLimits {
   readonly openTasks: number;
   /** The quotas of an organization are this many times as large as those of a principal. */
   readonly organizationFactor: number;
-  /** Number of replicas among which each quota is divided. */
+  /** Number of replicas among which each quota except `openTasks` is divided. */
   readonly replicas: number;
 }
 
@@ -29,7 +29,7 @@ export interface Charge {
 
 /** Maximum number of principals and organizations whose use is counted at the same time. */
 const MAX_ACCOUNTS = 20_000;
-/** Milliseconds after which a caller may try again that has its maximum number of open streams or open tasks. */
+/** Milliseconds after which a caller with the maximum number of open streams or open tasks may try again. */
 const PLACE_RETRY_MS = 1_000;
 
 /** The classes of calls that verify tokens or outputs. */

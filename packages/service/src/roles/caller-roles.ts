@@ -18,7 +18,7 @@ export interface RoleSources {
 /** The members of a caller on which its roles depend. */
 export interface RoleHolder {
   readonly kind: "local" | "credential" | "bound" | "message";
-  /** The roles that a file grants to the caller's login or secret. */
+  /** The roles that a file grants to the caller's secret, login token or client certificate; absent without a grant. */
   readonly roles?: readonly RoleName[];
   /**
    * The roles that a file grants for the records of the caller's organization. The handler restricts the caller to
@@ -28,8 +28,8 @@ export interface RoleHolder {
 }
 
 /**
- * Returns the roles that a file grants to a caller: the identities file grants roles to a login, the credentials file
- * to a secret or a public key.
+ * Returns the roles that a file grants to a caller: the identities file grants roles to a login token or a client
+ * certificate, the credentials file to a secret or a public key.
  *
  * @param principal the principal of the caller, as its credentials prove it
  * @returns undefined if no file grants roles

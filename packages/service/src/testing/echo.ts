@@ -110,7 +110,7 @@ export interface EchoTrace {
   sent?: number;
 }
 
-/** Number of messages in the stream that `do: "flood"` requests. Each has one kilobyte. */
+/** Number of messages that `do: "flood"` adds to the stream, one kilobyte each. */
 export const FLOOD = 500;
 
 /** Registers the implementation of the echo service. The method `Missing` has none. */

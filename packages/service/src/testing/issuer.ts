@@ -33,8 +33,8 @@ export interface TestIssuer {
   /** Functions that answer single paths instead of the issuer, by path. */
   readonly answers: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
   /**
-   * Signs a token with the last key. Members of `claims` and `header` replace the defaults; an undefined member removes
-   * its default.
+   * Signs a JSON Web Token with `key`, or with the last key if `key` is absent. Members of `claims` and `header`
+   * replace the defaults; an undefined member removes its default.
    */
   sign(
     claims: Record<string, unknown>,
@@ -50,7 +50,7 @@ export async function createIssuerKey(kid: string, alg = "ES256"): Promise<Issue
 }
 
 /**
- * @param now epoch milliseconds; tokens are valid for five minutes from then on
+ * @param now returns the time in epoch milliseconds; a JSON Web Token is valid for five minutes from its signing
  * @param tls the certificate of the issuer in PEM; absent for clear text
  */
 export async function startTestIssuer(

@@ -12,7 +12,7 @@ export interface TlsSettings {
   readonly tlsKeyFile: string;
   /** PEM file with the authorities that sign client certificates. */
   readonly tlsClientCaFile: string;
-  /** Whether a client must present a certificate, if `tlsClientCaFile` is set. */
+  /** Whether a client must present a certificate: `required` or `optional`. No effect without `tlsClientCaFile`. */
   readonly tlsClientAuth: string;
   /** PEM file with the authorities that sign the certificates of the platform's own processes and of Redis. */
   readonly tlsCaFile: string;
@@ -60,7 +60,8 @@ export class Certificates {
   /**
    * Reads the files of the settings.
    *
-   * @throws SettingsError when a file is missing or malformed, or when the key does not belong to the certificate
+   * @throws SettingsError when a setting is missing that another one needs, when a file is missing or malformed, or
+   * when the key does not belong to the certificate
    */
   static open(options: CertificatesOptions): Certificates {
     assertComplete(options.settings);

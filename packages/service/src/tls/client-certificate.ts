@@ -18,7 +18,10 @@ interface WithCertificate {
   [CERTIFICATE]?: string;
 }
 
-/** Stores the SPIFFE id of a connection's client certificate in its socket. Call it after the handshake. */
+/**
+ * Stores the SPIFFE id of a connection's client certificate in its socket; empty for a certificate that is not trusted.
+ * Call it after the handshake.
+ */
 export function rememberCertificate(socket: TLSSocket): void {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return;
@@ -41,8 +44,8 @@ export function spiffeIdIn(names: string | undefined): string {
 }
 
 /**
- * Returns the SPIFFE id of a connection's client; empty if the certificate has no SPIFFE id, undefined if the client
- * has no certificate.
+ * Returns the SPIFFE id of a connection's client; empty if the certificate has no SPIFFE id or is not trusted,
+ * undefined if the client has no certificate.
  */
 export function certificateOfSocket(socket: Duplex | undefined): string | undefined {
   return (socket as WithCertificate | undefined)?.[CERTIFICATE];

@@ -186,7 +186,7 @@ describe("a listener with TLS", () => {
     const socket = connect(server.port, "127.0.0.1");
     const ended = new Promise((resolve) => socket.once("close", resolve));
     await new Promise((resolve) => socket.once("connect", resolve));
-    // This response shows that the server has also accepted the connection before it.
+    // This response shows that the server has also accepted the earlier connection.
     await overHttp1(server.url);
     await server.close(60_000);
     await ended;

@@ -30,8 +30,8 @@ const MAX_BYTES = 64 * 1024;
  * PUT, or the platform's record at another Depute platform.
  *
  * @returns undefined if no witness is configured
- * @throws SettingsError for a folder that does not exist, or that is part of the data folder, and for credentials that
- * this kind of witness does not use
+ * @throws SettingsError for a malformed address, for a folder that does not exist or is part of the data folder, for
+ * credentials that this kind of witness does not use, for two kinds of credentials, and for a file that cannot be used
  */
 export function witnessPlace(
   settings: WitnessSettings,

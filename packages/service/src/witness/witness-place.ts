@@ -2,7 +2,7 @@
 export interface WitnessPlace {
   /** The file or address, for messages. */
   readonly address: string;
-  /** An instruction to the operator how to remove the head, for messages; "remove that head" when absent. */
+  /** How the operator can remove the head, as an instruction for messages; "remove that head" when absent. */
   readonly removal?: string;
   /** Returns the text of the newest head; undefined if there is none. Throws Error if the place does not answer. */
   read(): Promise<string | undefined>;

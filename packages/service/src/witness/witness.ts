@@ -57,7 +57,8 @@ export class Witness {
    * Compares the log with the last published head, then publishes the log's current head. Call this method before the
    * service takes calls.
    *
-   * @throws SettingsError when the log is older, when the head is another platform's, or when the place does not answer
+   * @throws SettingsError when the log is older, when the head is another platform's, or when the place cannot be read
+   * or written
    */
   async check(): Promise<void> {
     const { place, subject, judge } = this.#options;

@@ -56,7 +56,7 @@ const all = (store: Store) =>
 const toldOf = (kind: StoreState["kind"]) =>
   vi.waitFor(() => expect(states.at(-1)?.kind).toBe(kind), PATIENCE);
 
-/** A state in which the connection is cut. */
+/** A state of the store in which the test cuts its connection. */
 interface Break {
   readonly state: string;
   /** Brings the store to the state, and then cuts the connection. Resolves to the calls that the cut interrupted. */

@@ -8,8 +8,8 @@ import { toQuery } from "./statements.ts";
 import type { Turns } from "./turns.ts";
 
 /**
- * A statement only reads if it matches ONLY_READS and does not match WRITES. A group that only reads leaves the version of
- * a shared schema.
+ * A statement only reads if it matches ONLY_READS and does not match WRITES. A batch that only reads does not raise the
+ * version of a shared schema.
  */
 const ONLY_READS = /^\s*(select|with|values)\b/i;
 const WRITES = /\b(insert|update|delete)\b/i;

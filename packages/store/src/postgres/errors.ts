@@ -25,7 +25,11 @@ const UNAVAILABLE = new Set(["08", "40", "53", "57", "58"]);
 
 const OURS = [DeputeError, ConstraintError, MigrationError, StoreKeyError];
 
-/** Converts an error of node-postgres to the corresponding error of the store. Returns any other error unchanged. */
+/**
+ * Converts an error of a call to Postgres to the corresponding error of the store. An error that Postgres did not send
+ * means that the database does not answer. Errors of the store, and errors of Postgres without a counterpart, are
+ * returned unchanged.
+ */
 export function fromPostgresError(error: unknown): unknown {
   if (OURS.some((type) => error instanceof type)) return error;
   if (!(error instanceof DatabaseError)) return databaseUnavailable(error);

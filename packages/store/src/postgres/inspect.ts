@@ -1,7 +1,7 @@
 import { Client, DatabaseError, escapeIdentifier } from "pg";
 import { fromPostgresError } from "./errors.ts";
 
-/** Error codes of Postgres for a missing schema, table or column. */
+/** Error codes of Postgres for a missing schema or table. */
 const MISSING = new Set(["3F000", "42P01"]);
 
 /**
@@ -10,7 +10,7 @@ const MISSING = new Set(["3F000", "42P01"]);
  * @param sql reads the rows
  * @returns undefined if the schema or its table of migrations does not exist; the error of the query if that table
  * lacks a column
- * @throws DeputeError DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE; other errors of Postgres
  */
 export async function readAppliedInSchema(
   url: string,

@@ -32,8 +32,8 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
  * Applies pending migrations, each in its own transaction. The caller owns the schema, so no other process changes it.
  * After a broken connection, the caller may call the function again.
  *
- * @throws MigrationError when database and program have different schemas; node-postgres' own error when the connection
- * broke
+ * @throws MigrationError when database and program have different schemas, or a migration fails; node-postgres' own
+ * error when the connection broke
  */
 export async function migrate(client: StoreClient, migrations: Migrations, clock: Clock): Promise<void> {
   await client.query(SCHEMA);

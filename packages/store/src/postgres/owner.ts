@@ -46,9 +46,9 @@ export class SchemaOwner {
    * Takes the schema's lock for a new connection: the first connection, or the replacement of a broken one. The first
    * connection to a shared schema also holds the lock for its setup; see `endSetup`.
    *
-   * @param check called while this process holds the lock, before it changes the schema
+   * @param check called for the first connection, while this process holds the lock, before it changes the tables
    * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds a lock; StoreLostError when another process
-   * has held the exclusive lock since the last call; errors of `check`
+   * has held the exclusive lock since the last call, or the schema was removed; errors of `check`
    */
   async take(client: StoreClient, check: () => Promise<void>): Promise<void> {
     if (this.#generation === undefined) {
@@ -150,7 +150,7 @@ const UNIQUE_VIOLATION = "23505";
 
 /**
  * Creates a schema if it does not exist. If two processes create the schema at the same time, Postgres refuses one of
- * the two statements.
+ * the two statements, and the function ignores this refusal.
  */
 async function createSchema(client: StoreClient, schema: string): Promise<void> {
   try {

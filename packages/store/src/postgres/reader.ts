@@ -35,7 +35,8 @@ export class PostgresReader {
   /**
    * Runs `fn` on a consistent state.
    *
-   * @throws DeputeError LIMIT_EXCEEDED when too many reads wait, SHUTTING_DOWN after `close`
+   * @throws DeputeError LIMIT_EXCEEDED when too many reads wait, SHUTTING_DOWN after `done`, DEPENDENCY_UNAVAILABLE
+   * when the database does not answer; errors of `fn`
    */
   async read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T> {
     const captured = capture(fn);

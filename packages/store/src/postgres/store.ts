@@ -187,7 +187,7 @@ function asFailure(error: unknown): never {
  * Opens the schema. If the connection breaks before the schema is open, the function starts again.
  *
  * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database cannot be reached, or another process holds the schema's
- * lock
+ * lock; other errors of `open`
  */
 async function untilOpen(
   open: () => Promise<StoreClient>,

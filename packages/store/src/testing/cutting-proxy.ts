@@ -18,7 +18,7 @@ export class CuttingProxy {
     this.#wires = wires;
   }
 
-  /** @param target a port, or the path of a socket */
+  /** @param target a host and a port, or the path of a socket */
   static async start(target: { host: string; port: number } | { path: string }): Promise<CuttingProxy> {
     const pairs = new Set<Pair>();
     const wires: Wires = { isSilent: false, isDown: false, onRequest: [], onResponse: [] };

@@ -20,8 +20,9 @@ export interface OwnPostgres extends TestPostgres {
 }
 
 /**
- * Starts a Postgres for tests: the server at DEPUTE_POSTGRES_URL or, if the variable is not set, the installed
- * `postgres` on a separate socket. If neither exists, the function warns that tests are skipped, and returns undefined.
+ * Returns a Postgres for tests: the server at DEPUTE_POSTGRES_URL or, if the variable is not set, a new server of the
+ * installed `postgres` on a separate socket. If neither exists, the function warns that tests are skipped, and returns
+ * undefined.
  *
  * @throws Error if neither exists and CI=true
  */
