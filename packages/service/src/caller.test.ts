@@ -126,6 +126,7 @@ describe("callerOf", () => {
 describe("credentials", () => {
   it.each([
     ["{}", "must be a JSON array"],
+    [`{"s3cret`, "credentials: must be a JSON array, but the text is not JSON"],
     ["[null]", "credentials[0].principal"],
     [`[{"principal":"","sha256":"${digest("a")}"}]`, "credentials[0].principal"],
     [`[{"principal":"a","sha256":"${digest("a").toUpperCase()}"}]`, "credentials[0].sha256"],

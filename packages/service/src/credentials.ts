@@ -54,11 +54,10 @@ export const noCredentials: Credentials = {
  * hex. Organization and roles are optional. An entry for a public key with an organization or roles needs no digest,
  * because the caller sends holder proofs.
  *
- * @throws Error that names the invalid entry by its index, never by its content; SyntaxError of JSON.parse, which may
- * quote a part of a text that is not JSON
+ * @throws Error that names the invalid entry by its index. The message never quotes the text, which may contain secrets.
  */
 export function parseCredentials(json: string): Credentials {
-  const entries: unknown = JSON.parse(json);
+  const entries = parsedJson(json);
   if (!Array.isArray(entries)) throw new Error("credentials: must be a JSON array");
   const holders = new Map<string, CredentialHolder>();
   const organizations = new Map<string, string>();
@@ -127,4 +126,13 @@ function readRoles(value: unknown, field: string): readonly RoleName[] | undefin
 
 function sha256Hex(text: string): string {
   return createHash("sha256").update(text).digest("hex");
+}
+
+function parsedJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    // The message of JSON.parse quotes the text, so it is left out.
+    throw new Error("credentials: must be a JSON array, but the text is not JSON");
+  }
 }
