@@ -49,7 +49,7 @@ export type Grants =
  */
 export interface Authoriser {
   /**
-   * Checks in one call whether the token grants its holder all of these permissions now. A valid proof then counts as
+   * Checks in one call whether the token grants its holder all of these capabilities now. A valid proof then counts as
    * used.
    *
    * @param name the tool that is called, or the method of any other request
