@@ -102,7 +102,7 @@ export async function admitRights(
 
 /**
  * Admits a request that the server sends to the client during an admitted call. The proof of that call is valid only
- * once, and has been used. So this function checks the request only against the token's grants.
+ * once, and has been used. So this function checks only whether the token grants the required capabilities.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */

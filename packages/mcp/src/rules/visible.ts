@@ -13,7 +13,7 @@ export type Right = Pick<Capability, "namespace" | "action" | "resource">;
  * arguments, this function applies the matching rules of the tokens service. That service checks every use of an entry
  * anyway (DelegateOS 11.3).
  *
- * @param granted the grants of the token; undefined if the caller needs no token
+ * @param granted the capabilities that the token grants; undefined if the caller needs no token
  * @param hasTasks whether the caller can run tools as tasks of the server. If false, tools that run only as tasks are
  * left out
  */
