@@ -39,7 +39,7 @@ export interface Payer {
  *
  * @param keep stores the result in the transaction that updates the contract's charge
  * @throws DeputeError BUDGET_EXCEEDED, CALLER_NOT_ALLOWED (the token does not belong to the issuer), TOKEN_DENIED,
- * LIMIT_EXCEEDED; after each of these errors, no question was sent
+ * LIMIT_EXCEEDED, and the errors of SpendService.ReserveSpend; after each of these errors, no question was sent
  */
 export async function runAndCharge(
   deps: ChargeDeps,

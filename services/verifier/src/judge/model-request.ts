@@ -1,6 +1,6 @@
 import type { JudgeEndpoint } from "./config.ts";
 
-/** Maximum length of an answer in tokens, enough for a score and a brief explanation. */
+/** Maximum length of an answer in language-model tokens, enough for a score and a brief explanation. */
 export const MAX_ANSWER_TOKENS = 1024;
 
 /** Maximum number of input tokens that an endpoint counts in addition to the prompt, for roles and delimiters. */

@@ -88,7 +88,10 @@ export function storedDigests(pieces: readonly EvidencePiece[]): string[] {
   return [...new Set(artifactUris.map((uri) => uri.slice(ARTIFACT_URN.length)))];
 }
 
-/** The owners of the verifier's agent, and of the seller's and the buyer's agents (`parties`). */
+/**
+ * The principal and the organizations of the verifier's agent, and those of the seller's and the buyer's agents
+ * (`parties`).
+ */
 export interface Owners {
   readonly verifier: Affiliation;
   readonly parties: readonly Affiliation[];
