@@ -3,7 +3,7 @@ import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/ag
 
 /**
  * Returns the owner's record under another key. The new key replaces the principal and the card's signing key. Removes
- * a card that the replaced key signed.
+ * the signed card, because the replaced key signed it.
  */
 export function withPrincipal(agent: Agent, principal: string): Agent {
   const replaced = clone(AgentSchema, agent);
