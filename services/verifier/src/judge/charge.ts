@@ -121,7 +121,7 @@ async function reserve(
   const reservationId = reservation?.id ?? "";
   return async (cost) => {
     try {
-      // Charges at most the reserved amount, because an endpoint may report more tokens than the maximum.
+      // Charges at most the reserved amount, because an endpoint may report more output tokens than the maximum.
       const amountMicrocents = BigInt(Math.min(cost, ceiling));
       await spend.commitSpend({ reservationId, amountMicrocents }, ownOptions());
     } catch (err) {
