@@ -148,7 +148,10 @@ export class McpProxy {
     }
   }
 
-  /** Throws Refusal if a client with this token, or without a token, may not learn that a resource changed. */
+  /**
+   * Throws Refusal if the client may not learn that a resource changed. `presentation` is the client's token; undefined
+   * for a client without a token.
+   */
   async admitUpdate(uri: string, presentation: Presentation | undefined): Promise<void> {
     await admitWish(this.#gate, gatedRequestOf(SUBSCRIBE, { uri }, this.#options.config.map), presentation);
   }

@@ -259,7 +259,7 @@ export class ServerTasks {
   }
 
   /**
-   * Follows tasks for whose capabilities `admitRights` has admitted the request.
+   * Follows tasks. `admitRights` must have admitted the request for the capabilities of the tasks.
    *
    * @param principal the holder of the token; undefined without a token
    * @throws Refusal for a tool that the map or the manifest of the caller's agent does not name, and at a limit;

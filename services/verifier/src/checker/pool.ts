@@ -112,7 +112,8 @@ export class WorkerPool {
 
   /**
    * Runs a job. If `signal` aborts while the job waits, the job never starts. If the queue is full, the pool rejects
-   * the newest waiting job of the caller with the most such jobs, or this job if its caller has about as many.
+   * the newest waiting job of the caller with the most waiting jobs. If no other caller has clearly more of them, it
+   * rejects this job.
    *
    * @throws DeputeError CHECK_TIMEOUT at the limit of time or memory, LIMIT_EXCEEDED if the queue is full,
    * SHUTTING_DOWN after `close`, INTERNAL for a fault of the verifier itself
