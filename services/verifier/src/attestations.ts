@@ -29,7 +29,7 @@ export async function readAttestation(
  * Stores an attestation and appends it to the transparency log. If an equal attestation is stored, returns that one. An
  * attestation can name only stored attestations as children, so no attestation is its own descendant.
  *
- * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND
+ * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND, LIMIT_EXCEEDED
  */
 export async function storeAttestation(
   tx: WriteTx,
