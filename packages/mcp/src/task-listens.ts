@@ -48,7 +48,7 @@ export class TaskListens {
    *
    * @param onTask receives each state that the server sends
    * @throws UpstreamError if the server refuses or does not acknowledge the request in time, or if the stream or the
-   * caller ends before
+   * call ends earlier
    */
   async begin(
     transport: Transport,
