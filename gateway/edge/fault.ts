@@ -32,8 +32,8 @@ export function refusalIn(thrown: unknown): DeputeError {
 }
 
 /**
- * Converts a thrown value to the wire's error. The error's data always contains the reason, which is the same on every
- * wire.
+ * Converts a thrown value to the wire's error. The data of a WireFault is not changed. All other data contains the
+ * reason, which is the same on every wire.
  */
 export function toRpcError(table: ErrorTable, thrown: unknown, requestId: string): RpcError {
   const refusal = refusalIn(thrown);

@@ -72,8 +72,8 @@ function levelOf(thrown: unknown, hasLeft: boolean): "debug" | "info" | "error" 
 }
 
 /**
- * Returns the caller's principal for the log line. If no service has verified the holder proof yet, returns
- * the key that the proof claims.
+ * Returns the members of the log line about the caller: the principal or, if no service has verified the holder proof,
+ * `unproven` and the key that the proof claims.
  */
 function callerOf(
   request: HttpRequest,

@@ -41,8 +41,9 @@ import type { WireDeps } from "./wire-deps.ts";
 
 /**
  * Serves the routes of a wire. For each request, the gateway checks the headers and the query against the route's
- * declarations, and reads the body within its limits. If the client accepts a stream of events, the gateway opens one.
- * It writes the answer, converts every error to the wire's form, and logs the request.
+ * declarations, and reads the body within its limits. If the route has a stream of events and the client asks for it,
+ * the gateway sends the stream; otherwise it sends the answer. It converts every error to the wire's form, and logs the
+ * request.
  */
 export function serveWire(wire: Wire, deps: WireDeps): HttpRoute[] {
   const routes = wire.routes.flatMap((route) => {

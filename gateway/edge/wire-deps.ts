@@ -23,7 +23,7 @@ export interface WireDeps {
    * @throws DeputeError UNAUTHENTICATED
    */
   readonly loginOf: (headers: IncomingHttpHeaders, certificate?: string) => Promise<string>;
-  /** Returns the issuers whose tokens are accepted as logins. */
+  /** Returns the OpenID Connect issuers whose login tokens the platform accepts. */
   readonly issuers: () => readonly string[];
   /**
    * Returns the caller's principal for a log line; see `presentedPrincipal`. Returns an empty text if this process has

@@ -25,8 +25,8 @@ export function statedIn({ headers, query }: Pick<WireRequest, "headers" | "quer
 }
 
 /**
- * Returns the call data of an HTTP request. `agentId` is the agent in the address; empty if the address has
- * none.
+ * Returns the call data of an HTTP request. `agentId` is the agent in the address; empty if the address has none.
+ * Throws DeputeError INVALID_REQUEST for a malformed sequence.
  */
 export function callAt(agentId: string, { headers }: Pick<WireRequest, "headers">, call: WireCall): A2aCall {
   const hasCredentials = CREDENTIALS.some((name) => headers[name] !== undefined);

@@ -172,7 +172,7 @@ async function* framed(responses: AsyncGenerator<StreamResponse>, { call }: Wire
   }
 }
 
-/** Returns the call data of a request. Throws if the platform does not support the request's version of A2A. */
+/** Returns the call data of a request. Throws DeputeError PROTOCOL_VERSION_UNSUPPORTED, or the error of callAt. */
 function called(wireRequest: WireRequest): A2aCall {
   requireVersion(statedIn(wireRequest));
   return callAt(wireRequest.parameters.agent ?? "", wireRequest, wireRequest.call);
@@ -182,7 +182,7 @@ function called(wireRequest: WireRequest): A2aCall {
  * Builds the request message from body, query and path. If a field occurs several times, the path has priority over the
  * query, and the query over the body. (A2A 11.5)
  *
- * @throws DeputeError MALFORMED_JSON, INVALID_REQUEST
+ * @throws DeputeError MALFORMED_JSON, INVALID_REQUEST, LIMIT_EXCEEDED
  */
 function requestOf<Desc extends DescMessage>(schema: Desc, wireRequest: WireRequest): MessageShape<Desc> {
   const { agent: _agent, ...path } = wireRequest.parameters;

@@ -71,7 +71,8 @@ export class A2aMethods {
   /**
    * SendMessage. (A2A 3.1.1) If the caller disconnects, the task continues.
    *
-   * @throws DeputeError AGENT_NOT_FOUND, TASK_NOT_FOUND, TASK_STATE_CONFLICT, INVALID_REQUEST, ...
+   * @throws DeputeError INVALID_REQUEST; the errors of the tasks service, such as AGENT_NOT_FOUND, TASK_NOT_FOUND and
+   * TASK_STATE_CONFLICT; the errors of A2aWebhooks.check and A2aWebhooks.attach
    */
   async send(request: SendMessageRequest, a2aCall: A2aCall): Promise<SendMessageResponse> {
     const {
@@ -194,7 +195,8 @@ export class A2aMethods {
   /**
    * GetExtendedAgentCard: the card for callers with credentials. (A2A 3.1.11)
    *
-   * @throws DeputeError OPERATION_UNSUPPORTED if the platform requires no credentials, UNAUTHENTICATED
+   * @throws DeputeError OPERATION_UNSUPPORTED if the platform requires no credentials, UNAUTHENTICATED; the errors of
+   * agentOf and AgentService.GetAgentCard
    */
   extendedCard(request: { readonly tenant: string }, a2aCall: A2aCall): Promise<GetAgentCardResponse> {
     if (!this.#context.needsCredentials) {

@@ -18,7 +18,7 @@ const SIGNERS: Readonly<Record<string, AgentCardSigner>> = {
 };
 
 /**
- * The wire of the A2A 0.3 cards. The platform signs each card or, for `signer=owner`, the agent's owner does.
+ * The wire of the A2A 0.3 cards. The platform signs each card or, for `signer=owner`, the agent's principal does.
  * (DelegateOS 14.2)
  */
 export function cardsWire({ agents }: Pick<Clients, "agents">): Wire {

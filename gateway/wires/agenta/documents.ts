@@ -92,7 +92,7 @@ export function readDocument(file: string): Buffer {
 }
 
 /**
- * Returns the documents that this platform publishes for the family. Reads the files only once.
+ * Returns the documents that this platform publishes for the family. Each call reads the files again.
  *
  * @param publicUrl the address under which clients know the platform, without a trailing slash
  */

@@ -99,7 +99,7 @@ export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
   });
 }
 
-/** Matches the names of limits on a document's size. Limits on a number or a rate do not match. */
+/** Matches the names of limits on a document's size or depth. Limits on a number or a rate do not match. */
 const TOO_LONG = /(^|[._])(bytes|depth)$/;
 const TOO_LARGE: ErrorRow = { http: 413, code: "invalid_request", mode: SCHEMA };
 

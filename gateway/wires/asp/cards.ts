@@ -83,7 +83,10 @@ export async function agentOfUri(
 
 const SCHEME = "agent://";
 
-/** Returns the agent's card with the platform's trust score instead of the score that the agent states. */
+/**
+ * Returns the agent's card with the platform's trust score instead of the score that the agent states; undefined if the
+ * agent has no card.
+ */
 async function withTrust(
   { trust }: Clients,
   { id, card }: Agent,

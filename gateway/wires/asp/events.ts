@@ -34,8 +34,8 @@ export async function* toSse(
 }
 
 /**
- * Converts the events of a delegation's task to server-sent events. The name of each event is its kind: `created`,
- * `progress`, `completed`.
+ * Converts the events of a delegation's task to server-sent events. The name of each event is its kind, such as
+ * `created`, `progress` or `completed`. If the stream fails, the last event is `error`.
  */
 export async function* toWorkSse(
   watched: AsyncIterable<WatchDelegationResponse>,

@@ -32,7 +32,7 @@ export type ClientFrame =
 /**
  * Reads a frame of the client.
  *
- * @throws DeputeError INVALID_REQUEST for a frame that is malformed or unknown
+ * @throws DeputeError INVALID_REQUEST for a frame that is malformed or unknown, MALFORMED_JSON, LIMIT_EXCEEDED
  */
 export function readFrame(text: Uint8Array): ClientFrame {
   const parsed = parseJson(text, { maxBytes: MAX_FRAME_BYTES });

@@ -20,8 +20,8 @@ import { readAsp } from "./documents.ts";
 import { toSse, toWorkSse } from "./events.ts";
 
 /**
- * Implements the HTTP addresses of ASP (ASP transports "HTTP/SSE"). Each method throws DeputeError INVALID_REQUEST for
- * a malformed request, and forwards the ConnectErrors of the called service.
+ * Implements the HTTP addresses of ASP (ASP transports "HTTP/SSE"). Each method throws a DeputeError, such as
+ * INVALID_REQUEST, for a malformed request, and forwards the ConnectErrors of the called service.
  */
 export class AspMethods {
   readonly #clients: Clients;
@@ -62,7 +62,7 @@ export class AspMethods {
     return json(encode(SessionSchema, requireValue(session)));
   }
 
-  /** Appends a CLOSE message. This is the only way to end a session: the gateway never deletes one. */
+  /** Appends the CLOSE message in the body, which ends the session. The gateway never deletes a session. */
   async closeSession(wireRequest: WireRequest): Promise<Answer> {
     const envelope = readAsp(EnvelopeSchema, wireRequest.body);
     requireSession(envelope, wireRequest);
@@ -158,7 +158,7 @@ export class AspMethods {
   }
 }
 
-/** Throws unless the address and the document name the same session. */
+/** Throws DeputeError INVALID_REQUEST unless the address and the document name the same session. */
 function requireSession(
   { sessionId }: Pick<Envelope, "sessionId">,
   { parameters: { id } }: WireRequest,
@@ -180,8 +180,8 @@ function limitOf(query: URLSearchParams): number {
 }
 
 /**
- * Returns the ordinal after which a list or a stream begins. It comes from the cursor, the last event id or
- * `since_sequence`; 0 if the request has none of them.
+ * Returns the ordinal after which a list or a stream begins. It comes from the first of these that the request has: the
+ * cursor, the last event id, `since_sequence`. Returns 0 if the request has none of them.
  */
 function afterOf(query: URLSearchParams, lastEventId?: string): number {
   if (lastEventId !== undefined && !query.has("cursor")) {

@@ -32,8 +32,8 @@ export class TrustWatch {
   }
 
   /**
-   * Records the current trust of these agents. Agents that the registry does not return are not recorded, so `moved`
-   * never reports them.
+   * Records the current trust of each of these agents that is not recorded yet. Agents that the registry does not
+   * return are not recorded, so `moved` never reports them.
    */
   async note(agentIds: readonly string[], signal: AbortSignal): Promise<void> {
     const unknown = agentIds.filter((agentId) => !this.#knownTrust.has(agentId));

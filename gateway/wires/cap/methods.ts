@@ -100,7 +100,7 @@ export class CapMethods {
     return { text, mermaid, document: { ...lineageDocument(root), truncated } };
   }
 
-  /** Returns the manifests of all agents that have one. */
+  /** Returns a page of the agents' manifests. Omits agents without a manifest. */
   async manifests({ query, call }: WireRequest): Promise<Answer> {
     const request = { pageSize: wholeNumber(query, "limit", 1000), pageToken: query.get("cursor") ?? "" };
     const page = await this.#clients.agents.listAgents(request, call.asCaller);
@@ -123,8 +123,9 @@ export class CapMethods {
   }
 
   /**
-   * Registers an agent by its manifest. If the agent is already registered, its fields other than the manifest are
-   * kept. A new agent gets the caller's key, as with RegisterAgent, or the key in the query parameter `principal`.
+   * Registers an agent by its manifest. If the agent is already registered, its other fields are kept, except the name
+   * of the version. The query parameter `principal` sets the agent's key. If it is absent, a new agent gets the
+   * caller's key, as with RegisterAgent.
    */
   async register(wireRequest: WireRequest): Promise<Answer> {
     const { query, call } = wireRequest;
@@ -238,7 +239,7 @@ function isSequence(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** Reads a whole number from the query; 0 if it is absent. */
+/** Reads a whole number from the query; 0 if it is absent. Throws DeputeError INVALID_REQUEST. */
 export function wholeNumber(query: URLSearchParams, name: string, max = Number.MAX_SAFE_INTEGER): number {
   const text = query.get(name) ?? "0";
   const value = Number(text);
@@ -246,7 +247,7 @@ export function wholeNumber(query: URLSearchParams, name: string, max = Number.M
   return value;
 }
 
-/** Returns `next_after`, the sequence of the page's last message; empty for the last page. */
+/** Returns the member `next_after`, the sequence of the page's last message; an empty object for the last page. */
 function nextAfter(page: {
   readonly messages: readonly { readonly sequence: bigint }[];
   readonly nextPageToken: string;

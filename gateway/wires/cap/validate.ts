@@ -8,7 +8,7 @@ import { compilePublished } from "@depute/wire/json-schema";
 /** The published schema of manifests. */
 export const AGENT_SCHEMA = textOfFile(new URL("./documents/agent.schema.json", import.meta.url));
 
-/** Checks a manifest by CAP's schema and by Depute's additional rules. */
+/** Checks a manifest by CAP's schema and by Depute's additional rules. Throws DeputeError INVALID_REQUEST. */
 export type ReadManifest = (document: JsonValue) => AgentManifest;
 
 /**

@@ -7,8 +7,8 @@ import { type ConsoleFile, type ConsoleFiles, readConsole } from "./documents.ts
 const HOME = "/console";
 
 /**
- * The Content Security Policy of the page. The page loads scripts, styles and images only from its own files,
- * and calls only its own origin. (Content Security Policy Level 3; Trusted Types)
+ * The Content Security Policy of the page. The page loads scripts and styles only from its own files, images also from
+ * `data:` URLs, and calls only its own origin. (Content Security Policy Level 3; Trusted Types)
  */
 const POLICY = [
   "default-src 'none'",

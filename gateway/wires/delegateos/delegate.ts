@@ -37,7 +37,7 @@ class TurnedDown extends Error {
 /**
  * delegateos/delegate (DelegateOS 9.1): creates a task for the contract's work. The task's agent is the one that holds
  * the attenuated token. The token is checked first, so that a contract is stored only if its token is valid. Only the
- * last call, which creates the task, uses the caller's own credentials. All earlier calls can be repeated without harm.
+ * last call, which creates the task, uses the request's holder proof. All earlier calls can be repeated without harm.
  *
  * @throws DeputeError; WireFault when the caller's own token is denied
  */

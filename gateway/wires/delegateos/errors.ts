@@ -21,7 +21,8 @@ export const DENIED = { code: -32001, message: "DCT verification failed" } as co
 /** The code for each reason: DelegateOS's only code or a code of JSON-RPC if one fits, otherwise Depute's own code. */
 export const DELEGATEOS_ERRORS = errorTable({
   TOKEN_DENIED: DENIED,
-  // A principal other than the delegatee signed a statement about a delegation. DelegateOS treats this as a denial.
+  // Also the reason if a principal other than the delegatee signed a statement about a delegation. DelegateOS treats
+  // this case as a denial.
   DELEGATION_NOT_FOUND: DENIED,
   CAPABILITY_AMBIGUOUS: JSON_RPC.INVALID_PARAMS,
 });
@@ -35,8 +36,8 @@ const TYPES = new Map(
 
 /**
  * Converts an error that denies a token to DelegateOS's form. The data contains the denial's type and the requested
- * capability. If the holder has proved possession, the data also contains the token's grants (DelegateOS 11.2). Any
- * other fault is returned unchanged.
+ * capability. If the holder has proved possession, the data also contains the capabilities that the token grants
+ * (DelegateOS 11.2). Any other fault is returned unchanged.
  *
  * @param granted the result of grantedTo
  */
@@ -55,9 +56,9 @@ export function asDenial(thrown: unknown, requested?: Capability, granted?: Capa
 }
 
 /**
- * Returns the grants of the caller's own token, if the token was denied for insufficient grants. The tokens service
- * checks grants last (DelegateOS 10.1), so the holder has already proved possession. Returns undefined for any other
- * error.
+ * Returns the capabilities that the caller's own token grants, if the token was denied because it does not grant the
+ * required capability. The tokens service checks capabilities last (DelegateOS 10.1), so the holder has already proved
+ * possession. Returns undefined for any other error.
  */
 export async function grantedTo(
   { tokens }: Pick<Clients, "tokens">,

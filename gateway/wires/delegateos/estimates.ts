@@ -29,10 +29,11 @@ export function declaredRights({ capabilityIds }: Agent): ReadonlySet<string> {
 
 /**
  * Estimates a contract's work from the agent's own statements (DelegateOS 9.2). DelegateOS defines estimates but no
- * source for them, so this is Depute's choice. The duration is the sum of the capabilities' cost hints. If a hint is
- * missing, the target time in the agent's offers replaces it. The cost is the sum of the cheapest open offers at a
- * fixed price in USD. The platform has no exchange rates. If one required capability has no estimate, the whole work
- * has no estimate, because a partial sum would be too low.
+ * source for them, so this is Depute's choice. The duration is the sum of the average times in the capabilities' cost
+ * hints. If a hint is missing, the shortest target time in the agent's offers replaces it. The cost is the sum of the
+ * cheapest open offers at a fixed price in USD. The platform has no exchange rates. Only the required capabilities that
+ * the agent declares count. If one of them has no duration or no cost, the whole work has none, because a partial sum
+ * would be too low.
  */
 export async function estimate(
   clients: Pick<Clients, "discovery" | "offers">,

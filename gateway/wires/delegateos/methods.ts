@@ -36,8 +36,7 @@ export class DelegateosMethods {
    * delegateos/complete (DelegateOS 9.4): completes a delegation and its task. The delegatee's attestation is the
    * proof.
    *
-   * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID, TOKEN_DENIED, DELEGATION_NOT_FOUND, VERIFICATION_FAILED,
-   * ...
+   * @throws DeputeError INVALID_REQUEST; the errors of AttestationService.CompleteDelegation
    */
   async complete(params: CompleteParams, call: WireCall): Promise<CompleteResult> {
     const { delegationId, attestation, revocationId = "", output } = params;
@@ -55,7 +54,7 @@ export class DelegateosMethods {
   /**
    * delegateos/revoke (DelegateOS 9.5): records a revocation. The signature of the entry identifies the revoker.
    *
-   * @throws DeputeError SIGNATURE_INVALID, NOT_AUTHORIZED_TO_REVOKE, TOKEN_MALFORMED, ...
+   * @throws the errors of RevocationService.RevokeToken, such as NOT_AUTHORIZED_TO_REVOKE
    */
   async revoke({ revocation: entry, dct }: RevokeParams, call: WireCall): Promise<RevokeResult> {
     if (entry === undefined) throw new Error("valid parameters have a revocation");

@@ -23,7 +23,8 @@ type Subject = Exclude<GetInclusionProofRequest["subject"], { case: undefined }>
 /**
  * Implements the HTTP addresses of the transparency log. A proof is for the tree size that the request states. If the
  * request states none, the proof is for the current size, and the answer also contains the signed head. Each method
- * throws DeputeError INVALID_REQUEST for invalid parameters, and forwards the ConnectErrors of LogService.
+ * throws DeputeError INVALID_REQUEST for invalid parameters, or LOG_ENTRY_NOT_FOUND for a missing leaf, and forwards
+ * the ConnectErrors of LogService.
  */
 export class LogMethods {
   readonly #log: Client<typeof LogService>;

@@ -43,7 +43,7 @@ export interface McpHandlersOptions {
 
 /** The handlers of MCP's addresses. Each handler throws only errors that the wire's `toError` can convert. */
 export interface McpHandlers {
-  /** The names of the servers behind the proxy. */
+  /** The names of the MCP servers that the configuration file currently lists behind Depute's MCP proxy. */
   readonly names: readonly string[];
   /** Whether each request to the server needs a login; false if the server is unknown. */
   needsLogin(server: string): boolean;

@@ -50,8 +50,8 @@ export function challengeHeaders(
   { publicUrl, issuers }: WireDeps,
 ): Readonly<Record<string, string>> {
   if (issuers().length === 0) return CHALLENGE;
-  // States `invalid_token` if the client sent an invalid token, so that the client requests a new token. (RFC 6750
-  // section 3.1)
+  // States `invalid_token` if the client sent an invalid login token, so that the client requests a new one from the
+  // issuer. (RFC 6750 section 3.1)
   const error = refusalIn(thrown).metadata.fault === undefined ? "" : ', error="invalid_token"';
   const challenge = `Bearer resource_metadata="${publicUrl}${METADATA}${path}"${error}, DPoP`;
   return { "www-authenticate": challenge };

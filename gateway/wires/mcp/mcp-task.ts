@@ -20,8 +20,8 @@ export function isAbsent(thrown: unknown): boolean {
 }
 
 /**
- * Converts a task to the form of MCP. If the task ended without an output, the MCP task is `completed` with an error
- * result.
+ * Converts a task to the form of MCP. A cancelled task is `cancelled`. A task that failed in any other way is
+ * `completed` with an error result.
  */
 export function toMcpTask(task: Task): McpTask {
   const { id, status, createTime, updateTime, question, questionTime } = task;

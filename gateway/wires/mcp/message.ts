@@ -17,8 +17,9 @@ const TOKEN = /^[A-Za-z0-9_-]{1,16000}$/;
 
 /**
  * Answers a request of the published DelegateOS client: `{id, method, params, dct?}`, with the token as `Authorization:
- * Bearer` or in `dct`. DelegateOS does not define this address, but its client uses it. The proxy checks the token as
- * for all other requests. So the request needs a holder proof (header `DPoP`) unless `DEPUTE_HOLDER_PROOF=optional`.
+ * Bearer` or `DPoP`, or in `dct`. DelegateOS does not define this address, but its client uses it. The proxy checks the
+ * token as for all other requests. So the request needs a holder proof (header `DPoP`) unless
+ * `DEPUTE_HOLDER_PROOF=optional`.
  *
  * @param proxies the proxies, by server name
  * @param name the name of the addressed server; empty if only one server exists

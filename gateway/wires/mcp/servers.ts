@@ -67,8 +67,9 @@ export class McpServers {
   }
 
   /**
-   * Serves exactly the servers of `config`. A server with an unchanged configuration continues. A removed or changed
-   * server is retired: its sessions accept no new requests, and its running calls may finish within their time limit.
+   * Serves exactly the servers of `config`. A server with an unchanged configuration continues. A removed server, and
+   * the earlier form of a changed one, gets no new requests. Its running calls may finish within their time limit, and
+   * then it is closed.
    */
   apply(config: ProxyConfig<ServableUpstream>): void {
     const before = this.#running;
@@ -85,7 +86,7 @@ export class McpServers {
     }
   }
 
-  /** Closes all servers, also those that are draining. */
+  /** Closes the current servers, and waits until the removed ones have drained. */
   async close(): Promise<void> {
     await Promise.all([...this.#running.values()].map(({ face }) => face.close()));
     await Promise.all(this.#draining);

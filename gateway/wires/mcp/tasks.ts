@@ -26,8 +26,8 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
     },
     answer: (taskId, responses, call) =>
       unlessAbsent(async () => {
-        // The caller's credentials are kept for the main call below. This read serves only to compute the key of the
-        // open question.
+        // This read serves only to compute the key of the open question. It uses `aside`, because the holder proof is
+        // valid for only one call: the main call below.
         const { question, questionTime } = (await read(taskId, call.aside)) ?? {};
         const key = question && questionKey(taskId, questionTime);
         const response = key !== undefined && Object.hasOwn(responses, key) ? responses[key] : undefined;

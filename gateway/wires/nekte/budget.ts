@@ -27,7 +27,7 @@ export interface LevelledOutput {
   readonly minimal?: string;
   readonly compact?: JsonValue;
   readonly full?: JsonValue;
-  /** Number of tokens of the fullest form in this object. */
+  /** Number of language-model tokens of the fullest form in this object. */
   readonly tokens: number;
 }
 
@@ -99,8 +99,8 @@ function rankOf(level: string): number {
 }
 
 /**
- * Returns the number of tokens of a result: the worker's count or, if the worker reported no count, the estimate.
- * (NEKTE 2, `meta`)
+ * Returns the number of language-model tokens of a result: the worker's count or, if the worker reported no count, the
+ * estimate. (NEKTE 2, `meta`)
  */
 export function tokensUsed(usage: TaskUsage | undefined, estimated: number): number {
   const counted = Number(usage?.tokensUsed ?? 0n);

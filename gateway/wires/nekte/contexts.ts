@@ -20,8 +20,7 @@ type Contexts = Pick<Clients, "contexts">;
  * with that agent. The caller identifies a context by its own id or by the server's id. If a context has a scope, a
  * request to read it must state the purpose in the scope of the envelope. NEKTE does not define this rule; Depute does.
  *
- * @throws DeputeError AGENT_NOT_FOUND, CONTEXT_ID_TAKEN, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, LIMIT_EXCEEDED,
- * ...
+ * @throws DeputeError INVALID_REQUEST without the required id; the errors of ContextService, except CONTEXT_NOT_FOUND
  */
 export async function answerContext(
   { contexts }: Contexts,

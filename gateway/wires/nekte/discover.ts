@@ -32,7 +32,7 @@ export interface Discovery {
  * agents offer a capability with the same id, its id becomes `agent/capability`. Filters and invocations also accept
  * this form.
  *
- * @throws the ConnectErrors of DiscoveryService.DiscoverCapabilities
+ * @throws the ConnectErrors of DiscoveryService.DiscoverCapabilities and AgentService.GetAgent
  */
 export async function discover(
   { discovery, agents }: Pick<Clients, "discovery" | "agents">,
@@ -76,7 +76,10 @@ export async function discover(
   return { version: NEKTE_VERSION, capabilities: discovered.map((one) => withName(one, shared)) };
 }
 
-/** Returns an agent's version. If the agent states no version, returns the revision of its record. */
+/**
+ * Returns an agent's version. If the agent states no version, returns the revision of its record. Returns `0` if the
+ * gateway does not know the viewer.
+ */
 async function versionOf(
   agents: Clients["agents"],
   id: string,

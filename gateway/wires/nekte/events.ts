@@ -44,7 +44,10 @@ type EventPayload = DelegateEvent["event"];
 
 const MAX_INT32 = 2 ** 31 - 1;
 
-/** Converts a task's event to NEKTE's form (NEKTE 3). Returns undefined for an event that NEKTE does not have. */
+/**
+ * Converts a task's event to NEKTE's form (NEKTE 3). Returns undefined for an event that NEKTE does not have, and for a
+ * preliminary result that exceeds the token budget.
+ */
 export function toDelegateEvent(event: TaskEvent, view: TaskView): DelegateEvent | undefined {
   const converted = payloadOf(event, view);
   return converted === undefined ? undefined : create(DelegateEventSchema, { event: converted });

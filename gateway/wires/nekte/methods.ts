@@ -71,8 +71,8 @@ export class NekteMethods {
    * nekte.invoke (NEKTE 2): creates a task for the capability and waits for its end. If the caller disconnects, the
    * task is cancelled.
    *
-   * @throws DeputeError CAPABILITY_NOT_FOUND, INPUT_SCHEMA_VIOLATION, BUDGET_EXCEEDED (metadata `task_id`),
-   *   TASK_TIMEOUT, TASK_FAILED, TASK_ID_TAKEN, ...
+   * @throws DeputeError BUDGET_EXCEEDED (metadata `task_id`), SHUTTING_DOWN; the errors of readJson, failureOf and
+   * TaskService.DelegateTask
    */
   async invoke(agentId: string, request: InvokeRequest, call: WireCall): Promise<Invocation> {
     const { cap, taskId = randomUuid() } = request;
@@ -150,7 +150,7 @@ export class NekteMethods {
    *
    * @param after the sequence of the last event that the caller has received
    * @param show converts an event to the form that the caller gets
-   * @throws DeputeError AGENT_NOT_FOUND, TASK_ID_TAKEN, CONTEXT_PERMISSION_DENIED, ...
+   * @throws DeputeError AGENT_NOT_FOUND if no agent is named; the errors of draftedContext and TaskService.DelegateTask
    */
   async delegate<Shown>(
     agentId: string,
@@ -321,8 +321,8 @@ export interface Lifecycle {
 }
 
 /**
- * The error reasons if a delegation is repeated after its context has ended. The service does not find the context, or
- * the draft differs from the first one.
+ * The error reasons with which the service refuses a repeated delegation whose context has ended. The service does not
+ * find the context, or the draft differs from the first one.
  */
 const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_ID_TAKEN,

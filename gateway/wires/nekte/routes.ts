@@ -47,8 +47,8 @@ const GUIDE: Answer = {
 };
 
 /**
- * Answers whether the platform serves requests, at the platform's address or at an agent's address. Answers 404 for an
- * unknown agent.
+ * The health check of the platform and of each agent: 200 if the platform serves requests, otherwise 503. While it
+ * serves, 404 for an unknown agent.
  */
 function healthRoute(path: string, { methods, isServing }: NekteOptions): MethodRoute {
   return {

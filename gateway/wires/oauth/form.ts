@@ -35,7 +35,10 @@ export function readForm(body: Buffer): TokenForm {
   };
 }
 
-/** Returns the value of a parameter as a whole number; undefined if the parameter is absent. */
+/**
+ * Returns the value of a parameter as a whole number; undefined if the parameter is absent. Throws OAuthFault
+ * invalid_request.
+ */
 export function numberOf(form: TokenForm, name: string): number | undefined {
   const text = form.text(name);
   if (text === "") return undefined;

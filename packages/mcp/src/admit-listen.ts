@@ -24,9 +24,9 @@ export interface ListenOptions {
 }
 
 /**
- * Decides whether a client may listen (`subscriptions/listen`). The client needs the right to read each resource that
- * the request names. For each task, the client needs the rights of the call that began the task. One proof covers all
- * these rights.
+ * Decides whether a client may listen (`subscriptions/listen`). The client needs the capability to read each resource
+ * that the request names. For each task, the client needs the capabilities of the call that began the task. One proof
+ * covers them all.
  *
  * @throws Refusal; UpstreamError; DeputeError if the authoriser is unavailable
  */

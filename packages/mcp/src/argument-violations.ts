@@ -13,8 +13,9 @@ const UNCHECKABLE: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns the places at which a call's arguments violate the tool's input schema. This function checks plain schemas
- * itself, with a limit on the steps, because most tools have one. In all other cases it asks `schemaCheck`.
+ * Returns the places at which a call's arguments violate the tool's input schema. Most tools have a plain schema, and
+ * most arguments fit it. This function detects that case itself, in a limited number of steps. In all other cases it
+ * asks `schemaCheck`.
  *
  * @param args the arguments of the call; undefined counts as an empty object
  * @throws Refusal if the schema cannot be checked; DeputeError if the verifier is unavailable

@@ -89,8 +89,10 @@ export class AskBridge {
    * Sends a new call to the server, or continues the call that `requestState` names.
    *
    * @param owner returns the identity of the call: see callOwner
-   * @returns undefined if the caller declared no capability that the map allows
-   * @throws UpstreamError; UnknownState
+   * @returns undefined if the shared connection must serve the call: the client declared no capability that the map
+   * allows, and sessions have no connections of their own
+   * @throws UpstreamError; UnknownState; Refusal if too many calls wait for their clients, or too many connections are
+   * open
    */
   request(
     method: string,
@@ -187,7 +189,10 @@ export class AskBridge {
     this.#held.delete(this.#handles.get(call) ?? "");
   }
 
-  /** Throws Refusal if too many sessions have a server process. */
+  /**
+   * Returns the connection for these client capabilities and this session. Opens the connection if there is none.
+   * Throws Refusal if MAX_CONNECTIONS are open.
+   */
   #connectionOf(capabilities: Record<string, unknown>, session: string): OpenConnection {
     const key = JSON.stringify([capabilities, session]);
     const known = this.#connections.get(key);

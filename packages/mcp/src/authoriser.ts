@@ -33,7 +33,10 @@ export type Reserved =
   | { readonly ok: true; readonly reservationId: string }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** The grants of a token. They serve to filter lists, and do not prove that the presenter holds the token. */
+/**
+ * The capabilities that a token grants. They serve to filter lists, and do not prove that the presenter holds the
+ * token.
+ */
 export type Grants =
   | {
       readonly ok: true;
@@ -49,7 +52,7 @@ export type Grants =
  */
 export interface Authoriser {
   /**
-   * Checks in one call whether the token grants its holder all of these permissions now. A valid proof then counts as
+   * Checks in one call whether the token grants its holder all of these capabilities now. A valid proof then counts as
    * used.
    *
    * @param name the tool that is called, or the method of any other request
@@ -73,7 +76,7 @@ export interface Authoriser {
   commit(reservationId: string, microcents: number | undefined): Promise<number>;
   /** Cancels a reservation without a charge. */
   release(reservationId: string): Promise<void>;
-  /** Reads the grants of a token. */
+  /** Reads the capabilities that a token grants. */
   grants(token: string): Promise<Grants>;
   /**
    * Whether the manifest of the key's agent allows the tool (CAP `mcp_bindings`). True if the key has no registered

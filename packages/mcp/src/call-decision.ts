@@ -13,7 +13,10 @@ export interface CallDecision {
   readonly principal: string;
   /** The revocation ids of the token's blocks, beginning with the authority block; empty if no token was proved. */
   readonly blocks: readonly string[];
-  /** The principal of the request's login; absent where the server needs none. */
+  /**
+   * The principal that the request's login (Bearer token or client certificate) proves; absent if the request has no
+   * login.
+   */
   readonly login?: string;
   readonly isAllowed: boolean;
   /** The reason of a denial; empty for an allowed call. */
@@ -35,7 +38,10 @@ export interface DecisionFacts {
 interface Requested {
   readonly method: string;
   readonly name?: string;
-  /** The principal of the request's login; absent or empty if the request has no login. */
+  /**
+   * The principal that the request's login (Bearer token or client certificate) proves; absent or empty if the request
+   * has no login.
+   */
   readonly login?: string | undefined;
 }
 

@@ -72,7 +72,7 @@ export class Definitions {
     const { clock, trustsPromises } = this.#options;
     const known = this.#knownDigests;
     if (known !== undefined && known.until > clock.now()) {
-      // Without an open subscription, the cache is valid only for a limited time.
+      // A cache without an end of validity is valid only while the subscription is open.
       const isSubscribed = trustsPromises && this.#options.isAnnounced();
       if (known.until !== Number.POSITIVE_INFINITY || isSubscribed) return known.digests.get(name);
     }

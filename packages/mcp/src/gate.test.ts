@@ -16,8 +16,8 @@ const { upstreams } = readConfig({ upstreams: { bench: { map: MAP } } }, new Map
 const { map } = upstreams.get("bench") as UpstreamConfig;
 
 /**
- * Calls admitWish for a request that a server makes during a call, with the grants of the call's token. If the call has
- * no token, `granted` is undefined.
+ * Calls admitWish for a request that a server makes during a call, with the capabilities that the call's token grants.
+ * If the call has no token, `granted` is undefined.
  */
 async function wish(
   granted: Grants | undefined,

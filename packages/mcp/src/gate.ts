@@ -23,12 +23,9 @@ const MAX_RESOURCE_CHARS = 1024;
 /** The facts about an admitted call. */
 export interface Admitted {
   readonly rule: CallRule;
-  /**
-   * The permission that appears in error messages about the call. If the call needs several permissions, this is the
-   * first one.
-   */
+  /** The capability that appears in error messages about the call: the first of `rights`. */
   readonly right: Right;
-  /** All permissions that the call needs, at least one. */
+  /** All capabilities that the call needs, at least one. */
   readonly rights: readonly Right[];
   /** The principal that holds the token; undefined if the call needed no token. */
   readonly principal?: string;
@@ -68,7 +65,7 @@ export async function admit(
   return { rule, right, rights, blocks: [], ...holder };
 }
 
-/** The rights that a request needs. */
+/** The capabilities that a request needs. */
 export interface NeededRights {
   readonly rights: readonly Right[];
   /** The values that the proof covers. */
@@ -78,10 +75,10 @@ export interface NeededRights {
 }
 
 /**
- * Admits a request that needs these rights. If the list of rights is empty, the function checks only whether a required
+ * Admits a request that needs these capabilities. If `rights` is empty, the function checks only whether a required
  * token is present.
  *
- * @returns the holder of the token; undefined if the request needs no token and has none
+ * @returns the holder of the token; undefined if the request has no token, or if `rights` is empty
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */
 export async function admitRights(
@@ -105,7 +102,7 @@ export async function admitRights(
 
 /**
  * Admits a request that the server sends to the client during an admitted call. The proof of that call is valid only
- * once, and has been used. So this function checks the request only against the token's grants.
+ * once, and has been used. So this function checks only whether the token grants the required capabilities.
  *
  * @throws Refusal; DeputeError if the authoriser is unavailable
  */
@@ -127,12 +124,12 @@ export async function admitWish(
   throw denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, granted: list }, lackingRight);
 }
 
-/** Returns the first permission that no capability grants; undefined if all are granted. */
+/** Returns the first required capability that `capabilities` do not grant; undefined if they grant all. */
 export function lacksRight(capabilities: readonly Right[], rights: readonly Right[]): Right | undefined {
   return rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
 }
 
-/** Returns the rights that a request needs: at least one. Throws Refusal. */
+/** Returns the capabilities that a request needs: at least one. Throws Refusal. */
 export async function neededRights(
   options: GateOptions,
   gatedRequest: GatedRequest,
@@ -141,7 +138,7 @@ export async function neededRights(
   return (await needed(options, gatedRequest, presentation)).rights;
 }
 
-/** Returns the permissions that a call needs: at least one. */
+/** Returns the capabilities that a call needs: at least one. Throws Refusal. */
 async function needed(
   { requireToken, realPath }: GateOptions,
   { rule, args, name }: GatedRequest,
@@ -187,8 +184,8 @@ export function overBudget(denial: DenialReason, right: Right): Error {
 }
 
 /**
- * Returns the digest of the arguments. Refuses arguments without a canonical form, such as a lone surrogate, because no
- * proof can cover them.
+ * Returns the digest of the arguments. Throws Refusal for arguments without a canonical form, such as a lone surrogate,
+ * because no proof can cover them.
  */
 function digestOf(args: unknown): string {
   try {
@@ -205,8 +202,8 @@ function unusable(rule: CallRule, detail: string): Error {
 }
 
 /**
- * Returns the permission that a rule requires, for error messages. If the resource depends on the call's arguments, it
- * is `*`.
+ * Returns the capability that a rule requires, for error messages. If the resource depends on the call's arguments, the
+ * returned resource is `*`.
  */
 function barely({ namespace, action, resource }: CallRule): Right {
   return { namespace, action, resource: resource.kind === "fixed" ? resource.value : "*" };

@@ -49,7 +49,7 @@ export class ListenBus implements ServerEventBus {
     try {
       return await this.#opening.run(opened, answer);
     } finally {
-      // The SDK refused the request, so no stream ends the subscriptions.
+      // Without a listener, the SDK has refused the request, so no stream will end the subscriptions.
       if (opened.listener === undefined) watched.end();
     }
   }

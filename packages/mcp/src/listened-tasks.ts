@@ -25,7 +25,7 @@ export interface ListenedTasksOptions {
   readonly presentation: Presentation | undefined;
   /** The capabilities that the client declared with the request. */
   readonly declared: Declared | undefined;
-  /** Whether the client still has the rights of a task. */
+  /** Whether the client's token still grants the capabilities that a task needs. */
   readonly isGranted: (rights: TaskHandle["rights"]) => Promise<boolean>;
 }
 

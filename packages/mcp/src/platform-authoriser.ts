@@ -35,7 +35,7 @@ export interface PlatformAuthoriserOptions {
   readonly clock: Clock;
   /** The name of the MCP server, for the audit log. */
   readonly server: string;
-  /** Options of each call; they carry the caller's credentials. */
+  /** Returns the options of each call, with the proxy's own credentials. */
   callOptions(): CallOptions;
   /** Converts a thrown value to a DeputeError. */
   refusalIn(thrown: unknown): DeputeError;

@@ -50,7 +50,7 @@ export function once(token: string, contractId: string, proof: Proof | undefined
   };
 }
 
-/** Returns the token and a new proof for one call, in the form in which the verifier checks them. */
+/** Returns the token, with the proof for one call if there is one, in the form that `Authoriser.verify` checks. */
 export async function createPresented(presentation: Presentation, args: unknown): Promise<Presented> {
   const { token, contractId } = presentation;
   const proof = await presentation.prove(args);

@@ -134,7 +134,7 @@ export class McpProxy {
   }
 
   /**
-   * Decides whether a request may listen to resources and tasks. The client needs the rights for all of them.
+   * Decides whether a request may listen to resources and tasks. The client needs the capabilities for all of them.
    *
    * @throws Refusal
    */
@@ -148,7 +148,10 @@ export class McpProxy {
     }
   }
 
-  /** Throws Refusal unless the holder of a token may learn that a resource changed. */
+  /**
+   * Throws Refusal if the client may not learn that a resource changed. `presentation` is the client's token; undefined
+   * for a client without a token.
+   */
   async admitUpdate(uri: string, presentation: Presentation | undefined): Promise<void> {
     await admitWish(this.#gate, gatedRequestOf(SUBSCRIBE, { uri }, this.#options.config.map), presentation);
   }
@@ -313,8 +316,8 @@ export class McpProxy {
   }
 
   /**
-   * Refuses the request unless the server's definition equals both the listed definition and the definition that the
-   * tool map pins.
+   * Throws Refusal if the entry's current definition differs from the one that the caller listed, or from the one that
+   * the tool map pins: see definitionFault.
    */
   async #assertAsShown(used: Used, admitted: Admitted, caller: string): Promise<void> {
     const definitions = this.#options.upstream.definitions[used.list];

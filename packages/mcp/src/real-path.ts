@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 
 /**
  * Returns a path with all symbolic links resolved. If the file does not exist yet, the links of its folder are
- * resolved.
+ * resolved. Returns undefined if the system cannot resolve a link.
  */
 export async function realPath(path: string): Promise<string | undefined> {
   let rest = "";

@@ -61,7 +61,7 @@ export class ResourceWatch {
     this.#change((client) => client.unsubscribeResource({ uri })).catch(() => {});
   }
 
-  /** Subscribes again to all watched resources, on a new connection to the server. */
+  /** Subscribes again to all watched resources, after the connection or the subscription has ended. */
   restore(): void {
     this.#standing = undefined;
     if (this.#watchers.size === 0) return;

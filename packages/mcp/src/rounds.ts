@@ -35,7 +35,8 @@ export interface RoundsOptions {
  * 2026-07-28, multi-round-trip requests).
  *
  * @returns the first result that requires no input
- * @throws Refusal if the client lacks a capability, or the server exceeds MAX_ROUNDS or MAX_REQUESTS
+ * @throws Refusal if the client lacks a capability, or the server exceeds MAX_ROUNDS or MAX_REQUESTS; the errors of
+ * `admit`, `again` and the client's `ask`
  */
 export async function fulfil(first: Result, options: RoundsOptions): Promise<Result> {
   let result = first;

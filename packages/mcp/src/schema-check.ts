@@ -11,7 +11,7 @@ export interface SchemaCheck {
    * Checks a value against a JSON Schema.
    *
    * @returns the violations, at most 20; empty if the value fits
-   * @throws DeputeError SCHEMA_INVALID, UNSUPPORTED_PATTERN, CHECK_TIMEOUT, LIMIT_EXCEEDED
+   * @throws DeputeError SCHEMA_INVALID, UNSUPPORTED_PATTERN, CHECK_TIMEOUT, LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE
    */
   violations(
     schema: unknown,
@@ -22,7 +22,7 @@ export interface SchemaCheck {
 
 export interface PlatformSchemaCheckOptions {
   readonly verifier: Transport;
-  /** Options of each call; they carry the caller's credentials. */
+  /** Returns the options of each call, with the proxy's own credentials. */
   callOptions(): CallOptions;
   /** Converts a thrown value to a DeputeError. */
   refusalIn(thrown: unknown): DeputeError;

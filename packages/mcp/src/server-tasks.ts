@@ -66,7 +66,7 @@ export interface ServerTasksOptions {
   readonly onFault: (subject: string, thrown: unknown) => void;
 }
 
-/** The principals, the token and the capabilities of a request. */
+/** The token of a request; undefined if the request has none. */
 interface Authority {
   readonly presentation: Presentation | undefined;
 }
@@ -103,7 +103,8 @@ export class ServerTasks {
    * Decides whether a call of a tool may become a task. In revision 2026-07-28, a client declares support in the call;
    * in earlier revisions, it requests a task with `task`.
    *
-   * @throws Refusal if the client requests a task, and the call's resources are too long for the task's id
+   * @throws Refusal if a client of an earlier revision requests a task, and the call's resources are too long for the
+   * task's id; UpstreamError
    */
   async ofCall(
     request: ProxyRequest,
@@ -135,7 +136,7 @@ export class ServerTasks {
   /**
    * Refuses the call of a tool that runs only as a task, if the caller cannot have tasks.
    *
-   * @throws Refusal
+   * @throws Refusal; UpstreamError
    */
   async assertCallable(request: ProxyRequest, isTaskOnly: boolean): Promise<void> {
     if (isTaskOnly && (await this.eraOf(request)) === undefined) throw onlyTasks();
@@ -176,7 +177,7 @@ export class ServerTasks {
   /**
    * Handles a request with a method on tasks.
    *
-   * @throws Refusal; UpstreamError
+   * @throws Refusal; UpstreamError; DeputeError if the authoriser is unavailable
    */
   async answer(
     request: ProxyRequest,
@@ -209,11 +210,11 @@ export class ServerTasks {
   }
 
   /**
-   * Decides on a request's authority, and reports the decision.
+   * Decides on a request's authority. Reports the decision; for a request that changes nothing, only a denial.
    *
    * @param onTool called before the decision, with the tool of the request's task
    * @returns the caller and the request's task; for a list of tasks, only the caller
-   * @throws Refusal
+   * @throws Refusal; DeputeError if the authoriser is unavailable
    */
   #decide(
     request: ProxyRequest,
@@ -240,7 +241,8 @@ export class ServerTasks {
    * Returns the tasks of the caller to which a request of revision 2026-07-28 listens. Ids of other callers' tasks, and
    * all ids at a server without tasks, are left out.
    *
-   * @throws Refusal if the request does not declare the extension, or the token is denied
+   * @throws Refusal if the request does not declare the extension, or the token is denied; UpstreamError; DeputeError
+   * if the authoriser is unavailable
    */
   async listened(
     taskIds: readonly string[],
@@ -257,10 +259,11 @@ export class ServerTasks {
   }
 
   /**
-   * Follows tasks whose rights were admitted.
+   * Follows tasks. `admitRights` must have admitted the request for the capabilities of the tasks.
    *
    * @param principal the holder of the token; undefined without a token
-   * @throws Refusal for a tool that the map or the caller's manifest does not name; UpstreamError
+   * @throws Refusal for a tool that the map or the manifest of the caller's agent does not name, and at a limit;
+   * UpstreamError; DeputeError if the authoriser is unavailable
    */
   async follow(
     tasks: readonly ListenedTask[],
@@ -303,7 +306,10 @@ export class ServerTasks {
     }
   }
 
-  /** Returns the principals of a request. One check covers the token's proof and the capabilities of the task. */
+  /**
+   * Returns the holder of a request's token, and the principal of its login. Does not check the token's proof:
+   * `admitRights` checks it together with the capabilities of the task. Throws Refusal if the token is denied.
+   */
   async #callerOf(
     { login = "" }: Pick<ProxyRequest, "login">,
     presentation: Presentation | undefined,

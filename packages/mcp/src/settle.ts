@@ -19,7 +19,8 @@ export type SettleFault = (reservationId: string, thrown: unknown) => void;
 /**
  * Settles the reservation of a call.
  *
- * @returns the state of the reserved amount; `held` if the tokens service did not receive the settlement
+ * @returns the state of the reserved amount: `held` if the call to the tokens service failed, `none` without a
+ * reservation
  */
 export async function settle(
   authoriser: Authoriser,

@@ -202,7 +202,10 @@ export class StdioListens {
   }
 }
 
-/** Returns a request without its resources, which the SDK would serve without a check of the token. */
+/**
+ * Returns a `subscriptions/listen` request without its resource subscriptions. `StdioListens` serves those, because the
+ * SDK would serve them without a check of the token.
+ */
 function withoutResources(message: JSONRPCMessage): JSONRPCMessage {
   const { params, ...rest } = message as Json;
   const { notifications, ...others } = params as Json;

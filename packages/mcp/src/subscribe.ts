@@ -6,7 +6,7 @@ import type { UpstreamConfig } from "./rules/read-config.ts";
 import { INVALID_PARAMS, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** The server of a subscription, and the tool map's rule for it. */
+/** The server of a subscription, its configuration, and the dependencies with which the proxy admits the request. */
 export interface SubscribeOptions {
   readonly upstream: Upstream;
   readonly config: UpstreamConfig;

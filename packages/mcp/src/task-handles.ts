@@ -21,7 +21,7 @@ export interface TaskHandle {
   readonly connection: string;
 }
 
-/** Maximum size in bytes of a sealed handle's content, so that its id fits into a header. */
+/** Maximum size in bytes of a handle before it is sealed, so that the sealed id fits into a header. */
 const MAX_BYTES = 4096;
 /** Maximum length in characters of a server's own id of a task. */
 const MAX_TASK_ID = 512;

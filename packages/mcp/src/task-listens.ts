@@ -47,7 +47,8 @@ export class TaskListens {
    * Listens to tasks until the signal aborts.
    *
    * @param onTask receives each state that the server sends
-   * @throws UpstreamError if the server refuses, or does not acknowledge the request in time
+   * @throws UpstreamError if the server refuses or does not acknowledge the request in time, or if the stream or the
+   * call ends earlier
    */
   async begin(
     transport: Transport,

@@ -230,7 +230,8 @@ function listed<Call>(tools: readonly OwnTool<Call>[], era: Era): Tool[] {
  * Calls a tool. If the tool refuses, the function returns the refusal as a result, so that a model can read it and
  * correct the call (MCP, "Error Handling").
  *
- * @throws Refusal for an unknown tool, for malformed arguments, and for a task request to a tool without tasks
+ * @throws Refusal for an unknown tool, for malformed arguments, for HTTP headers that disagree with the arguments, for
+ * a task request to a tool without tasks, and for questions that the client cannot answer; the errors of `respond`
  */
 async function callTool<Call>(
   server: Server,

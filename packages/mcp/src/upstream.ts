@@ -117,11 +117,11 @@ export class Upstream {
 
   /**
    * Sends a caller's request to the server. A server of an earlier revision may send a request to the caller during the
-   * call. The result then requires input, as in revision 2026-07-28. Only servers over HTTP can send such requests,
-   * because over stdio their requests do not identify a call.
+   * call. The result then requires input, as in revision 2026-07-28. Over stdio, the server's request does not identify
+   * its call: see AskedCalls.
    *
    * @param owner returns the identity of the caller, the method and the arguments
-   * @throws UpstreamError; UnknownState
+   * @throws UpstreamError; UnknownState; Refusal LIMIT_EXCEEDED
    */
   async call(
     method: string,
@@ -136,8 +136,7 @@ export class Upstream {
   }
 
   /**
-   * Whether the proxy opens one connection for each set of client capabilities, because the server has an earlier
-   * revision.
+   * Whether the proxy opens one connection for each set of client capabilities if the server has an earlier revision.
    */
   get #bridges(): boolean {
     const { address, ask } = this.#options;

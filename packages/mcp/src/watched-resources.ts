@@ -1,10 +1,10 @@
 import type { Presentation } from "./presentation.ts";
 import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
-/** Maximum number of resources that one session watches. */
+/** Maximum number of resources that one session or stream watches. */
 const MAX_WATCHED = 500;
 
-/** A subscription of a session, with the authority under which it began. */
+/** The authority under which a subscription began: the token; absent if there was none. */
 interface Watch {
   readonly presentation?: Presentation;
 }
@@ -20,7 +20,7 @@ export interface WatchedResourcesOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** The resources that one session of a revision before 2026-07-28 subscribed to. */
+/** The resources of one session (revisions before 2026-07-28), or of one `subscriptions/listen` stream. */
 export class WatchedResources {
   readonly #options: WatchedResourcesOptions;
   readonly #watches = new Map<string, Watch>();
@@ -31,7 +31,7 @@ export class WatchedResources {
 
   /**
    * Begins a subscription. A new subscription to a resource replaces the session's earlier subscription to the same
-   * resource. Throws Refusal at the limit.
+   * resource. Throws Refusal at the limit, or the error of `add`.
    */
   async subscribe(uri: string, watch: Watch): Promise<void> {
     const isNew = !this.#watches.has(uri);

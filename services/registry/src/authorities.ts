@@ -76,12 +76,11 @@ export class Authorities {
 
   /**
    * Assigns the URI of an agent's card to the agent, in the transaction of the registration. The agent's key gets a
-   * grant in two cases: the authority's domain publishes the key, or the registration is the first below the
-   * authority.
+   * grant in two cases: the authority's domain publishes the key, or the registration is the first below the authority.
    *
    * @param isProven the result of `prove`
-   * @throws DeputeError CALLER_NOT_ALLOWED (the key does not hold the authority), AGENT_EXISTS (another agent has
-   * the URI), LIMIT_EXCEEDED
+   * @throws DeputeError INVALID_REQUEST for a URI without an authority, CALLER_NOT_ALLOWED (the key does not hold the
+   * authority), AGENT_EXISTS (another agent has the URI), LIMIT_EXCEEDED
    */
   async claim(tx: WriteTx, agent: Agent, isProven: boolean): Promise<void> {
     const uri = agent.card?.agentId;

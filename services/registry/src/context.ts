@@ -116,7 +116,8 @@ export function identify({ authority }: RegistryContext, context: HandlerContext
 /**
  * Returns the viewer of a call: the principal in the request or, if the request has none, the caller.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED when the request names a principal other than the caller
+ * @throws DeputeError CALLER_NOT_ALLOWED when the request names a principal other than the caller; only `local` may
+ * name any principal
  */
 export function viewerFor(identity: Identity, requestedViewer: string): Viewer {
   if (requestedViewer === "") return identity.local ? "all" : { principal: identity.principal };
@@ -162,8 +163,8 @@ export async function findCallersAgent(
 }
 
 /**
- * Finds an agent for a call that removes it, changes its status or withdraws its offers. The caller must own the
- * agent or be an operator.
+ * Finds an agent for a call that removes it, changes its status or withdraws its offers. The caller must be allowed to
+ * act for the agent's principal, or be an operator.
  *
  * @param field the field of the id in the request
  * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED

@@ -164,8 +164,8 @@ export const registry = defineService({
       );
     }
     const lastUp = await store.read(readLastUp);
-    // While this process was down, agents could extend their leases at another replica. So this process grants no extra
-    // time to reconnect.
+    // If another replica wrote `lastUp` recently, agents could extend their leases there while this process was down.
+    // So this process then grants no extra time to reconnect.
     const hasPeer = deps.isReplicated && lastUp !== undefined && clock.now() - lastUp <= 2 * MARK_INTERVAL_MS;
     const hosts = readHosts(settings.aspAuthorityHosts);
     const outbound = new Outbound({ hosts });

@@ -29,7 +29,7 @@ export async function readAttestation(
  * Stores an attestation and appends it to the transparency log. If an equal attestation is stored, returns that one. An
  * attestation can name only stored attestations as children, so no attestation is its own descendant.
  *
- * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND
+ * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND, LIMIT_EXCEEDED
  */
 export async function storeAttestation(
   tx: WriteTx,
@@ -97,7 +97,8 @@ export interface CanonicalOutput {
  *
  * @param text JSON of the output
  * @param field the field that an error names
- * @throws DeputeError INVALID_REQUEST, naming the field, if the text has no canonical form
+ * @throws DeputeError INVALID_REQUEST, naming the field, if the text is not JSON or has no canonical form; the errors
+ * of WorkerPool.run
  */
 export async function canonicalOutput(
   { engine, checker }: { engine: CryptoEngine; checker: Pick<Checker, "canonical"> },

@@ -31,7 +31,7 @@ const MAX_BEHIND = 1000;
  * Reads the data that decides whether the signers of a tree had authority: trusted roots, current revocations, recorded
  * delegations, and the request's tokens.
  *
- * @throws DeputeError DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE, CONTRACT_NOT_FOUND
  */
 export async function loadAuthority(
   verifier: Verifier,

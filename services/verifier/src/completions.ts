@@ -97,8 +97,8 @@ export class Completions {
   /**
    * Stores a completion as a row, and finishes it.
    *
-   * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), LIMIT_EXCEEDED, and the refusals of the
-   * tasks and tokens services
+   * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND, LIMIT_EXCEEDED, and
+   * the refusals of the tasks and tokens services
    * @throws DeputeError DEPENDENCY_UNAVAILABLE: the outbox finishes the completion later
    */
   async complete(row: PendingCompletion, attestation: Attestation, options: CallOptions): Promise<Completed> {

@@ -5,7 +5,7 @@ import type { TaskContract } from "./rules/documents.ts";
 import { getContract } from "./store/contracts.ts";
 import { WeightedLru } from "./weighted-lru.ts";
 
-/** A contract, its prepared output rule, and its owner. */
+/** A contract, its prepared output rule, and the organization that owns the contract. */
 export interface KnownContract {
   contract: TaskContract;
   outputRule: PreparedRule;

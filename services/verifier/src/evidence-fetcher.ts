@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Timers } from "@depute/core";
 import { AllowedHosts, type Logger, Outbound, type OutboundOptions } from "@depute/service";
 
-/** Maximum size of fetched evidence, in bytes. */
+/** Maximum size of one fetched artifact, in bytes. */
 const MAX_BYTES = 16 * 1024 * 1024;
 /** Timeouts in milliseconds: IDLE_MS for each part of a response, LIMIT_MS for the whole response. */
 const IDLE_MS = 5_000;

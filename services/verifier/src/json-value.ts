@@ -31,7 +31,7 @@ export function readValue(message: Value, field: string, maxBytes: number = MAX_
  * Reads a JSON field that a request carries either as a protobuf value or as JSON text. Does not parse the text.
  *
  * @returns the JSON text; undefined if the request has neither
- * @throws DeputeError INVALID_REQUEST if the request has both, LIMIT_EXCEEDED
+ * @throws DeputeError INVALID_REQUEST if the request has both; the errors of readValue
  */
 export function readText(message: Value | undefined, text: string, field: string): string | undefined {
   if (message !== undefined && text !== "")

@@ -62,7 +62,8 @@ export function checkCallerOf({
  * Verifies an output by its contract's method. The checker runs deterministic methods. For equal outputs of one
  * contract, each model and each reviewer decides only once.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED, BUDGET_EXCEEDED, LIMIT_EXCEEDED, and the errors of WorkerPool.run
+ * @throws DeputeError CALLER_NOT_ALLOWED if a model must decide and the caller may not act for the contract's issuer;
+ * the errors of Checker.verify, runAndCharge and the creation of a review
  */
 export async function verifyByContract(verifier: Verifier, subject: OutputToVerify): Promise<OutputVerdict> {
   const verdict = await verifyUncounted(verifier, subject);

@@ -64,8 +64,8 @@ export class RevocationFollower {
   async #append({ entry, sequence, recordTime }: Revocation): Promise<void> {
     const { store, log } = this.#options;
     await store.write(async (tx) => {
-      // For a short time after this replica has lost the lease, two replicas may follow the stream. A revocation that
-      // the other one has appended is skipped.
+      // For a short time after this replica has lost the lease, two replicas may follow the stream. This replica skips
+      // a revocation that the other replica has appended.
       if ((await readCursor(tx, CURSOR)) >= Number(sequence)) return;
       if (entry !== undefined) {
         await log.append(tx, "revocation", canonicalJson(encode(RevocationEntrySchema, entry)));

@@ -66,6 +66,7 @@ export class TransparencyLog {
    *
    * @param canonical canonical JSON of the document; the leaf contains its digest
    * @returns the leaf's index in the log, starting at 0
+   * @throws DeputeError LIMIT_EXCEEDED
    */
   async append(tx: WriteTx, kind: LogEntryKind, canonical: string): Promise<number> {
     const { sha256 } = this.#engine;

@@ -42,7 +42,7 @@ export interface TrustFeederOptions {
 }
 
 /**
- * Reports verified outcomes to the registry as evidence of trust, in the order in which they were signed. Repeats a
+ * Reports verified outcomes to the registry as evidence of trust, in the order in which they were stored. Repeats a
  * report until the registry has accepted or refused it. Does not report outcomes of unregistered agents. For each
  * delegation, only the first outcome changes the score, so repeated verification cannot raise the score. Also reports
  * final verification results, unless the seller attested its own work.

@@ -38,9 +38,9 @@ export function usedBy(method: string, params: Readonly<Record<string, unknown>>
 }
 
 /**
- * Returns the reason why a definition does not allow a request; undefined if the request is allowed (threats.md M6). A
- * caller may use an unlisted entry if its definition never changed, because the caller cannot have seen another one. An
- * unlisted entry is also allowed if the tool map pins its definition.
+ * Returns the reason why a definition does not allow a request; undefined if the request is allowed. A caller may use
+ * an unlisted entry if its definition never changed, because the caller cannot have seen another one. An unlisted entry
+ * is also allowed if the tool map pins its definition.
  */
 export function definitionFault(
   list: Pinned,

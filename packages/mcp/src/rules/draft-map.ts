@@ -26,7 +26,10 @@ const RESOURCES: readonly (readonly [name: RegExp, namespace: string, form: stri
   [/^(language|lang)$/i, "code", "text"],
 ];
 
-/** Words in tools' names, and the action that each word means in a namespace. The first word that matches decides. */
+/**
+ * Words in tools' names, and the action that each word means in a namespace. The first matching word that has an action
+ * in the namespace decides.
+ */
 const ACTIONS: readonly (readonly [word: RegExp, actions: Readonly<Record<string, string>>])[] = [
   [/delete|remove|drop|purge|unlink/, { docs: "delete", data: "delete" }],
   [/write|edit|create|move|rename|append|save|put|upload|commit/, { docs: "write", data: "insert" }],

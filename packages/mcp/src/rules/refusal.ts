@@ -35,7 +35,8 @@ export class Refusal extends Error {
 export interface BudgetState {
   /**
    * `none`: the call costs nothing. `charged`: the platform counts the call as carried out. `released`: the call
-   * certainly was not carried out. `held`: the platform settles the reservation later.
+   * certainly was not carried out. `held`: the settlement failed, so the whole amount is charged when the reservation
+   * expires.
    */
   readonly state: "none" | "charged" | "released" | "held";
   readonly reservedMicrocents: number;

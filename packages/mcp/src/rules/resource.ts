@@ -17,7 +17,7 @@ const MAX_RESOURCES = 64;
 /**
  * Returns the resources of a call, all of which the token must grant. If a value can be read in several ways, the call
  * is denied. The function never corrects a value. A call that names no resource counts as a call for every resource.
- * The verifier checks the form of patterns and segments (DelegateOS 10.2).
+ * The tokens service checks the form of patterns and segments (DelegateOS 10.2).
  *
  * @param args the arguments that the proxy forwards
  */

@@ -10,10 +10,10 @@ export type Right = Pick<Capability, "namespace" | "action" | "resource">;
 
 /**
  * Returns those list entries that the token may allow the caller to use. If the required capability does not depend on
- * arguments, this function applies the verifier's matching rules. The verifier checks every use of an entry anyway
- * (DelegateOS 11.3).
+ * arguments, this function applies the matching rules of the tokens service. That service checks every use of an entry
+ * anyway (DelegateOS 11.3).
  *
- * @param granted the grants of the token; undefined if the caller needs no token
+ * @param granted the capabilities that the token grants; undefined if the caller needs no token
  * @param hasTasks whether the caller can run tools as tasks of the server. If false, tools that run only as tasks are
  * left out
  */
@@ -48,7 +48,10 @@ function couldGrant(right: Right, rule: CallRule, list: List, name: string): boo
   return found.ok && found.resources.every((resource) => grants(right, { namespace, action, resource }));
 }
 
-/** Whether a granted capability covers a required capability. The rules are those of the verifier. (DelegateOS 10.2) */
+/**
+ * Whether a granted capability covers a required capability. The rules are those of the tokens service. (DelegateOS
+ * 10.2)
+ */
 export function grants(
   { namespace, action, resource: pattern }: Right,
   { resource, ...requested }: Right,

@@ -145,8 +145,8 @@ async function listPage(
   const { rows, stoppedAt } = await listCapabilities(tx, search, list);
   const page = pageOf(rows, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
   if (stoppedAt === undefined || page.nextPageToken !== "") return page;
-  // The search reached its limit of rows before the page was full. The caller continues after the last row that the
-  // search read, by the page token.
+  // The search reached its limit of rows before the page was full. The next page begins after the last row that the
+  // search read.
   const position = [served + page.rows.length, stoppedAt.id, stoppedAt.agentId];
   return { ...page, nextPageToken: encodePageToken(position, filters) };
 }

@@ -57,7 +57,7 @@ function platformsCard(
   return { card: text, digest: digestBytes(digest), signingKey: jwk(cardKey.publicKey) };
 }
 
-/** Returns the card that the owner signed and registered. */
+/** Returns the card that the agent's principal signed and registered. */
 function ownersCard({ record }: StoredAgent) {
   const card = readOwnerCard(record, verifyEd25519);
   if (card === undefined) {

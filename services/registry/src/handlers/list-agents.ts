@@ -47,8 +47,8 @@ export async function listAgents(
   });
   const agentMessages = found.agents.map((agent) => toAgentMessage(agent, view));
   const { items: page, more } = cutPage(agentMessages, size, (agent) => bytesOf(AgentSchema, agent));
-  // The search reached its limit of rows before the page was full. The caller continues after the last row that the
-  // search read, by the page token.
+  // If the search reached its limit of rows before the page was full, the next page begins after the last row that the
+  // search read.
   const last = more ? page.at(-1)?.id : found.stoppedAt;
   return create(ListAgentsResponseSchema, {
     sequence: BigInt(sequence),

@@ -87,8 +87,8 @@ async function listOffers(registry: RegistryContext, request: ListOffersRequest,
     queryOffers(tx, filter, { after, limit: size + 1, viewer }),
   );
   const { offers, last: lastOffer, more } = toOfferPage(offerRows.offers, size, registry.clock.now());
-  // The search reached its limit of rows before the page was full. The caller continues after the last row that the
-  // search read, by the page token.
+  // If the search reached its limit of rows before the page was full, the next page begins after the last row that the
+  // search read.
   const last = more ? lastOffer?.offer.offerId : offerRows.stoppedAt;
   return create(ListOffersResponseSchema, {
     offers,

@@ -158,8 +158,9 @@ function checkIsKey(identity: Identity, principal: string, field: string): void 
 }
 
 /**
- * Returns the facts about a party. Any agent may put the name of any organization into its record. So the facts
- * include the organization only if the principal is a member of it. A predicate that uses an absent fact fails.
+ * Returns the facts about a party. Any agent may put the name of any organization into its record. So the facts include
+ * the organization only if the agent's principal is a member of it, or if the agent has no principal. A predicate that
+ * uses an absent fact fails.
  */
 async function partyFacts(tx: ReadTx, id: string, agent: StoredAgent | undefined): Promise<PartyFacts> {
   const { principal = "", organization: organizationName = "", tags = [] } = agent?.record ?? {};

@@ -26,7 +26,7 @@ const SCHEMAS = { request: PublishCapabilitiesRequestSchema, answer: PublishCapa
 
 /**
  * Implements AgentService.PublishCapabilities. Calls the verifier between two transactions, because no transaction may
- * wait for another service. So the second transaction repeats every check.
+ * wait for another service. So the second transaction repeats the checks of the first.
  */
 export async function publishCapabilities(
   registry: RegistryContext,

@@ -85,7 +85,7 @@ export async function publishOffer(
 
 /**
  * Finds an existing version with this content: the version that the request names or, without a name, the current
- * version.
+ * version. Returns undefined if there is none.
  *
  * @throws DeputeError OFFER_VERSION_EXISTS
  */

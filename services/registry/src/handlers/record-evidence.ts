@@ -121,7 +121,8 @@ export async function recordEvidence(
 /**
  * Finds the agents that a piece of evidence names.
  *
- * @throws DeputeError AGENT_NOT_FOUND, INVALID_REQUEST for evidence between agents of one owner
+ * @throws DeputeError AGENT_NOT_FOUND; INVALID_REQUEST for evidence between agents of one principal or organization,
+ * and for a counterpart that is missing or, in an import, present
  */
 async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): Promise<Parties> {
   const viewer = viewerFor(identity, "");

@@ -181,7 +181,7 @@ export function recordDigestOf(agent: Agent): string {
 
 /**
  * Requires proof that the registrant has the agent's key. Either the caller is the key's principal, or the request
- * contains a statement that the key signed.
+ * contains a statement that the key signed. The caller `local` needs no proof, unless `proofRequired` is true.
  */
 function checkPossession(
   registry: RegistryContext,

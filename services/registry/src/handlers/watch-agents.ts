@@ -73,7 +73,8 @@ export async function* watchAgents(
 /**
  * Requires that the log still has every change after a position.
  *
- * @throws DeputeError REVISION_COMPACTED when the log has deleted a change after the position
+ * @throws DeputeError REVISION_COMPACTED when the log has deleted a change after the position, or ends before the
+ * position
  */
 function checkKept(position: number, { first, last }: { first: number; last: number }): void {
   if (position >= first - 1 && position <= last) return;

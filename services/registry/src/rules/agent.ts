@@ -14,7 +14,7 @@ import { inherit } from "./instances.ts";
 export interface StoredAgent {
   /** The effective record. For an instance it includes the members that the base supplies. */
   readonly record: Agent;
-  /** The members that the owner set, without the members that the registry sets. */
+  /** The members that the registration set, without the members that the registry sets. */
   readonly ownerMembers: Agent;
   readonly status: AgentStatus;
   readonly statusMessage: string;
@@ -85,7 +85,7 @@ export function toAgentMessage(agent: StoredAgent, view: LivenessView): Agent {
   return message;
 }
 
-/** Returns the members of a record that the owner set, without the members that the registry sets. */
+/** Returns the members of a record that the registration set, without the members that the registry sets. */
 export function ownerRecord(agent: Agent): Agent {
   const { id, displayName, description, version, organization, principal } = agent;
   const { tags, protocols, visibility, visibleTo } = agent;

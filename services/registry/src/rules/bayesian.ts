@@ -50,8 +50,8 @@ export interface Outcome {
 
 /**
  * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source weighs
- * less. If a value exceeds PRIOR, the witness's standing scales the excess. So many outcomes from strangers (see
- * STRANGER_STANDING) raise the score no higher than one such outcome does.
+ * less. If a value exceeds PRIOR, the witness's standing scales the excess. Therefore, a large number of outcomes from
+ * strangers (see STRANGER_STANDING) raises the score no higher than one such outcome.
  */
 export function addOutcome(
   state: BayesianState,

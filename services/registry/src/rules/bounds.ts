@@ -22,8 +22,9 @@ const EXCERPT_CHARACTERS = 60;
  * Returns each member by which a record permits an agent more than before. (CAP "Agent Definition") The manifest is
  * compared with the agent's previous manifest. A first manifest may permit anything, unless other manifests bind the
  * same key. The key could use the new manifest for actions that the other manifests deny. So the first manifest is
- * compared with the union of the other manifests. Depute's choice: a changed condition, predicate or overseer counts
- * as wider, because no program can compare them. Absent and null overseers are equal.
+ * compared with the union of the other manifests. Depute's choice: a changed condition, predicate or overseer counts as
+ * wider, because no program can compare them. An added predicate or overseer does not. Absent and null overseers are
+ * equal.
  */
 export function widenings(after: Bounded, { ownBounds, others }: BoundsBefore): Widening[] {
   return [

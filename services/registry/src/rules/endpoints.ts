@@ -27,7 +27,7 @@ export function endpointsOf(
 
 /**
  * Refuses URLs outside the configured origins (such as `https://agents.example`). Other services call registered URLs,
- * so without this check an owner could direct those calls to any host.
+ * so without this check an agent's principal could direct those calls to any host.
  *
  * @param origins the allowed origins; an empty list allows all
  * @throws DeputeError INVALID_REQUEST with every refused URL

@@ -17,7 +17,7 @@ const MAX_SIGNATURES = 8;
 
 const FIELD = "agent.signed_card";
 
-/** A valid card with its owner's signature. */
+/** A valid card with the signature of the agent's principal. */
 export interface OwnerCard {
   /** The canonical JSON of the card. */
   readonly text: Uint8Array;
@@ -28,9 +28,9 @@ export interface OwnerCard {
 }
 
 /**
- * Reads the A2A Agent Card that an agent's owner signed. (A2A 8.4; DelegateOS 14.2) The card is a statement of the
- * owner. So two checks suffice: the card names this agent's principal, and that principal's key signed the card. The
- * card may have other signatures, which are not verified.
+ * Reads the A2A Agent Card that an agent's principal signed. (A2A 8.4; DelegateOS 14.2) The card is a statement of the
+ * principal. So two checks suffice: the card names the principal, and the principal's key signed the card. The card may
+ * have other signatures, which are not verified.
  *
  * @returns undefined without a card
  * @throws DeputeError INVALID_REQUEST for a malformed card, SIGNATURE_INVALID without the principal's signature

@@ -14,7 +14,7 @@ export interface PredicateFacts {
 export interface PartyFacts {
   readonly id: string;
   readonly principal: string;
-  /** The organization that the record names; absent unless the principal is its member. */
+  /** The organization that the record names; absent if the agent's principal is not a member of it. */
   readonly organization?: string;
   readonly tags: string[];
 }

@@ -35,8 +35,8 @@ export function isKnown(standing: number): boolean {
 }
 
 /**
- * Returns the witness with the highest standing: the counterpart, or the verifier. The verifier counts only if its
- * owner is not the owner of a party.
+ * Returns the witness with the highest standing: the counterpart, or the verifier. The verifier counts only if it has
+ * neither the principal nor an organization of a party.
  *
  * @param verifier undefined without a verification by a third party
  */

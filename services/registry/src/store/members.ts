@@ -85,7 +85,9 @@ export async function replaceMember(
   await addMember(tx, organization, member);
 }
 
-/** Removes a member and, recursively, the members whom it admitted. Members with a proof stay. */
+/**
+ * Removes a member and, recursively, the members whom it admitted. Of the admitted members, those with a proof stay.
+ */
 export async function removeAdmittedBy(tx: WriteTx, organization: string, principal: string): Promise<void> {
   await tx.run(
     `WITH RECURSIVE gone (principal) AS (

@@ -127,7 +127,7 @@ export interface ProposalFilter {
   readonly state?: ProposalState | undefined;
 }
 
-/** Returns proposals with ids below `before`, newest first; all if `before` is empty. */
+/** Returns proposals with ids below `before`, newest first. If `before` is empty, begins with the newest proposal. */
 export async function listProposals(
   tx: ReadTx,
   { proposer, state }: ProposalFilter,

@@ -2,7 +2,7 @@ import { sign } from "node:crypto";
 import { canonicalBytes } from "@depute/core";
 import type { Signer } from "./statement.ts";
 
-/** Signs an A2A card as an owner does: by a JWS over the card's canonical form. */
+/** Signs an A2A card as the agent's principal does: by a JWS over the card's canonical form. */
 export function signedCard(
   { key }: Signer,
   parts: Record<string, unknown>,

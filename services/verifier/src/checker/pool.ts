@@ -112,7 +112,8 @@ export class WorkerPool {
 
   /**
    * Runs a job. If `signal` aborts while the job waits, the job never starts. If the queue is full, the pool rejects
-   * the newest job of the caller with the most waiting jobs.
+   * the newest waiting job of the caller with the most waiting jobs. If no other caller has clearly more of them, it
+   * rejects this job.
    *
    * @throws DeputeError CHECK_TIMEOUT at the limit of time or memory, LIMIT_EXCEEDED if the queue is full,
    * SHUTTING_DOWN after `close`, INTERNAL for a fault of the verifier itself
@@ -234,7 +235,8 @@ export class WorkerPool {
     if (together.length > 0) return { pendings: together, quick: true };
     const unknown = running.filter(({ quick }) => !quick);
     if (unknown.length >= this.#options.size) return undefined;
-    // Maximum number of threads for the unknown jobs of one caller. One thread always remains for other callers.
+    // Maximum number of threads for the unknown jobs of one caller. If there are several threads, one remains for other
+    // callers.
     const most = Math.max(1, this.#options.size - 1);
     const mayServe = (owner: string) =>
       owner === "" || unknown.filter(({ pendings }) => pendings[0]?.caller === owner).length < most;

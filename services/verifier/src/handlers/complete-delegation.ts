@@ -75,7 +75,7 @@ export async function completeDelegation(
  * Requires that an attestation is valid by DelegateOS 7.3.
  *
  * @returns the result of the contract's check; null if the attestation states a failure
- * @throws DeputeError VERIFICATION_FAILED, REVIEW_PENDING
+ * @throws DeputeError VERIFICATION_FAILED, REVIEW_PENDING; the errors of examineAttestation
  */
 async function requireValidAttestation(
   verifier: Verifier,

@@ -51,7 +51,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
   /**
    * Requires that the contract is valid, and that its schemas and patterns compile.
    *
-   * @throws DeputeError if the content is invalid or does not compile
+   * @throws the errors of validateContract and Checker.compile
    */
   async function assertUsable(contract: TaskContract, by: CheckCaller): Promise<void> {
     await verifier.checker.compile(validateContract(contract, clock.now(), verifier.names), by);

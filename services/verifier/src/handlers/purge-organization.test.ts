@@ -60,7 +60,7 @@ function submission(organization: string) {
   return create(SubmitVerificationResultRequestSchema, request);
 }
 
-/** Creates records of an organization in every table that has an owner. */
+/** Creates records of an organization in every table whose rows belong to an organization. */
 async function fill(organization: string) {
   const headers = ownHeaders("", organization);
   headers.set(HOP.internal, SECRET);

@@ -146,7 +146,8 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
           },
         );
       }
-      // A caller of another organization can find the artifact by guessing its content. It must not learn the owner.
+      // A caller of another organization can find the artifact by guessing its content. Such a caller must not learn
+      // which organization owns the artifact.
       const isOwn = identity.local || identity.organization === foundArtifact.organization;
       return isOwn ? foundArtifact : { ...foundArtifact, organization: "" };
     },
@@ -253,8 +254,8 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
 }
 
 /**
- * Reads the owners of the agents in a third-party verification. Returns undefined in the other modes, or if an agent is
- * not registered.
+ * Reads the principals and organizations of the agents in a third-party verification. Returns undefined in the other
+ * modes, or if an agent is not registered.
  */
 async function ownersOf(
   { organizations }: Verifier,

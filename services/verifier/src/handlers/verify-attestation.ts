@@ -61,7 +61,7 @@ export interface Examination {
  * Runs every step of DelegateOS 7.3.
  *
  * @param sentOutput JSON of the output that the caller sent; needed if the attestation contains only the output's hash
- * @throws DeputeError CONTRACT_NOT_FOUND, INVALID_REQUEST, and the errors of verifyByContract
+ * @throws DeputeError CONTRACT_NOT_FOUND, INVALID_REQUEST, LIMIT_EXCEEDED, and the errors of verifyByContract
  */
 export async function examineAttestation(
   verifier: Verifier,

@@ -44,7 +44,7 @@ export async function verifyContract(
 
 /**
  * Returns the reason why the service would refuse to create a contract with this content; undefined if it would not.
- * Throws the error if the service is overloaded.
+ * Throws all other errors, such as that of an overloaded service.
  */
 async function contentFault(
   { checker, clock, names }: Verifier,

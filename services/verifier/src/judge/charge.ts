@@ -39,7 +39,7 @@ export interface Payer {
  *
  * @param keep stores the result in the transaction that updates the contract's charge
  * @throws DeputeError BUDGET_EXCEEDED, CALLER_NOT_ALLOWED (the token does not belong to the issuer), TOKEN_DENIED,
- * LIMIT_EXCEEDED; after each of these errors, no question was sent
+ * LIMIT_EXCEEDED, and the errors of SpendService.ReserveSpend; after each of these errors, no question was sent
  */
 export async function runAndCharge(
   deps: ChargeDeps,
@@ -121,7 +121,7 @@ async function reserve(
   const reservationId = reservation?.id ?? "";
   return async (cost) => {
     try {
-      // Charges at most the reserved amount, because an endpoint may report more tokens than the maximum.
+      // Charges at most the reserved amount, because an endpoint may report more output tokens than the maximum.
       const amountMicrocents = BigInt(Math.min(cost, ceiling));
       await spend.commitSpend({ reservationId, amountMicrocents }, ownOptions());
     } catch (err) {

@@ -10,8 +10,8 @@ export interface JudgeEndpoint {
   /** The API key; empty if the endpoint needs none. */
   key: string;
   /**
-   * Prices in microcents for one million tokens: of the input (inputPrice), and of the output (outputPrice). 1 USD is
-   * 100,000,000 microcents.
+   * Prices in microcents for one million language-model tokens: of the input (inputPrice), and of the output
+   * (outputPrice). 1 USD is 100,000,000 microcents.
    */
   inputPrice: number;
   outputPrice: number;

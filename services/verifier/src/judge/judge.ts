@@ -66,7 +66,7 @@ export class Judge {
    * Prepares the judge run of an output.
    *
    * @param output JSON of the output
-   * @throws CheckNotRun if no endpoint for the model is configured
+   * @throws CheckNotRun if no endpoint for the model is configured, or if the settings in `spec` are invalid
    */
   prepare(contract: TaskContract, spec: VerificationSpec, output: string): JudgeRun {
     const judgeSpec = judgeSpecOf(spec);

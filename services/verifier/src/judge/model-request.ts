@@ -1,6 +1,6 @@
 import type { JudgeEndpoint } from "./config.ts";
 
-/** Maximum length of an answer in tokens, enough for a score and a brief explanation. */
+/** Maximum length of an answer in language-model tokens, enough for a score and a brief explanation. */
 export const MAX_ANSWER_TOKENS = 1024;
 
 /** Maximum number of input tokens that an endpoint counts in addition to the prompt, for roles and delimiters. */
@@ -55,8 +55,8 @@ export async function askModel(
 }
 
 /**
- * Returns the maximum cost of one answer in microcents. Each token has at least one byte, so the prompt has at most as
- * many tokens as bytes. The API adds at most MAX_FRAME_TOKENS.
+ * Returns the maximum cost of one answer in microcents. Each token of the model has at least one byte, so the prompt
+ * has at most as many input tokens as bytes. The API adds at most MAX_FRAME_TOKENS.
  */
 export function ceilingOf(endpoint: JudgeEndpoint, prompt: string): number {
   return costOf(endpoint, Buffer.byteLength(prompt) + MAX_FRAME_TOKENS, MAX_ANSWER_TOKENS);

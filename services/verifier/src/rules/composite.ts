@@ -11,8 +11,8 @@ const ROUNDING = 1e-9;
  * Computes the result of a composite (DelegateOS 6.4). `run` verifies one step. The mode all_pass runs the steps in
  * order and stops at the first failure; the other modes run all steps.
  *
- * @throws CheckNotRun if the composite has no steps, an unknown mode, or a number of weights other than the number of
- *   steps
+ * @throws CheckNotRun if the composite has no steps, an unknown mode, a number of weights other than the number of
+ * steps, or a weight or score that is not a number; the errors of `run`
  */
 export function compositeResult(
   spec: VerificationSpec,

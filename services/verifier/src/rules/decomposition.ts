@@ -26,7 +26,7 @@ export interface Plan {
  * a sub-contract must not precede the deadlines of its dependencies.
  *
  * @returns the dependencies of each sub-contract by its id
- * @throws DeputeError INVALID_REQUEST, naming the faulty field, BUDGET_EXCEEDED
+ * @throws DeputeError INVALID_REQUEST, naming the faulty field
  */
 export function validatePlan({ parent, mode, parts }: Plan): Map<string, readonly string[]> {
   const byId = new Map(parts.map((part) => [part.contract.id, part]));

@@ -88,7 +88,10 @@ export function storedDigests(pieces: readonly EvidencePiece[]): string[] {
   return [...new Set(artifactUris.map((uri) => uri.slice(ARTIFACT_URN.length)))];
 }
 
-/** The owners of the verifier's agent, and of the seller's and the buyer's agents (`parties`). */
+/**
+ * The principal and the organizations of the verifier's agent, and those of the seller's and the buyer's agents
+ * (`parties`).
+ */
 export interface Owners {
   readonly verifier: Affiliation;
   readonly parties: readonly Affiliation[];
@@ -98,7 +101,8 @@ export interface Owners {
  * Requires that an agent may verify in the agreed mode (Agenta `verification_policy.mode`). Depending on the mode, the
  * agent must be the seller, the buyer, or a third party independent of both.
  *
- * @param owners the owners of the agents; undefined if the mode needs no third party, or if an agent is not registered
+ * @param owners the principals and organizations of the agents; undefined if the mode needs no third party, or if an
+ * agent is not registered
  * @throws DeputeError CONFLICT_OF_INTEREST
  */
 export function assertRole(verifier: AgentRef, terms: Terms, owners: Owners | undefined): void {

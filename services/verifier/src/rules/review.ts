@@ -158,7 +158,7 @@ export function decide(
 }
 
 /**
- * Returns a pending review as withdrawn.
+ * Returns the review as withdrawn. A replay returns the review unchanged.
  *
  * @throws DeputeError REVIEW_CLOSED
  */

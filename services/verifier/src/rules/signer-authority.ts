@@ -45,11 +45,11 @@ export interface AuthorityContext {
 }
 
 /**
- * Checks that the signer was allowed to sign the attestation at its time. The verifier and the contract's issuer may
- * sign attestations of type `delegation_verification` without a delegation. Every other signer needs a delegation: a
- * token, or a recorded chain, whose last block names the signer. Its time is createdAt, but at most five minutes before
- * the service recorded the attestation. The five minutes are Depute's choice: createdAt is only the signer's claim, and
- * a signer could backdate an attestation to before the token's expiry.
+ * Checks that the signer was allowed to sign the attestation at the attestation's time. The verifier and the contract's
+ * issuer may sign attestations of type `delegation_verification` without a delegation. Every other signer needs a
+ * delegation: a token, or a recorded chain, whose last block names the signer. The attestation's time is createdAt, but
+ * at most five minutes before the service recorded the attestation. The five minutes are Depute's choice: createdAt is
+ * only the signer's claim, and a signer could backdate an attestation to before the token's expiry.
  *
  * @param recordTime the time when the service recorded the attestation, in epoch milliseconds
  */
