@@ -202,7 +202,7 @@ function startOf(
 /**
  * Requires that the caller may act for the agent.
  *
- * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ * @throws DeputeError the errors of Participants.identify and Participants.self
  */
 async function requireOwn(
   { participants }: CapContext,

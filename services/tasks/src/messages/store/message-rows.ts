@@ -370,7 +370,7 @@ export async function waitingMessages(
 /**
  * Records that an agent has read a message.
  *
- * @returns the message's id; undefined if the agent had already acknowledged it
+ * @returns the message's id; undefined if the agent had already acknowledged it, or the inbox has no such message
  */
 export async function acknowledge(
   tx: WriteTx,

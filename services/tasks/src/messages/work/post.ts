@@ -65,7 +65,8 @@ export interface Posting {
  * Stores a message and delivers it, in the caller's transaction. The message gets the server's timestamp. A separate
  * column stores the sender's timestamp.
  *
- * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), except for messages of the platform
+ * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), except for messages of the platform; INVALID_REQUEST
+ * for a message without a kind
  */
 export async function post(
   tx: WriteTx,
