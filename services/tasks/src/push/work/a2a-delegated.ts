@@ -73,7 +73,8 @@ export class A2aDelegated {
   /**
    * Runs an assignment at its agent. Continues from the current state of the agent's task.
    *
-   * @throws WorkFailure, WorkSuspension, PeerFault
+   * @throws WorkFailure, WorkSuspension, PeerFault; DeputeError with the reasons of {@link beginRemote}; the reason of
+   * `context.signal` after it aborts
    */
   static async run(at: AtA2aAgent): Promise<WorkResult> {
     const { push, address, endpoint, lease, context } = at;
@@ -124,8 +125,8 @@ export class A2aDelegated {
   /**
    * Sends a message, or subscribes to the task, and relays the elements of the response.
    *
-   * @returns the event with which the agent ends the work or needs an answer; `broken` if the response ends
-   * without such an event
+   * @returns the event with which the agent ends the work or needs an answer; `interrupted` if the platform interrupts
+   * the work; `broken` if the response ends in another way
    */
   async #follow(message: Message | undefined): Promise<Outcome> {
     const { push, context } = this.#at;

@@ -122,7 +122,7 @@ export class Dispatcher {
     if (this.#pumping !== undefined || this.#isClosing) return;
     this.#pumping = this.#takeAll().finally(() => {
       this.#pumping = undefined;
-      // While this method handled the last agent, further agents may have got new tasks.
+      // While `#takeAll` handled the last agent, further agents may have got new tasks.
       if (this.#noticed.size > 0 && this.#running.size < this.#options.capacity) this.#pump();
     });
   }
