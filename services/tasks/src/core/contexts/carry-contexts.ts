@@ -216,7 +216,7 @@ async function sharedBefore(
 
 /**
  * Returns whether the contexts that a task has in memory equal the contexts of a draft. The digest of a draft does not
- * cover contexts in memory, so this function compares their data.
+ * cover contexts in memory, so this function compares their data. A context whose data is lost counts as equal.
  */
 export async function bringsTheSame(
   tx: ReadTx,

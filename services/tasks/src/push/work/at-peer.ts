@@ -104,7 +104,10 @@ export async function shareAll(
   }
 }
 
-/** Calls an endpoint, and repeats the call while the endpoint is unreachable and fails immediately. */
+/**
+ * Calls an endpoint. Repeats the call up to three times while the endpoint is unreachable and the call fails
+ * immediately.
+ */
 export async function reach<T>(
   { clock, timers }: Push,
   signal: AbortSignal,

@@ -28,7 +28,7 @@ export interface DispatcherOptions {
   readonly endpoints: Endpoints;
   readonly push: Push;
   readonly log: Logger;
-  /** The instance name of this process, which is the same after a restart. */
+  /** The instance name of this process. Without replicas, a restart keeps the name. */
   readonly instance: string;
   /** Maximum number of tasks at endpoints at the same time. */
   readonly capacity: number;

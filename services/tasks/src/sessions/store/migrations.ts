@@ -60,7 +60,8 @@ CREATE TABLE session_works (
 CREATE INDEX session_works_due ON session_works (session_id, delegation_id) WHERE due > 0;
 `;
 
-// Reports of delegates as evidence, the agents that may show it, and the sessions in which it was shown.
+// Reports of delegates as evidence, the agents whose lists contain the evidence, and the sessions in which it was
+// shown.
 const EVIDENCE = `
 CREATE TABLE session_evidence (
   session_id TEXT NOT NULL,
