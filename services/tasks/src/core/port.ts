@@ -124,7 +124,8 @@ export interface TaskEngine {
    * Completes a task for a named worker; a pending task starts first. If the delegate has an overseer, the result waits
    * for the overseer.
    *
-   * @returns false, without a change, if the task has ended, or if its state does not let this worker complete it
+   * @returns false, without a change, if the task has ended, or if the task's state does not let this worker complete
+   * the task
    */
   complete(tx: WriteTx, taskId: string, completion: Completion): Promise<boolean>;
   /** Fails the present attempt of a task; the retry policy decides whether another attempt follows. */

@@ -149,7 +149,10 @@ function intentOf(message: CapMessage, facts: Facts): Intent {
   }
 }
 
-/** Whether a message of this kind may be plain talk, which any participant may send to any other. (CAP "Messaging") */
+/**
+ * Whether a message of this kind may be plain talk, which any participant may send to any other participant. (CAP
+ * "Messaging")
+ */
 export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "errorResponse" }> {
   return kind.case === "message" || kind.case === "errorResponse";
 }

@@ -212,7 +212,7 @@ export async function isParty(tx: ReadTx, rootId: string, agentId: string): Prom
   return party !== undefined;
 }
 
-/** Whether one participant has ever written to another in a lineage. */
+/** Whether the participant `from` has written to the participant `to` in a lineage. */
 export async function hasWritten(tx: ReadTx, rootId: string, from: string, to: string): Promise<boolean> {
   const partyRow = await tx.get(
     FOUND,

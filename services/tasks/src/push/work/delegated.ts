@@ -90,7 +90,7 @@ export class Delegated {
    * task's current state.
    *
    * @throws WorkFailure, WorkSuspension, PeerFault; DeputeError with the reasons of {@link beginRemote}; the reason of
-   * `context.signal` after it aborts
+   * `context.signal` once that signal aborts
    */
   static async run(at: AtPeer): Promise<WorkResult> {
     const { remotes } = at.push;

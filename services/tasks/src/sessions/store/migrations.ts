@@ -1,8 +1,8 @@
 import type { Migration } from "@depute/store";
 
 // `outcome_due` is 1 from the end of a session until the registry has its outcome. `level` is the party's trust level
-// when it joined, which determines its message rate. `registry_id` is the party's id in the registry, which differs
-// from its URI.
+// when the party joined. This level determines the party's message rate. `registry_id` is the party's id in the
+// registry, which differs from its URI.
 const SESSIONS = `
 CREATE TABLE sessions (
   session_id TEXT PRIMARY KEY,

@@ -175,8 +175,8 @@ async function begin(
 }
 
 /**
- * Completes the task with the delegate's report. Cancels the task instead if its state does not allow completion, for
- * example while it waits for an answer.
+ * Completes the task with the delegate's report. Cancels the task instead if the task's state does not allow
+ * completion, for example while the task waits for an answer.
  */
 async function finish(
   tasks: TaskEngine,
