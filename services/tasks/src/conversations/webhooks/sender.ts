@@ -47,7 +47,7 @@ export interface SenderOptions {
 /**
  * Posts the events of tasks to the webhooks of their conversations. The sender posts each event at least once, in the
  * order of the task's log. The log is the outbox: a webhook's row stores the sequence of the last accepted event. After
- * 12 failed attempts in a row, about half an hour, the sender deletes the webhook. (A2A 4.3.3)
+ * 12 failed attempts in a row, which take about half an hour, the sender deletes the webhook. (A2A 4.3.3)
  */
 export class WebhookSender {
   readonly #options: SenderOptions;

@@ -14,7 +14,7 @@ import { filterOf, filtersOf, positionOf } from "./list.ts";
 
 /**
  * Returns a task and all tasks above the task, the root first. Of a task that the caller may not see, returns only the
- * outline.
+ * outline, without the content.
  */
 export async function lineageOf(
   tasks: TasksContext,
@@ -33,7 +33,7 @@ export async function lineageOf(
 
 /**
  * Returns a page of the children of a task, or of all tasks below a root, newest first. Of a task that the caller may
- * not see, the page contains only the outline: its position in the tree and its status.
+ * not see, the page contains only the outline, without the content.
  */
 export async function treePage(tasks: TasksContext, caller: Viewer, request: ListTasksRequest) {
   const { parentTaskId, rootTaskId } = request;

@@ -112,7 +112,7 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
 
 /**
  * Deletes the worker's question. If no worker holds the task any more, also deletes the requests to suspend or cancel.
- * An ended task has no checkpoint.
+ * Of an ended task, also clears `checkpointAvailable`.
  */
 function forgetInterruptions(after: Task): void {
   delete after.question;
