@@ -52,7 +52,7 @@ test("acknowledged writes survive a kill, and the tasks continue", {
   expect(lease.taskId).toBe(taskId);
   await before.workers.startAssignment({ lease });
 
-  // The process is killed while a watcher, reports and creations are in flight.
+  // The test kills the process while a watcher, reports and creations are in flight.
   const seen: bigint[] = [];
   const watching = (async () => {
     for await (const { taskEvent: event } of before.tasks.watchTask({ taskId }))

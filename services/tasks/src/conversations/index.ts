@@ -17,7 +17,7 @@ export const conversations = defineModule({
   open: openConversations,
 });
 
-/** @throws SettingsError for invalid hosts of webhooks, or an invalid key `webhooks` */
+/** @throws SettingsError for invalid hosts of webhooks, or if the key `webhooks` cannot be opened */
 async function openConversations(
   deps: ServiceDeps,
   engine: TaskEngine,

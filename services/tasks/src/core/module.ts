@@ -19,7 +19,7 @@ export interface TasksModule<Table extends SettingsTable = SettingsTable> {
    * Opens the module's resources and registers its observers and checks. Tasks do not change before {@link
    * OpenModule.start}.
    *
-   * @throws SettingsError; the module then closes the resources that it opened
+   * @throws SettingsError, or Error for an invalid setting; the module then closes the resources that it opened
    */
   open(deps: ServiceDeps, engine: TaskEngine, settings: Settings<Table>): OpenModule | Promise<OpenModule>;
 }

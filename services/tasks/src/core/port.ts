@@ -88,14 +88,16 @@ export interface TaskEngine {
    * Checks a draft before its transaction: delegate, overseer, policy, contract, schema and token.
    *
    * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED, INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST,
-   * DEPENDENCY_UNAVAILABLE
+   * CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE; without `target` also CAPABILITY_NOT_FOUND, CAPABILITY_AMBIGUOUS,
+   * VERSION_MISMATCH, CONTRACT_NOT_FOUND
    */
   admit(candidate: Candidate, options: CallOptions): Promise<Admitted>;
   /**
    * Creates a task, once for each request id of a delegator.
    *
-   * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN; for a child TASK_NOT_FOUND, TASK_STATE_CONFLICT, TASK_CYCLE,
-   *   LIMIT_EXCEEDED, BUDGET_EXCEEDED
+   * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN, LIMIT_EXCEEDED; for a child also TASK_NOT_FOUND,
+   * TASK_STATE_CONFLICT, TASK_CYCLE, BUDGET_EXCEEDED; for a draft with contexts also INVALID_REQUEST,
+   * CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN
    */
   create(tx: WriteTx, creation: Creation): Promise<Created>;
   /**
@@ -122,7 +124,8 @@ export interface TaskEngine {
    * Completes a task for a named worker; a pending task starts first. If the delegate has an overseer, the result waits
    * for the overseer.
    *
-   * @returns false, without a change, if the task has ended, or if its state does not let this worker complete it
+   * @returns false, without a change, if the task has ended, or if the task's state does not let this worker complete
+   * the task
    */
   complete(tx: WriteTx, taskId: string, completion: Completion): Promise<boolean>;
   /** Fails the present attempt of a task; the retry policy decides whether another attempt follows. */

@@ -42,10 +42,11 @@ export interface ResultReviews {
     apply: () => Promise<T>,
   ): Promise<T>;
   /**
-   * Sends a question about a held result to the result's author. First records the question in the review queue, then
-   * calls `apply` with the question's number.
+   * Asks a question about a held result: first records the question in the review queue, then calls `apply` with the
+   * question's number.
    *
-   * @throws DeputeError the same errors as {@link decide}
+   * @throws DeputeError TASK_STATE_CONFLICT (no result is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED, REQUEST_ID_REUSED,
+   * LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE, and the errors of `apply`
    */
   inquire<T>(
     taskId: string,

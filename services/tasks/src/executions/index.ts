@@ -32,7 +32,7 @@ export const executions = defineModule({
   open: openExecutions,
 });
 
-/** @throws SettingsError for invalid hosts of callbacks, or an invalid key `callback` */
+/** @throws SettingsError if the key `callback` cannot be opened; Error for invalid hosts of callbacks */
 async function openExecutions(
   { bus, connect, log, timers, random, clock, keys, authority, stopping }: ServiceDeps,
   engine: TaskEngine,

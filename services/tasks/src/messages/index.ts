@@ -33,7 +33,7 @@ export const messages = defineModule({
   open: openCap,
 });
 
-/** @throws SettingsError if an action in the settings is invalid */
+/** @throws Error if an entry of the setting `capErrorActions` is invalid */
 export function openCap(
   { bus, log, connect, authority, clock, timers, stopping }: ServiceDeps,
   engine: TaskEngine,

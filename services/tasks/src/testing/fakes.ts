@@ -276,7 +276,7 @@ export class Fakes {
   }
 }
 
-/** Whether a viewer sees an agent. An empty viewer is the platform itself, which sees every agent. */
+/** Whether a viewer sees an agent. The empty viewer (the platform itself) and `local` see every agent. */
 function sees(viewer: string, { principal, visibleTo }: FakeAgent): boolean {
   if (viewer === "" || viewer === "local" || visibleTo === undefined) return true;
   return viewer === principal || visibleTo.includes(viewer);

@@ -133,7 +133,7 @@ export function webhookCalls(
 /**
  * Returns the delivery components and the caller.
  *
- * @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, or an error of authentication
+ * @throws DeputeError PUSH_NOTIFICATIONS_UNSUPPORTED, and the errors of Authority.identify
  */
 async function admitted(
   { authority, deliveries }: WebhookContext,
@@ -147,7 +147,10 @@ async function admitted(
   );
 }
 
-/** @throws DeputeError TASK_NOT_FOUND unless the caller is the task's delegator */
+/**
+ * @param agentId the delegate that the request names; empty for none
+ * @throws DeputeError TASK_NOT_FOUND unless the caller is the task's delegator, and if the task has another delegate
+ */
 async function ownTask(
   tx: ReadTx,
   engine: TaskEngine,

@@ -47,7 +47,7 @@ function contextOf(task: string, webhook: string) {
 /**
  * Opens the platform's key `webhooks`, or makes the key if it does not exist. This key only seals secrets of webhooks.
  *
- * @throws SettingsError if `webhooks.key` does not contain a key, or if other users can read that file
+ * @throws SettingsError with the causes of {@link openSeed}
  */
 export async function openWebhookSeal(keys: KeySource): Promise<WebhookSeal> {
   const danger = "its readers can open the credentials of webhooks";

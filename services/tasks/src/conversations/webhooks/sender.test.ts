@@ -99,7 +99,10 @@ async function put(taskId: string, delegator = "alice", knownSequence = EVENTS):
 
 const present = (taskId: string) => store.read((tx) => findWebhook(tx, taskId, "w"));
 
-/** Returns the failed attempts of a task's webhook. Runs timers that became due after the clock last moved. */
+/**
+ * Returns the number of failed attempts of a task's webhook; undefined after the webhook was deleted. First runs timers
+ * that became due after the clock last moved.
+ */
 async function attemptsOf(taskId: string): Promise<number | undefined> {
   clock.advance(0);
   return (await present(taskId))?.attempts;

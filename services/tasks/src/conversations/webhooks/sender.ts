@@ -46,8 +46,8 @@ export interface SenderOptions {
 
 /**
  * Posts the events of tasks to the webhooks of their conversations. The sender posts each event at least once, in the
- * order of the task's log. The log is the outbox: a webhook's row stores the sequence of the last accepted event. The
- * sender retries a failed delivery for some hours, then deletes the webhook. (A2A 4.3.3)
+ * order of the task's log. The log is the outbox: a webhook's row stores the sequence of the last accepted event. After
+ * 12 failed attempts in a row, which take about half an hour, the sender deletes the webhook. (A2A 4.3.3)
  */
 export class WebhookSender {
   readonly #options: SenderOptions;
@@ -171,7 +171,7 @@ export class WebhookSender {
     await engine.store.write((tx) => advanceWebhook(tx, webhook, sequence, clock.now()));
   }
 
-  /** @throws Error unless the receiver accepts the message in time */
+  /** @throws Error unless the receiver accepts the response in time, and if the webhook's secrets cannot be opened */
   async #post(webhook: WebhookRow, response: StreamResponse): Promise<void> {
     const { outbound, timers, seal } = this.#options;
     const { token, credentials } = seal.open(webhook);

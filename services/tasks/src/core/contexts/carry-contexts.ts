@@ -73,7 +73,8 @@ export interface Packed {
 }
 
 /**
- * Returns the data of a draft's first context, which the draft names as its input. (NEKTE 7)
+ * Returns the input of a draft: its field `input` or, if `inputFromContext` is set, the data of its first context.
+ * (NEKTE 7)
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED
  */
@@ -95,7 +96,8 @@ export async function inputOfDraft(
 /**
  * Finds the contexts that a draft names, and builds the contexts that the draft shares. Stores nothing.
  *
- * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN, LIMIT_EXCEEDED
+ * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN, INVALID_REQUEST,
+ * LIMIT_EXCEEDED
  */
 export async function packContexts(
   tx: WriteTx,
@@ -176,7 +178,7 @@ export function firstExpiry({ all }: Packed): number | undefined {
  * Attaches a draft's contexts to its task, and makes the delegate their reader. Call this function last in a
  * transaction: contexts in memory do not roll back.
  *
- * @throws DeputeError LIMIT_EXCEEDED
+ * @throws DeputeError the errors of {@link ContextMemory.add}
  */
 export async function sendContexts(
   tx: WriteTx,
@@ -214,7 +216,7 @@ async function sharedBefore(
 
 /**
  * Returns whether the contexts that a task has in memory equal the contexts of a draft. The digest of a draft does not
- * cover contexts in memory, so this function compares their data.
+ * cover contexts in memory, so this function compares their data. A context whose data is lost counts as equal.
  */
 export async function bringsTheSame(
   tx: ReadTx,

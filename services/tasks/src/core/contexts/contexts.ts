@@ -244,7 +244,7 @@ export function contextIdTaken(context: string): DeputeError {
  * Inserts the rows of contexts. Adds to the memory the data of contexts that may not be persisted. Call this function
  * last in a transaction: contexts in memory do not roll back.
  *
- * @throws DeputeError LIMIT_EXCEEDED
+ * @throws DeputeError the errors of {@link ContextMemory.add}
  */
 export async function keepContexts(
   tx: WriteTx,

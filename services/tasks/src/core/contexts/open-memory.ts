@@ -9,7 +9,7 @@ import { SharedContexts } from "./shared-contexts.ts";
  * The platform's key `contexts` seals the data in Redis.
  *
  * @param maxBytes maximum total size of the data
- * @throws SettingsError if the key cannot be read or made
+ * @throws SettingsError with the causes of {@link openSeed}
  */
 export async function openContextMemory(
   { clock, timers, log, isReplicated, keys, sharedMemory }: ServiceDeps,

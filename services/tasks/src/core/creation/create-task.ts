@@ -83,7 +83,9 @@ type Known =
 /**
  * Finds the task that an earlier call created, either by this request id or by this external id and delegate.
  *
- * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN if the earlier call had another draft
+ * @returns the task's id; undefined for none, or if the new task replaces that task
+ * @throws DeputeError REQUEST_ID_REUSED if the earlier call had another draft; TASK_ID_TAKEN if the policies refuse the
+ * external id
  */
 export async function findCreated(
   tx: ReadTx,
@@ -141,8 +143,9 @@ export interface CreateRights {
 /**
  * Stores a new task with its first event. A replay returns the existing task.
  *
- * @throws DeputeError the same errors as {@link findCreated}; for a child also TASK_NOT_FOUND, TASK_STATE_CONFLICT,
- * TASK_CYCLE, LIMIT_EXCEEDED, BUDGET_EXCEEDED
+ * @throws DeputeError the errors of {@link findCreated}, {@link packContexts} and {@link sendContexts}; LIMIT_EXCEEDED
+ * for too many open tasks, or a tree that is too large; for a child also TASK_NOT_FOUND, TASK_STATE_CONFLICT,
+ * TASK_CYCLE, BUDGET_EXCEEDED
  */
 export async function createTask(
   engine: Engine,

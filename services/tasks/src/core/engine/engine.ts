@@ -167,7 +167,7 @@ export class Engine {
     }
   }
 
-  /** Returns the stored record of a task. */
+  /** Returns the stored record of a task; undefined if the task does not exist. */
   async find(taskId: string): Promise<TaskRecord | undefined> {
     return this.store.read((tx) => readTask(tx, taskId));
   }

@@ -30,7 +30,7 @@ async function share(words: string, by: typeof acme): Promise<void> {
   await bench.contexts.shareContext({ requestId: words, envelope }, by);
 }
 
-/** Returns the tables in which a text occurs, in any column. */
+/** Returns `table.column` for each column in which a text occurs. */
 async function tablesWith(words: string): Promise<string[]> {
   const { store } = bench.runtime.context.engine;
   const tables = await store.read((tx) =>

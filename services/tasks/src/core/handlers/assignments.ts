@@ -13,7 +13,7 @@ import { callerOf, callOptions, type TasksContext } from "./context.ts";
  * Streams assignments to a worker while it has free capacity. The leases outlive the stream: the worker ends a lease,
  * or lets it expire by sending no more heartbeats.
  *
- * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ * @throws DeputeError the errors of {@link requireWorkerOf}
  */
 export async function* watchAssignments(
   tasks: TasksContext,
@@ -52,7 +52,7 @@ export async function* watchAssignments(
 /**
  * Requires that the caller is a worker of the agent.
  *
- * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED, DEPENDENCY_UNAVAILABLE, and the errors of Authority.identify
  */
 export async function requireWorkerOf(
   tasks: TasksContext,

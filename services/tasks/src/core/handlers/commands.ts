@@ -226,7 +226,7 @@ export async function isAnswered(
 /**
  * Requires that the caller is the task's delegator.
  *
- * @throws DeputeError TASK_NOT_FOUND, or CALLER_NOT_ALLOWED if the caller is the delegate
+ * @throws DeputeError TASK_NOT_FOUND, or CALLER_NOT_ALLOWED if the caller is the delegate or the overseer
  */
 export function requireOwn(caller: Caller, record: TaskRecord): void {
   requireVisible(caller, record);

@@ -13,7 +13,8 @@ import { batchOutcome } from "./outcome.ts";
  * Completes several tasks independently of each other.
  *
  * @returns the outcomes, in the order of the requests
- * @throws an error with the reason INTERNAL, after every request was handled; the caller may then repeat the call
+ * @throws DeputeError the errors of Authority.identify; an error with the reason INTERNAL, after every request was
+ * handled; the caller may then repeat the call
  */
 export async function completeAssignments(
   tasks: TasksContext,

@@ -37,15 +37,15 @@ import { requireSoundToken } from "./token-check.ts";
 /** An output that contains its full form. */
 export type FullOutput = TaskOutput & { full: Value };
 
-/** The failure reason of a task whose result did not pass its contract. */
+/** The failure reason of a task whose result did not pass the check of the task's contract. */
 const VERIFICATION_FAILED = "VERIFICATION_FAILED";
 
 /**
  * Completes a task. First calls other services. Then checks the lease again in the transaction, because the lease may
  * have expired during these calls.
  *
- * @returns the task: completed; in review if the delegate has an overseer; or failed if the result breaks its contract
- * or exceeds the budget
+ * @returns the task: completed; in review if the delegate has an overseer; or failed if the result does not pass a
+ * check, or if the usage exceeds the budget
  */
 export async function completeAssignment(
   tasks: TasksContext,

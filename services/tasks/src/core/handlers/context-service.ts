@@ -99,12 +99,12 @@ async function share(
   return memory.using(() => engine.store.write(shareWithin));
 }
 
-/** @throws DeputeError REQUEST_ID_REUSED, CONTEXT_ID_TAKEN */
+/** @throws DeputeError REQUEST_ID_REUSED, CONTEXT_ID_TAKEN, CONTEXT_EXPIRED (the owner has revoked the context) */
 async function findKnown(tx: WriteTx, memory: ContextMemory, requested: ContextRecord, nowMs: number) {
   const { owner, requestId, externalId, digest } = requested;
   const earlierRecord = await findContextOfRequest(tx, memory, owner, requestId);
   const byRequest = earlierRecord?.digest === "" ? await orGivesWay(tx, earlierRecord, nowMs) : earlierRecord;
-  // A request whose data was not persisted has no digest, so this function cannot compare the requests.
+  // A revoked context whose data was only in memory has no digest, so this function cannot compare the requests.
   if (byRequest !== undefined && byRequest.digest !== "" && byRequest.digest !== digest) {
     throw requestIdReused(requestId, "context");
   }

@@ -26,7 +26,9 @@ import { batchOutcome } from "./outcome.ts";
  * Creates several tasks independently of each other.
  *
  * @returns the outcomes, in the order of the requests
- * @throws DeputeError TOKEN_DENIED, INVALID_REQUEST; an error with the reason INTERNAL, after every request was handled
+ * @throws DeputeError the errors of {@link claimOf} and {@link callerWithRight}; INVALID_REQUEST for a request with
+ * `wait`, or if the requests need different permissions of the caller's token; an error with the reason INTERNAL, after
+ * every request was handled
  */
 export async function createTasks(
   tasks: TasksContext,

@@ -81,7 +81,7 @@ export function checkedDraftOf({ requestId, draft, reusePolicy, conflictPolicy }
  * Returns the caller. Requires that the caller's token grants the delegation to the target. For a caller without a
  * token, its other credentials prove its identity.
  *
- * @throws DeputeError TOKEN_DENIED
+ * @throws DeputeError TOKEN_DENIED, and the errors of Authority.authorise
  */
 export async function callerWithRight(
   { authority }: TasksContext,
@@ -174,11 +174,11 @@ export interface Claim {
    */
   readonly identity?: Identity;
   /**
-   * Verifies only the caller's identity, which uses up the holder proof. Call this method only if the request ends
-   * without a check of a permission.
+   * Verifies the caller's identity and, if the caller has a token, that the token is valid. Uses up the holder proof.
+   * Call this method only if the request ends without a check of a permission.
    *
    * @returns the caller's principal
-   * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
+   * @throws DeputeError TOKEN_DENIED, and the errors of Authority.identify
    */
   prove(): Promise<string>;
 }
@@ -188,7 +188,7 @@ export interface Claim {
  * proven. Without a token, it is the identified caller. Until `prove` succeeds, no response may depend on the claimed
  * principal.
  *
- * @throws DeputeError TOKEN_DENIED, UNAUTHENTICATED, DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError TOKEN_DENIED for a malformed token; without a token, the errors of Authority.identify
  */
 export async function claimOf(tasks: TasksContext, context: HandlerContext): Promise<Claim> {
   const { authority, dependencies } = tasks;
@@ -210,7 +210,8 @@ export async function claimOf(tasks: TasksContext, context: HandlerContext): Pro
   return {
     principal: holder,
     async prove() {
-      // The token is verified first, because a caller with a forged or stolen token must not see its holder's data.
+      // Requires a valid token, because `identify` verifies only the proof. The comparison below then refuses a caller
+      // that is not the token's holder.
       const { result } = await dependencies.tokens.inspectToken({ token }, callOptions(tasks, context));
       if (result.case === "denial") throw tokenDenied(result.value);
       const { principal } = await authority.identify(context);

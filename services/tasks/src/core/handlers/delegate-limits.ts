@@ -9,7 +9,8 @@ import { callOptions, type TasksContext } from "./context.ts";
 /**
  * Sets the maximum number of tasks that all workers of an agent together may hold.
  *
- * @throws DeputeError AGENT_NOT_FOUND, AGENT_BOUNDS_WIDENED, CALLER_NOT_ALLOWED
+ * @throws DeputeError AGENT_NOT_FOUND, AGENT_BOUNDS_WIDENED, CALLER_NOT_ALLOWED, DEPENDENCY_UNAVAILABLE, and the errors
+ * of Authority.identify
  */
 export async function setDelegateLimits(
   tasks: TasksContext,

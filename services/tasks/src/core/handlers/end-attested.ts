@@ -26,8 +26,9 @@ import { callOptions, type TasksContext } from "./context.ts";
  * the attestation. This function checks the task's rules before the transaction, and again in the transaction.
  *
  * @returns the task; undefined when no task runs under the delegation
- * @throws DeputeError CALLER_NOT_ALLOWED, TASK_STATE_CONFLICT, OUTPUT_SCHEMA_VIOLATION, VERIFICATION_FAILED,
- * BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError CALLER_NOT_ALLOWED, INVALID_REQUEST, TASK_STATE_CONFLICT, OUTPUT_SCHEMA_VIOLATION,
+ * VERIFICATION_FAILED, BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE, and the errors of
+ * Authority.identify
  */
 export async function endAttestedTask(
   tasks: TasksContext,

@@ -30,7 +30,7 @@ interface Found {
  * Extends a lease and returns a directive. With `wait`, the call returns after the next change that concerns the
  * worker, at the latest when the wait ends.
  *
- * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST
+ * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST, and the errors of Authority.identify
  */
 export async function heartbeat(
   tasks: TasksContext,

@@ -72,7 +72,7 @@ export async function suspendAssignment(
   return wholeOf(tasks, suspendedNow);
 }
 
-/** Sends the worker's question to the delegator. A repeated call with the same question changes nothing. */
+/** Sends the worker's question to the delegator. A repeated call with the same question only extends the lease. */
 export async function requestInput(
   tasks: TasksContext,
   lease: Lease,
@@ -94,7 +94,7 @@ export async function requestInput(
   });
 }
 
-/** Records the worker's estimate. A repeated call with the same estimate changes nothing. */
+/** Records the worker's estimate. A repeated call with the same estimate only extends the lease. */
 export async function acceptAssignment(
   tasks: TasksContext,
   lease: Lease,

@@ -12,7 +12,10 @@ import { listBelow, listChildren, readLineage } from "../store/tree-rows.ts";
 import { callerOf, type TaskName, type TasksContext, taskIdWithin } from "./context.ts";
 import { filterOf, filtersOf, positionOf } from "./list.ts";
 
-/** Returns a task and all tasks above it, the root first. */
+/**
+ * Returns a task and all tasks above the task, the root first. Of a task that the caller may not see, returns only the
+ * outline, without the content.
+ */
 export async function lineageOf(
   tasks: TasksContext,
   request: TaskName,
@@ -29,8 +32,8 @@ export async function lineageOf(
 }
 
 /**
- * Returns a page of the children of a task, or of all tasks below a root, newest first. The page contains only
- * tasks that the caller may see.
+ * Returns a page of the children of a task, or of all tasks below a root, newest first. Of a task that the caller may
+ * not see, the page contains only the outline, without the content.
  */
 export async function treePage(tasks: TasksContext, caller: Viewer, request: ListTasksRequest) {
   const { parentTaskId, rootTaskId } = request;

@@ -11,7 +11,7 @@ const DEFAULT_COUNT = 100;
 /**
  * Implements TaskService.PurgeOrganization.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED
+ * @throws DeputeError CALLER_NOT_ALLOWED, and the errors of Authority.identify
  */
 export async function purgeOrganization(
   { authority, log }: TasksContext,

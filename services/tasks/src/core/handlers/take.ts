@@ -13,7 +13,7 @@ const DEFAULT_WAIT_MS = 20_000;
  * Returns assignments by long poll. First repeats assignments of earlier responses that the worker has neither listed
  * nor started. If there are none, dispatches pending tasks.
  *
- * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ * @throws DeputeError the errors of {@link requireWorkerOf}
  */
 export async function takeAssignments(
   tasks: TasksContext,

@@ -185,7 +185,7 @@ function cancelOnDisconnect(
   else signal.addEventListener("abort", cancel, { once: true });
 }
 
-/** The task of an event stream. */
+/** The task whose events a stream yields, and the place where the stream starts. */
 interface Followed {
   readonly record: Pick<TaskRecord, "task">;
   /** The stream starts after this sequence. */

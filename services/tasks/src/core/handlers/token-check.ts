@@ -12,7 +12,8 @@ import type { TasksContext } from "./context.ts";
  * Requires that the worker token of a task is still valid. A task without a token passes. If the token was revoked or
  * has expired, ends the task as revoked.
  *
- * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE (then nothing has changed)
+ * @throws DeputeError TOKEN_DENIED; LEASE_LOST if the lease ended during the check; DEPENDENCY_UNAVAILABLE (then
+ * nothing has changed)
  */
 export async function requireSoundToken(
   { engine, dependencies }: TasksContext,

@@ -26,9 +26,9 @@ interface Step {
 }
 
 /**
- * Implements TaskService.WatchTasks. After each wake-up for the caller's tasks, the watch reads the whole list. The
- * response contains the differences from the previous read. A lost wake-up therefore delays a change, but the watch
- * still reports it.
+ * Implements TaskService.WatchTasks. After each wake-up for the caller's tasks, the watch reads the first page of the
+ * list. The response contains the differences from the previous read. A lost wake-up therefore delays a change, but the
+ * watch still reports it.
  */
 export async function* watchTasks(
   tasks: TasksContext,

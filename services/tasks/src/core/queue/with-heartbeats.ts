@@ -21,7 +21,7 @@ class Beating<T> implements AsyncIterator<T | undefined> {
   readonly #everyMs: number;
   readonly #timers: Timers;
   #isAsked = false;
-  /** An item that arrived while no reader waited. */
+  /** The item or error that arrived while no reader waited; undefined for none. */
   #come: Outcome<T> | undefined;
   /** Resolves the waiting reader. */
   #settle: ((outcome: Outcome<T | undefined>) => void) | undefined;

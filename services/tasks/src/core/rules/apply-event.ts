@@ -87,7 +87,8 @@ export function nextEvent(task: Task, payload: TaskPayload, by: Actor, nowMs: nu
  * Returns the task after an event. A task's state follows from the fields set at its creation and from all events in
  * its log, in order.
  *
- * @throws DeputeError TASK_STATE_CONFLICT for an illegal transition; Error for an event out of order
+ * @throws DeputeError TASK_STATE_CONFLICT for an illegal transition; Error for an event of another task, out of order
+ * or without a payload
  */
 export function applyEvent(task: Task, event: TaskEvent): Task {
   const { payload } = event;
@@ -111,6 +112,7 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
 
 /**
  * Deletes the worker's question. If no worker holds the task any more, also deletes the requests to suspend or cancel.
+ * Of an ended task, also clears `checkpointAvailable`.
  */
 function forgetInterruptions(after: Task): void {
   delete after.question;

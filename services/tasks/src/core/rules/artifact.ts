@@ -31,8 +31,8 @@ export interface ArtifactRecord {
 }
 
 /**
- * Whether a viewer may see an artifact. Artifacts of a held result stay hidden from the delegator until the overseer
- * approves.
+ * Whether a viewer may see an artifact. If the task has an overseer, the delegate's artifacts stay hidden from the
+ * delegator until the task is completed.
  */
 export function isArtifactVisible(viewer: Viewer, record: TaskRecord, artifact: ArtifactRecord): boolean {
   if (!isVisible(viewer, record)) return false;

@@ -92,8 +92,8 @@ export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
 }
 
 /**
- * Requires that a context's scope covers the capability. Depute's choice: a scope does not restrict work
- * without a capability.
+ * Requires that a context's scope covers the capability. Depute's choice: work without a capability cannot use a
+ * context with a scope.
  *
  * @param capabilityId the capability that needs the context; empty for work without a capability
  * @throws DeputeError CONTEXT_PERMISSION_DENIED
@@ -124,11 +124,12 @@ export function requireForward(
 }
 
 /**
- * Requires that a derived envelope has at most the permissions of its source, and expires no later than its source.
+ * Requires that a derived envelope has at most the permissions and the scope of its source, and expires no later than
+ * its source.
  *
  * @param expireMs the time at which the derived context expires, epoch milliseconds
  * @throws DeputeError the errors of requireReader; CONTEXT_PERMISSION_DENIED when the source forbids derivation;
- * INVALID_REQUEST
+ * INVALID_REQUEST for an envelope that exceeds its source
  */
 export function requireDerivation(
   viewer: Viewer,

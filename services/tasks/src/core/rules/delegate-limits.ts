@@ -5,8 +5,8 @@ export interface HeldBound {
 }
 
 /**
- * Whether a bound permits more held tasks than the previous bound. Only an operator may widen a bound. `draining` does
- * not count, because the agent may change `draining` itself.
+ * Whether a bound permits more held tasks than the previous bound. Only a caller that BoundsOperators.mayWiden allows
+ * may widen a bound. `draining` does not count, because the agent may change `draining` itself.
  */
 export function widensHeld(before: HeldBound | undefined, after: HeldBound): boolean {
   return most(after) > most(before);

@@ -6,7 +6,7 @@ import { isHeld, isTerminal, statusName } from "./state-machine.ts";
 /**
  * Returns the task's hold if the lease is the task's current lease.
  *
- * @throws DeputeError LEASE_LOST when the task has another lease, is pending or has ended
+ * @throws DeputeError LEASE_LOST when the task was dispatched again, has no lease, or has ended
  */
 export function requireLease(record: TaskRecord, lease: Lease): Hold {
   const { task, epoch, hold } = record;

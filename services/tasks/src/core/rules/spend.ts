@@ -18,7 +18,8 @@ export type Bounds = Amounts;
 
 /**
  * The budget of a task and its use. The sum of `spent`, `reserved` and `attempt` is always within `limit`. A parent's
- * `reserved` contains each child's limit. So no tree exceeds the limit of its root.
+ * `reserved` contains the limit of each open child, for the units that the parent bounds. So no tree exceeds the limit
+ * of its root.
  */
 export interface Account {
   readonly limit: Bounds;

@@ -142,7 +142,8 @@ export class ExecutionBook {
   }
 
   /**
-   * Issues the receipt of an outcome other than completion. If the execution ends, the escrow goes back to the buyer.
+   * Issues the receipt of an outcome other than completion. If the execution ends, also settles the payment: the buyer
+   * pays nothing.
    */
   async #move(tx: WriteTx, before: ExecutionRecord, outcome: Outcome): Promise<ExecutionRecord> {
     const { status, reason, error } = outcome;
@@ -236,7 +237,7 @@ export class ExecutionBook {
     return this.#settle(tx, before, `did not pass: ${verificationId}`, error);
   }
 
-  /** Pays the escrow of an execution back to the buyer if no verification result came in time. */
+  /** Settles the payment of an execution if no verification result came in time: the buyer pays nothing. */
   async settleOverdue(tx: WriteTx, before: ExecutionRecord): Promise<ExecutionRecord> {
     const { verifyBy, settlement } = before;
     if (verifyBy === undefined || verifyBy > this.#clock.now() || isSettled(settlement)) return before;

@@ -52,7 +52,8 @@ export async function consider(
     return { offer, seller, admitted: { ...rest, admission: { ...admission, ...own, ...more } } };
   } catch (error) {
     const reason = reasonOf(error);
-    // Either the buyer's manifest does not allow this seller, or the registry did not find the seller's overseer.
+    // CALLER_NOT_ALLOWED means that the buyer's manifest does not allow this seller. AGENT_NOT_FOUND means that the
+    // registry did not find the seller's overseer.
     if (reason === ErrorReason.CALLER_NOT_ALLOWED) {
       return failed(
         ErrorCode.BUYER_NOT_ALLOWED,

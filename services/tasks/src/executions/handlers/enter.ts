@@ -55,8 +55,8 @@ async function parentFacts(tx: ReadTx, requestId: string): Promise<ParentFacts |
 }
 
 /**
- * Converts the task engine's refusal of a cycle, or of a tree that is too large, to the protocol's error. Returns
- * undefined for any other error.
+ * Converts the task engine's refusal of a child task to the protocol's error: the parent is missing or has ended, a
+ * cycle, or a tree that is too large. Returns undefined for any other error.
  */
 export function treeRefusal(error: unknown): ExecutionError | undefined {
   if (!(error instanceof DeputeError)) return undefined;

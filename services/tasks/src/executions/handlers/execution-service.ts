@@ -220,8 +220,8 @@ async function* watch(
   const { store } = engine;
   const link = linkSignals(context.signal, stopping);
   const afterNumber = Number(afterSequence);
-  // The same transaction reads a batch and the number of the execution's last receipt. The stream ends after that
-  // receipt.
+  // Each read of `follow` below gets a batch and the number of the execution's last receipt in one transaction. The
+  // stream ends after that receipt.
   const last = await store.read((tx) => lastOf(tx, requestId));
   if (last === afterNumber) return link.release();
   let end = last;

@@ -23,7 +23,8 @@ import { accepted, refusalNow, rejected, treeRefusal } from "./enter.ts";
  * Handles an execution request and returns its first receipt. Checks by other services come first. The transaction then
  * makes every decision that depends on other executions.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, INVALID_REQUEST, LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE
+ * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, INVALID_REQUEST, LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE,
+ * and the errors of Authority.authorise
  */
 export async function requestExecution(
   executions: ExecutionsContext,

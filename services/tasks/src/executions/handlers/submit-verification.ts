@@ -42,8 +42,8 @@ export async function submitVerification(
 }
 
 /**
- * Returns why a result cannot settle the payment; undefined if it can. Either the time for verification has passed, or
- * the payment was settled without a verification.
+ * Returns the reason to refuse a verification result; undefined for none. The service refuses a result after the time
+ * for verification, and after a settlement without the required verification.
  */
 async function whyOver(
   { clock, results }: ExecutionsContext,
@@ -58,7 +58,7 @@ async function whyOver(
   }
   if (!needsVerification(request, offer)) return undefined;
   // If the verifier service has a decided result, that result has already settled the payment. This call may be a retry
-  // of the call with that result, so it is not refused.
+  // of the call with that result, so the service does not refuse it.
   for (let pageToken = ""; ; ) {
     const page = await results.listVerificationResults({ receiptId, pageToken }, options);
     if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return undefined;

@@ -15,7 +15,7 @@ export interface CallbackKey {
 /**
  * Opens the platform's key `callback` (PKCS #8), or creates the key if it does not exist. The key signs only callbacks.
  *
- * @throws SettingsError if `callback.key` does not contain an Ed25519 key, or if other users can read that file
+ * @throws SettingsError with the causes of {@link KeySource.open}, and for a key that is not an Ed25519 key
  */
 export async function openCallbackKey(keys: KeySource): Promise<CallbackKey> {
   const danger = "its readers can send receipts in the platform's name";
@@ -34,7 +34,7 @@ function privateKey(pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // The file does not contain a private key. The error below reports this.
+    // The text is not a private key. The error below reports this.
   }
   throw new SettingsError("the callback key is not an Ed25519 key in PKCS #8");
 }

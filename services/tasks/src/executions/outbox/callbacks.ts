@@ -50,8 +50,8 @@ export interface CallbacksOptions {
 
 /**
  * Sends receipts to the address in the buyer's request (Agenta `callback.url`). Sends each receipt at least once, in
- * order, signed (RFC 9421), and only to configured hosts. After several hours of failed attempts, drops the callback.
- * The buyer can still read the receipts.
+ * order, signed (RFC 9421), and only to configured hosts. After 12 failed attempts to send a receipt, which take about
+ * half an hour, drops that receipt's callback. The buyer can still read the receipts.
  */
 export class Callbacks {
   readonly #options: CallbacksOptions;

@@ -30,7 +30,7 @@ export function checkForms(
 }
 
 /**
- * Requires the string formats of a request.
+ * Requires the string formats of a request, and metadata that JSON can represent.
  *
  * @throws DeputeError INVALID_REQUEST
  */

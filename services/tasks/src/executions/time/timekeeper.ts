@@ -20,8 +20,8 @@ export interface TimekeeperOptions {
 }
 
 /**
- * Pays the escrow of an execution back if no verification arrived in time. The task engine enforces the deadlines of
- * the work.
+ * Settles the payment of an execution if no verification arrived in time: the buyer pays nothing. The task engine
+ * enforces the deadlines of the work.
  */
 export class ExecutionTimekeeper extends DeadlineLoop {
   constructor({ store, clock, book, timers, log }: TimekeeperOptions) {

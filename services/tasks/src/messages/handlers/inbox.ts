@@ -65,7 +65,10 @@ export async function listInbox(cap: CapContext, request: ListInboxRequest, cont
   });
 }
 
-/** Records that an agent has read messages. If a message is the notice of a task, also accepts the task. */
+/**
+ * Records that an agent has read messages. If a message is the notice of a pending task, also starts the task for the
+ * agent's inbox.
+ */
 export async function acknowledgeMessages(
   cap: CapContext,
   { agentId, upToSequence, sequences }: AcknowledgeMessagesRequest,
@@ -202,7 +205,7 @@ function startOf(
 /**
  * Requires that the caller may act for the agent.
  *
- * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ * @throws DeputeError the errors of Participants.identify and Participants.self
  */
 async function requireOwn(
   { participants }: CapContext,

@@ -131,10 +131,10 @@ function onceOf(kind: Kind, requestId: string, digest: string): Once {
 }
 
 /**
- * Returns the stored response of an identical earlier call.
+ * Returns the stored response of an identical earlier call; undefined for none.
  *
  * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id, if the notice's task
- *   has failed
+ * has failed
  */
 async function answered(
   tx: ReadTx,
@@ -176,10 +176,10 @@ async function answerOf(
 }
 
 /**
- * Finds the recipient. The sender finds a recipient that the registry hides only in two cases: both take part in the
- * lineage, or the recipient has written to the sender.
+ * Finds the recipient. The sender finds a recipient that the registry hides only in two cases: sender and recipient
+ * take part in the lineage, or the recipient has already written to the sender.
  *
- * @throws DeputeError AGENT_NOT_FOUND
+ * @throws DeputeError AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
 async function findRecipient(
   { participants, engine }: CapContext,

@@ -23,9 +23,9 @@ const MAX_COMPARED = 50_000;
 type Texts = readonly (readonly string[])[];
 
 /**
- * Whether a message contains a held result: one of its attachments, or a run of its words. A short result must occur as
- * a whole. Content of the task's notice does not count, because the delegator already has the notice. The comparison
- * does not detect a paraphrase.
+ * Whether a message contains a held result: one of the result's attachments, or a run of the result's words. A short
+ * result must occur as a whole. Content of the task's notice does not count, because the delegator already has the
+ * notice. The comparison does not detect a paraphrase.
  *
  * @param context the text and attachments of the task's notice
  */

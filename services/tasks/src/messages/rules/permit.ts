@@ -19,7 +19,7 @@ import { MAX_TASK_ID, parentIdOf } from "./task-id.ts";
 export interface TaskFacts {
   readonly taskId: string;
   readonly delegatorId: string;
-  /** The holder of the task's lease or, for a pending task, the delegate. */
+  /** The id of the task's delegate. */
   readonly agentId: string;
   /** The overseer that must approve the task's result; empty for none. */
   readonly overseerId: string;
@@ -45,7 +45,7 @@ export interface Facts {
   readonly subject: TaskFacts | undefined;
   /** Whether the review has lasted so long that the orchestrator may also decide it. */
   readonly isEscalated: boolean;
-  /** Whether the lineage exists that has the root of the task's id as its root. */
+  /** Whether the lineage of the task's root exists. */
   readonly hasLineage: boolean;
   /**
    * Whether the sender is a role or a participant of the lineage. A participant has sent or received a message inside
@@ -54,7 +54,7 @@ export interface Facts {
   readonly isKnown: boolean;
   /** Whether a plain message from an overseer to the delegator counts as approval. */
   readonly plainApproval: boolean;
-  /** The task whose held result a plain message contains before the overseer's approval; empty for none. */
+  /** The CAP id of the task whose held result a plain message contains; empty for none. */
   readonly carries: string;
   /** Whether the settings refuse messages that contain held results. */
   readonly refusesHeld: boolean;
@@ -96,8 +96,8 @@ export type Intent =
 /**
  * Returns the effect of a message by the rules of CAP and, where CAP has none, by Depute's choices.
  *
- * @throws DeputeError TASK_NOT_FOUND, MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, TASK_STATE_CONFLICT, TASK_CYCLE,
- * INVALID_REQUEST
+ * @throws DeputeError TASK_NOT_FOUND, TASK_ID_TAKEN, MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, TASK_STATE_CONFLICT,
+ * TASK_CYCLE, INVALID_REQUEST
  */
 export function permit(message: CapMessage, facts: Facts): Intent {
   const intent = intentOf(message, facts);
@@ -149,7 +149,10 @@ function intentOf(message: CapMessage, facts: Facts): Intent {
   }
 }
 
-/** Whether a message of this kind may be plain talk, which any participant may send to any other. (CAP "Messaging") */
+/**
+ * Whether a message of this kind may be plain talk, which any participant may send to any other participant. (CAP
+ * "Messaging")
+ */
 export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "errorResponse" }> {
   return kind.case === "message" || kind.case === "errorResponse";
 }

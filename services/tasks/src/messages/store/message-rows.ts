@@ -141,8 +141,8 @@ export async function conversation(
 }
 
 /**
- * Reads three counts of a lineage: all accepted messages, accepted messages from outside the lineage, and
- * refused messages.
+ * Reads a lineage: its owner, and the numbers of all accepted messages, of accepted messages from outside senders, and
+ * of refused messages. Returns undefined for an unknown lineage.
  */
 export async function readLineage(tx: ReadTx, rootId: string) {
   return tx.get(
@@ -212,7 +212,7 @@ export async function isParty(tx: ReadTx, rootId: string, agentId: string): Prom
   return party !== undefined;
 }
 
-/** Whether one participant has ever written to another in a lineage. */
+/** Whether the participant `from` has written to the participant `to` in a lineage. */
 export async function hasWritten(tx: ReadTx, rootId: string, from: string, to: string): Promise<boolean> {
   const partyRow = await tx.get(
     FOUND,
@@ -223,7 +223,9 @@ export async function hasWritten(tx: ReadTx, rootId: string, from: string, to: s
   return partyRow !== undefined;
 }
 
-/** Stores tool results of a lineage, so that participants may attach them to further messages. */
+/**
+ * Stores the digests of a lineage's tool results, so that participants may attach these results to further messages.
+ */
 export async function insertToolResults(
   tx: WriteTx,
   rootId: string,
@@ -352,7 +354,7 @@ export async function deliver(tx: WriteTx, agentId: string, messageId: string): 
   ]);
 }
 
-/** Reads the unacknowledged messages of an inbox, either up to a sequence or with the given sequences. */
+/** Reads at most `limit` unacknowledged messages of an inbox up to a sequence, in order. */
 export async function waitingMessages(
   tx: ReadTx,
   agentId: string,
@@ -370,7 +372,7 @@ export async function waitingMessages(
 /**
  * Records that an agent has read a message.
  *
- * @returns the message's id; undefined if the agent had already acknowledged it
+ * @returns the message's id; undefined if the agent had already acknowledged it, or the inbox has no such message
  */
 export async function acknowledge(
   tx: WriteTx,

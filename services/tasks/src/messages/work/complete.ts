@@ -46,7 +46,8 @@ export async function complete(
  * Submits the result of a task whose lease belongs to an agent's inbox. If the agent has an overseer, holds the result;
  * otherwise completes the task.
  *
- * @throws DeputeError TASK_STATE_CONFLICT when another worker of the agent has the lease
+ * @throws DeputeError TASK_STATE_CONFLICT if the task has ended, is suspended or in review, or if another worker of the
+ * agent has the lease
  */
 export async function handIn(
   tx: WriteTx,

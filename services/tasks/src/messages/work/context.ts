@@ -16,7 +16,7 @@ export interface CapSettings {
    * and marks it in the lineage.
    */
   readonly refuseHeldResults: boolean;
-  /** The time limit, in milliseconds, of a delegated task whose notice states no limit. */
+  /** The total time limit, in milliseconds, of each task that a message delegates. */
   readonly taskTimeoutMs: number;
   /** Returns the action for an error code that the task's holder reports. */
   readonly actionOf: (errorCode: number) => CapAction;

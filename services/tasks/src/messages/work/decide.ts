@@ -120,7 +120,7 @@ export async function decide(
   const stored = await post(tx, cap, {
     message,
     effect: EFFECTS[intent.verdict] ?? MessageEffect.SAID,
-    // If the message names another recipient, the author of the result also gets the decision.
+    // An oversight_decision also goes to the author of the result. A plain message goes only to its recipient.
     to: isPlain ? [kind.value.recipientId] : [kind.value.recipientId, agentId],
   });
   await engine.decide(tx, reviewed.cap.taskId, decisionOf(intent), true);

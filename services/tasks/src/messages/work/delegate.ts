@@ -37,8 +37,9 @@ export interface PreparedDelegation {
  * Checks whether the delegator's manifest allows the delegation, and reads the task engine's facts about the delegate.
  * The notice's summary is the justification that the manifest's rule requires. (CAP "Delegation")
  *
- * @param delegator the principal of the notice's sender
- * @throws DeputeError MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
+ * @param delegator the principal that becomes the task's delegator
+ * @throws DeputeError MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, AGENT_NOT_FOUND, CALLER_NOT_ALLOWED,
+ * DEPENDENCY_UNAVAILABLE
  */
 export async function prepareDelegation(
   { engine, policy, clock, settings }: CapContext,

@@ -25,9 +25,10 @@ export class Participants {
   }
 
   /**
-   * Identifies the caller. A call that delegates needs a token that allows delegation.
+   * Identifies the caller. If the call delegates and the caller has a token, the token must allow delegation to
+   * `delegateTo`.
    *
-   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
+   * @throws DeputeError the errors of Authority.identify
    */
   identify(context: HandlerContext, delegateTo?: string): Promise<Identity> {
     const { authority } = this.#options;

@@ -53,7 +53,7 @@ export interface Posting {
   readonly to?: readonly string[];
   /** The id of the task whose held result the message contains; absent for none. */
   readonly carries?: string;
-  /** The organization that owns the lineage if this message is its first; absent for none. */
+  /** The organization that owns the lineage, if this message begins the lineage; absent for none. */
   readonly organization?: string;
   /**
    * Whether the sender is outside the lineage. Then neither sender nor recipient becomes a participant of the lineage.
@@ -65,7 +65,8 @@ export interface Posting {
  * Stores a message and delivers it, in the caller's transaction. The message gets the server's timestamp. A separate
  * column stores the sender's timestamp.
  *
- * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), except for messages of the platform
+ * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), except for messages of the platform; INVALID_REQUEST
+ * for a message without a kind
  */
 export async function post(
   tx: WriteTx,

@@ -13,7 +13,7 @@ import { CALL_MS, MAX_STREAM_BYTES } from "./peer.ts";
 import { faultOfTransport, pinnedTransport } from "./pinned-transport.ts";
 
 /**
- * Calls an A2A agent over gRPC. (A2A 10)
+ * Connects to an A2A agent over gRPC. (A2A 10)
  *
  * @throws PeerFault ADDRESS_NOT_ALLOWED, ENDPOINT_UNREACHABLE
  */

@@ -25,7 +25,7 @@ interface HttpCall {
   readonly signal: AbortSignal;
 }
 
-/** Calls an A2A agent by HTTP+JSON, with server-sent events for streams. (A2A 11) */
+/** Returns a client of an A2A agent over HTTP+JSON, with server-sent events for streams. (A2A 11) */
 export function a2aHttpPeer(
   outbound: PeerOutbound,
   { url, tenant, streaming }: A2aAddress,

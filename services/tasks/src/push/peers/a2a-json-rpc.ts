@@ -13,7 +13,7 @@ import { A2A_HEADERS, documentsOf, faultInDetails, messageOf, notA2a } from "./a
 import { faultOfStatus, LONGEST_MS, mediaTypeOf, readAll, sendHttp } from "./http-call.ts";
 import { CALL_MS, MAX_ANSWER_BYTES, MAX_STREAM_BYTES, type PeerOutbound } from "./peer.ts";
 
-/** Calls an A2A agent by JSON-RPC, with server-sent events for streams. (A2A 9) */
+/** Returns a client of an A2A agent over JSON-RPC, with server-sent events for streams. (A2A 9) */
 export function a2aJsonRpcPeer(
   outbound: PeerOutbound,
   { url, tenant, streaming }: A2aAddress,

@@ -20,7 +20,7 @@ export async function* documentsOf(answer: OutboundAnswer): AsyncGenerator<JsonV
 /**
  * Reads a message from ProtoJSON. Ignores unknown members, because later versions of A2A may add members. (A2A 5.7)
  *
- * @throws PeerFault MALFORMED
+ * @throws PeerFault ENDPOINT_MALFORMED
  */
 export function messageOf<Desc extends DescMessage>(
   schema: Desc,

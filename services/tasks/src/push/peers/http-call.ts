@@ -46,7 +46,7 @@ export function faultOfStatus(status: number): PeerFault {
 /**
  * Reads a JSON body.
  *
- * @throws PeerFault MALFORMED, LIMIT_EXCEEDED, ENDPOINT_UNREACHABLE
+ * @throws PeerFault ENDPOINT_MALFORMED, LIMIT_EXCEEDED, ENDPOINT_UNREACHABLE
  */
 export async function readAll(body: AsyncIterable<Uint8Array>): Promise<JsonValue> {
   const chunks: Uint8Array[] = [];

@@ -23,7 +23,7 @@ import {
   readAnswer,
 } from "./peer.ts";
 
-/** Calls a NEKTE server over HTTP: JSON-RPC, with server-sent events for delegated work. */
+/** Returns a client of a NEKTE server over HTTP: JSON-RPC, with server-sent events for delegated work. */
 export function httpPeer(
   outbound: PeerOutbound,
   { url }: Endpoint,

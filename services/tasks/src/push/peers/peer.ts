@@ -54,7 +54,7 @@ export interface Peer {
 /**
  * Parses the JSON that an endpoint sent.
  *
- * @throws PeerFault MALFORMED
+ * @throws PeerFault ENDPOINT_MALFORMED
  */
 export function readAnswer(bytes: Uint8Array | string): JsonValue {
   const parsed = parseJson(bytes, { maxBytes: MAX_ANSWER_BYTES });

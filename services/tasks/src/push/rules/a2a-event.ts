@@ -47,7 +47,7 @@ const MAX_MESSAGE = 2000;
  * Reads one element of an A2A agent's stream, or the response of a call that returns a task. (A2A 3.1.2, 4.2.3)
  *
  * @param known the task's earlier state; undefined before the first element
- * @throws PeerFault MALFORMED, also for another task's element; LIMIT_EXCEEDED for too many artifacts or parts
+ * @throws PeerFault ENDPOINT_MALFORMED, also for another task's element; LIMIT_EXCEEDED for too many artifacts or parts
  */
 export function readA2aEvent({ payload }: StreamResponse, known: A2aTask | undefined): A2aStep {
   switch (payload.case) {

@@ -56,8 +56,8 @@ export function readTerms(text: string): Terms | undefined {
  * Creates a `nekte.delegate` request, for work without a capability (NEKTE 3). The request contains one context: the
  * task's input or, if the task has no input, the first context. Separate earlier calls share the further contexts.
  *
- * @param contexts `gone` if memory has lost the contexts. A placeholder then replaces the first context, which suffices
- * for an endpoint that already has the task.
+ * @param contexts `gone` if a context of the task is no longer available. A placeholder then replaces the first
+ * context, which suffices for an endpoint that already has the task.
  */
 export function handOver(
   task: Task,

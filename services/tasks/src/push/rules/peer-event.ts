@@ -42,7 +42,7 @@ const FAILED = -32007;
  * Reads an event of an endpoint's stream. Ignores unknown members, because other versions of NEKTE may add members.
  *
  * @param taskId the id of the task at the endpoint
- * @throws PeerFault MALFORMED, also for an event of another task
+ * @throws PeerFault ENDPOINT_MALFORMED, also for an event of another task
  */
 export function readPeerEvent(name: string, data: JsonValue, taskId: string): PeerEvent {
   if (!isObject(data)) throw malformed(`the data of ${quoted(name)} is not an object`);

@@ -13,7 +13,7 @@ export class PeerFault extends Error implements Refusal {
   override readonly name = "PeerFault";
   readonly reason: string;
   readonly retryable: boolean;
-  /** NEKTE's error code, if the endpoint sent one. */
+  /** The error code of NEKTE or A2A; undefined if the endpoint sent none. */
   readonly code: number | undefined;
   /** The `data` member of the endpoint's JSON-RPC error. */
   readonly data: unknown;
@@ -35,9 +35,9 @@ const MAX_MESSAGE = 500;
 
 /** No connection, no response in time, or a fault inside the endpoint. */
 export const UNREACHABLE: Refusal = { reason: "ENDPOINT_UNREACHABLE", retryable: true };
-/** Credentials are missing or wrong, or there is no NEKTE server at the address. */
+/** Credentials are missing or wrong, or there is no NEKTE or A2A server at the address. */
 export const REFUSED: Refusal = { reason: "ENDPOINT_REFUSED", retryable: false };
-/** The response does not conform to NEKTE, or is about another task. A retry would not help. */
+/** The response does not conform to the endpoint's protocol, or is about another task. A retry would not help. */
 export const MALFORMED: Refusal = { reason: "ENDPOINT_MALFORMED", retryable: false };
 /** The endpoint sent more bytes or events than the limits allow. */
 export const TOO_MUCH: Refusal = { reason: "LIMIT_EXCEEDED", retryable: false };

@@ -11,7 +11,10 @@ export interface Remote {
   readonly endpoint: string;
   /** The terms of the task as JSON; a repeated call sends them again. */
   readonly terms: string;
-  /** The id of the last relayed event; empty before the first event, or if the endpoint sends no ids. */
+  /**
+   * The id of the last relayed event; empty before the first event. If the endpoint sends no ids, UNNUMBERED of
+   * `delegated.ts`.
+   */
   readonly lastEventId: string;
   /** The state of the task at an A2A agent as JSON; empty before the agent's first response, and for NEKTE. */
   readonly peerState: string;

@@ -73,7 +73,8 @@ export class A2aDelegated {
   /**
    * Runs an assignment at its agent. Continues from the current state of the agent's task.
    *
-   * @throws WorkFailure, WorkSuspension, PeerFault
+   * @throws WorkFailure, WorkSuspension, PeerFault; DeputeError with the reasons of {@link beginRemote}; the reason of
+   * `context.signal` once that signal aborts
    */
   static async run(at: AtA2aAgent): Promise<WorkResult> {
     const { push, address, endpoint, lease, context } = at;
@@ -124,8 +125,8 @@ export class A2aDelegated {
   /**
    * Sends a message, or subscribes to the task, and relays the elements of the response.
    *
-   * @returns the event with which the agent ends the work or needs an answer; `broken` if the response ends
-   * without such an event
+   * @returns the event with which the agent ends the work or needs an answer; `interrupted` if the platform interrupts
+   * the work; `broken` if the response ends in another way
    */
   async #follow(message: Message | undefined): Promise<Outcome> {
     const { push, context } = this.#at;
@@ -172,8 +173,8 @@ export class A2aDelegated {
   /**
    * Relays one element of a response.
    *
-   * @param message the message in the request; undefined if the request was a subscription
-   * @returns the event if it ends the work or needs an answer
+   * @param message the message in the request; undefined for a subscription, or a read of the task
+   * @returns the event if it ends the work or needs an answer; otherwise undefined
    */
   async #hear(
     element: StreamResponse,

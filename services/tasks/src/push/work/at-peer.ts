@@ -60,7 +60,7 @@ interface NewRemote {
  * Records a task before the first call to its endpoint. A task with its first lease that was never at an endpoint keeps
  * its own id there. Any other task gets a new id there, so that the endpoint treats it as new work.
  *
- * @throws DeputeError LEASE_LOST
+ * @throws DeputeError LEASE_LOST, TASK_NOT_FOUND
  */
 export async function beginRemote(
   { remotes }: Push,
@@ -104,7 +104,10 @@ export async function shareAll(
   }
 }
 
-/** Calls an endpoint, and repeats the call while the endpoint is unreachable and fails immediately. */
+/**
+ * Calls an endpoint. Repeats the call up to three times while the endpoint is unreachable and the call fails
+ * immediately.
+ */
 export async function reach<T>(
   { clock, timers }: Push,
   signal: AbortSignal,

@@ -21,7 +21,10 @@ const BATCH = 16;
 /** Milliseconds before the second attempt. Each further wait is twice as long, up to LONGEST_WAIT_MS. */
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 600_000;
-/** Maximum number of attempts, over about three hours. After that, only the endpoint's own timeout can end the work. */
+/**
+ * Maximum number of attempts, over about two and a half hours. After that, only the endpoint's own timeout can end the
+ * work.
+ */
 const MAX_TRIES = 24;
 /** Maximum milliseconds between two reads of the store, for cancellations whose wake-up is lost. */
 const LOOK_MS = 5000;
@@ -88,7 +91,8 @@ export class Cancellations {
         await store.write((tx) => postponeCancel(tx, remoteId, clock.now() + waitMs));
         return;
       }
-      // A retry cannot succeed: the endpoint's work has ended or is unknown, or the endpoint does not support the call.
+      // No attempt is left, or a retry cannot succeed: the endpoint's work has ended or is unknown, or the endpoint
+      // does not support the call.
       log.debug({ err: thrown, task: remoteId }, "an endpoint did not accept a cancellation");
     }
     await store.write((tx) => deleteRemote(tx, remoteId));

@@ -89,7 +89,8 @@ export class Delegated {
    * Runs an assignment at its endpoint. If an earlier attempt began the task at this endpoint, continues from the
    * task's current state.
    *
-   * @throws WorkFailure, WorkSuspension, PeerFault
+   * @throws WorkFailure, WorkSuspension, PeerFault; DeputeError with the reasons of {@link beginRemote}; the reason of
+   * `context.signal` once that signal aborts
    */
   static async run(at: AtPeer): Promise<WorkResult> {
     const { remotes } = at.push;
@@ -333,7 +334,10 @@ export class Delegated {
     throw new PeerFault(RESULT_LOST, "the endpoint completed the work, but its result is not available");
   }
 
-  /** Returns the state of the work at the endpoint; undefined if the endpoint does not know the task. (NEKTE 6) */
+  /**
+   * Returns the state of the work at the endpoint; undefined if the endpoint does not know the task, UNTOLD if it
+   * refuses the call. (NEKTE 6)
+   */
   async #status(): Promise<string | undefined> {
     const { push, context } = this.#at;
     const { signal } = context;
@@ -365,8 +369,8 @@ export class Delegated {
     // not end the wait.
     if (state === undefined) return !this.#isKnown;
     const isOver = ENDED.has(state) || state === "suspended";
-    // After the first status that reports the end, the final event may still arrive. The second status that reports the
-    // end also ends the wait.
+    // After the first status that reports an end or a suspension, the event about it may still arrive. The second such
+    // status ends the wait.
     const goOn = !isOver || !this.#isOverdue;
     this.#isOverdue = isOver;
     return goOn;

@@ -28,7 +28,7 @@ export interface DispatcherOptions {
   readonly endpoints: Endpoints;
   readonly push: Push;
   readonly log: Logger;
-  /** The instance name of this process, which is the same after a restart. */
+  /** The instance name of this process. Without replicas, a restart keeps the name. */
   readonly instance: string;
   /** Maximum number of tasks at endpoints at the same time. */
   readonly capacity: number;
@@ -122,7 +122,7 @@ export class Dispatcher {
     if (this.#pumping !== undefined || this.#isClosing) return;
     this.#pumping = this.#takeAll().finally(() => {
       this.#pumping = undefined;
-      // While this method handled the last agent, further agents may have got new tasks.
+      // While `#takeAll` handled the last agent, further agents may have got new tasks.
       if (this.#noticed.size > 0 && this.#running.size < this.#options.capacity) this.#pump();
     });
   }

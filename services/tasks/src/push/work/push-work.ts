@@ -63,8 +63,8 @@ async function invoke(at: AtPeer): Promise<WorkResult> {
 }
 
 /**
- * Invokes the task's version of the capability. If the endpoint has a longer hash of the same version, repeats the call
- * with that hash.
+ * Invokes the task's version of the capability. If the endpoint has a longer or shorter hash of the same version,
+ * repeats the call with that hash.
  */
 async function invokeVersion(
   { peer, context }: AtPeer,

@@ -24,7 +24,7 @@ const TIMED_OUT = reasonName(ErrorReason.TASK_TIMEOUT);
 
 /**
  * Stores which tasks are at endpoints. The platform can therefore resume them after a restart, and cancel them when
- * their tasks end here. Each change of a row is in the transaction that causes it.
+ * their tasks end on the platform. Each change of a row is in the transaction that causes it.
  */
 export class Remotes {
   readonly #engine: TaskEngine;
@@ -43,7 +43,10 @@ export class Remotes {
     this.#onOwed = listener;
   }
 
-  /** Sets the listener for tasks whose result has arrived from an endpoint. */
+  /**
+   * Sets the listener for tasks whose work at an endpoint is over: the result has arrived, or a cancellation is
+   * recorded.
+   */
   onEnd(listener: (taskId: string) => void): void {
     this.#onEnd = listener;
   }
@@ -55,7 +58,7 @@ export class Remotes {
   /**
    * Stores the row of a task before the first call to its endpoint.
    *
-   * @throws DeputeError LEASE_LOST
+   * @throws DeputeError LEASE_LOST, TASK_NOT_FOUND
    */
   async begin(lease: Lease, remote: Omit<Remote, "peerState">): Promise<void> {
     await this.#engine.store.write(async (tx) => {

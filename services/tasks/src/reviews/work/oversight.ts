@@ -143,7 +143,8 @@ export class Oversight implements ResultReviews {
    * Sends a question about a held result to the verifier. Then calls `apply` with the question's number, which the
    * caller records with {@link noteInquiry}.
    *
-   * @throws DeputeError the same errors as {@link decide}
+   * @throws DeputeError TASK_STATE_CONFLICT (no result is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED, REQUEST_ID_REUSED,
+   * LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE, and the errors of `apply`
    */
   inquire<T>(
     taskId: string,

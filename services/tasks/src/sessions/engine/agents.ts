@@ -34,7 +34,8 @@ export class Agents {
 
   /**
    * @param viewer the caller's principal
-   * @returns undefined for an unknown URI, for a hidden or removed agent, and for a key without the URI's authority
+   * @returns undefined for a URI for which the registry shows the viewer no agent, and for an agent without a card or a
+   * key
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
   async find(uri: string, viewer: string, options: CallOptions): Promise<KnownAgent | undefined> {

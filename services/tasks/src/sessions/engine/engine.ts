@@ -124,7 +124,7 @@ export class SessionEngine {
   /**
    * Appends a message. Of two messages that name the same previous message, the store accepts the first.
    *
-   * @throws DeputeError the errors of `refused`; SESSION_NOT_FOUND
+   * @throws DeputeError SESSION_NOT_FOUND; for a refused message, the reason from `REASONS`
    */
   async append(
     envelope: Envelope,
@@ -189,7 +189,8 @@ export class SessionEngine {
    * message already has the response, so the engine refuses the repetition of an older message. The engine also refuses
    * a different message with the same id.
    *
-   * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message
+   * @returns undefined if the session has no message with this id
+   * @throws DeputeError SESSION_MESSAGE_ID_TAKEN, with the code `duplicate_message`
    */
   async #repeated(
     tx: WriteTx,
@@ -307,7 +308,7 @@ export class SessionEngine {
    * Records references from a message to evidence of other sessions. An agent may show evidence only of sessions in
    * which it took part.
    *
-   * @throws DeputeError SESSION_STATE_CONFLICT unknown_evidence
+   * @throws DeputeError SESSION_STATE_CONFLICT, with the code `unknown_evidence`
    */
   async #noteUses(tx: WriteTx, session: Session, envelope: Envelope): Promise<void> {
     for (const place of evidenceReferences(envelope)) {

@@ -81,7 +81,8 @@ export class OutcomeReporter {
   /**
    * Reports the outcomes of one session.
    *
-   * @throws DeputeError if the registry does not answer; the caller must then repeat the report
+   * @throws DeputeError if a later report may succeed, for example if the registry does not answer; the caller must
+   * then repeat the report
    */
   async report(session: Session, ids: ReadonlyMap<string, string>): Promise<void> {
     for (const [index, evidence] of evidenceOfSession(session, ids).entries()) {

@@ -23,7 +23,7 @@ export class MessageRates {
   readonly #sharedStore: Store | undefined;
   readonly #buckets = new Map<string, Bucket>();
 
-  /** @param store the store of the sessions; absent for allowances in memory */
+  /** @param store the store of the sessions; if it is absent or not shared by replicas, the allowances are in memory */
   constructor(perMinute: readonly number[], clock: Clock, store?: Store) {
     this.#perMinute = perMinute;
     this.#clock = clock;

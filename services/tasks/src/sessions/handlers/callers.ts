@@ -36,7 +36,8 @@ export class Callers {
    * @param candidates the agents that may be the caller; read only for an ES256 proof, or for a message without
    * credentials
    * @param message identifies the caller by its proof and signature, if credentials are required and absent
-   * @throws DeputeError the errors of Authority.identify
+   * @throws DeputeError the errors of Authority.identify and of `candidates`; LIMIT_EXCEEDED if a quota of the caller
+   * is used up
    */
   async identify(
     context: HandlerContext,
@@ -75,7 +76,8 @@ export class Callers {
    * Identifies the sender of a message by its proof and signature. Does not mark the proof as used. The session engine
    * marks it in the message's transaction, after a second check of proof and signature.
    *
-   * @throws DeputeError UNAUTHENTICATED
+   * @throws DeputeError UNAUTHENTICATED, LIMIT_EXCEEDED (a quota of the sender is used up), CALLER_NOT_ALLOWED (the
+   * sender has no role that the method requires)
    */
   #identifySender(context: HandlerContext, candidates: readonly Candidate[], message: Envelope): Identity {
     const sender = candidates.find(({ agentId }) => agentId === message.sender?.agentId);

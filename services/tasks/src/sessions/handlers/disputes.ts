@@ -47,7 +47,7 @@ async function derivedDisputes(tx: ReadTx, session: Session): Promise<Dispute[]>
  * Files a dispute. A repeated call returns the stored dispute.
  *
  * @param session the session as the caller sees it
- * @throws DeputeError for a refused dispute
+ * @throws DeputeError for a refused dispute, with the reason from `REASONS`
  */
 export async function fileDispute(store: Store, session: Session, dispute: Dispute): Promise<Dispute> {
   const refuse = (refusal: Refusal | undefined) => {

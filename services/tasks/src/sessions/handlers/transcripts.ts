@@ -48,7 +48,7 @@ const NO_ANSWER: ReadonlySet<ErrorReason> = new Set([
  * Opens the platform's key `session-seal`, or creates the key if it does not exist. The key signs only seals of
  * transcripts.
  *
- * @throws SettingsError if `session-seal.key` does not contain a key, or if other users can read that file
+ * @throws SettingsError with the causes of {@link openSeed}
  */
 export async function openSealKey(keys: KeySource): Promise<Keypair> {
   const danger = "its readers can seal transcripts in the platform's name";
@@ -78,8 +78,8 @@ export class Transcripts {
   }
 
   /**
-   * Returns the sealed transcript of a session. Before that, the transparency log records the hash of the last message.
-   * So every seal contains a proof of that record.
+   * Returns the sealed transcript of a session. First adds the session's head, with the hash of the last message, to
+   * the transparency log. So every seal contains the proof that the log has this head.
    *
    * @throws DeputeError SESSION_NOT_FOUND, DEPENDENCY_UNAVAILABLE (the log does not answer)
    */

@@ -19,7 +19,7 @@ const toRow = ({ session_id, delegation_id, asked_ordinal, report_ordinal }: Sto
   reportOrdinal: report_ordinal,
 });
 
-/** Stores a delegate's report as evidence that each participant of the session may show in other sessions. */
+/** Stores a delegate's report as evidence, and puts the evidence into the list of each active participant. */
 export async function insertEvidence(
   tx: WriteTx,
   { sessionId, parties }: Session,

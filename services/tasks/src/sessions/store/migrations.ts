@@ -1,8 +1,8 @@
 import type { Migration } from "@depute/store";
 
 // `outcome_due` is 1 from the end of a session until the registry has its outcome. `level` is the party's trust level
-// when it joined, which determines its message rate. `registry_id` is the party's id in the registry, which differs
-// from its URI.
+// when the party joined. This level determines the party's message rate. `registry_id` is the party's id in the
+// registry, which differs from its URI.
 const SESSIONS = `
 CREATE TABLE sessions (
   session_id TEXT PRIMARY KEY,
@@ -60,7 +60,8 @@ CREATE TABLE session_works (
 CREATE INDEX session_works_due ON session_works (session_id, delegation_id) WHERE due > 0;
 `;
 
-// Reports of delegates as evidence, the agents that may show it, and the sessions in which it was shown.
+// Reports of delegates as evidence, the agents whose lists contain the evidence, and the sessions in which it was
+// shown.
 const EVIDENCE = `
 CREATE TABLE session_evidence (
   session_id TEXT NOT NULL,

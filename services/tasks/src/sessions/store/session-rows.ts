@@ -10,7 +10,7 @@ const FOUND_MESSAGE_ROW = row({ ordinal: integer, hash: text, state: memberOf(Se
 const SESSION_ID_ROW = row({ session_id: text });
 const DEADLINE_MS_ROW = row({ deadline_ms: integer });
 
-/** A party of a session, with the facts about it when it joined. */
+/** A party of a session, with the facts about the party when the party joined. */
 export interface NewParty {
   readonly agentId: string;
   readonly principal: string;

@@ -153,9 +153,9 @@ export class Stage {
   }
 
   /**
-   * Sends a message after the session's last one.
+   * Sends a message that follows the session's last message.
    *
-   * @returns the session after the message, as the sender sees it
+   * @returns the sent message
    */
   async say(
     actor: Person,

@@ -17,8 +17,8 @@ import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
 const TIMEOUT_MS = 10_000;
 
 /**
- * Errors that a retry would get again. After one of these errors, the delegation gets no task, and its watchers get the
- * error.
+ * Errors that a retry would get again. After one of these errors, the delegation gets no task, and its watchers get no
+ * events.
  */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
@@ -175,8 +175,8 @@ async function begin(
 }
 
 /**
- * Completes the task with the delegate's report. Cancels the task instead if its state does not allow completion, for
- * example while it waits for an answer.
+ * Completes the task with the delegate's report. Cancels the task instead if the task's state does not allow
+ * completion, for example while the task waits for an answer.
  */
 async function finish(
   tasks: TaskEngine,
