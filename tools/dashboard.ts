@@ -99,7 +99,12 @@ export const ROWS: readonly Row[] = [
         queries: { "{{instance}}": `depute_revocations_staleness_seconds{${JOB}}` },
       },
       {
-        title: "Spend in microcents",
+        title: "Held reservations in microcents",
+        unit: "short",
+        queries: { held: `max(depute_spend_held_microcents{${JOB}})` },
+      },
+      {
+        title: "Spend in microcents a second",
         unit: "short",
         queries: {
           reserved: `sum(rate(depute_spend_reserved_microcents_total{${JOB}}[5m]))`,

@@ -37,14 +37,18 @@ const createTask = async (agentId: string): Promise<string> => {
   return created.task?.id ?? "";
 };
 
-async function spend({ token }: Grant, reserve: bigint, charge: bigint): Promise<void> {
+async function reserve({ token }: Grant, amountMicrocents: bigint): Promise<string> {
   const { reservation } = await platform.clients.spend.reserveSpend({
     requestId: crypto.randomUUID(),
     token: { token, format: "delegateos-sjt-v1" },
-    amountMicrocents: reserve,
+    amountMicrocents,
     lifetime: durationFromMs(60_000),
   });
-  const reservationId = reservation?.id ?? "";
+  return reservation?.id ?? "";
+}
+
+async function spend(grant: Grant, amount: bigint, charge: bigint): Promise<void> {
+  const reservationId = await reserve(grant, amount);
   await platform.clients.spend.commitSpend({ reservationId, amountMicrocents: charge });
 }
 
@@ -53,6 +57,7 @@ test("count the platform's operations", async () => {
   await platform.clients.tasks.cancelTask({ taskId: await createTask("unknown") });
   const holder = await grant(platform, [["docs", "read", "a"]]);
   await spend(holder, 70n, 40n);
+  await reserve(holder, 30n);
   const revocation = createRevocation(engine, holder.revocationId, "block", holder.keypair);
   await result(platform.post("/delegateos", call("delegateos/revoke", { revocation, dct: holder.token })));
   await platform.clients.tokens.verifyToken({
@@ -72,7 +77,8 @@ test("count the platform's operations", async () => {
     depute_task_leases_lost_total: 0,
     depute_revocations: 1,
     'depute_denials_total{reason="revoked"}': 1,
-    depute_spend_reserved_microcents_total: 70,
+    depute_spend_held_microcents: 30,
+    depute_spend_reserved_microcents_total: 100,
     depute_spend_charged_microcents_total: 40,
     depute_reviews_open: 0,
     'depute_replicas{service="tasks",status="serving"}': 1,

@@ -74,6 +74,12 @@ export const DOMAIN_METRICS = {
     labels: { reason: "the reasons of docs/tokens.md, at most 64, and `other`" },
     owner: "tokens",
   },
+  depute_spend_held_microcents: {
+    kind: "gauge",
+    help: "Microcents of reservations that are neither settled nor expired.",
+    labels: {},
+    owner: "tokens",
+  },
   depute_spend_reserved_microcents_total: {
     kind: "counter",
     help: "Microcents that reservations of this process took from budgets.",

@@ -128,7 +128,7 @@ async function start(
   parts.add(() => roots.close());
   const isShared = deps.isReplicated;
   const state = new RevocationState(settings.revocationMaxStaleness);
-  const meter = tokenMetrics(deps.domainMetrics, { state, clock });
+  const meter = tokenMetrics(deps.domainMetrics, { store, state, clock });
   const pollMs = settings.revocationPoll;
   const reader = new RevocationReader({
     ...{ engine, store, bus, clock, timers, log, state, roots, pollMs, isShared },

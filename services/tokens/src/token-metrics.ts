@@ -1,7 +1,9 @@
 import type { Clock } from "@depute/core";
 import type { DomainMetrics } from "@depute/service";
+import type { Store } from "@depute/store";
 import type { RevocationState } from "./revocation-state.ts";
 import type { Decision } from "./rules/audit-record.ts";
+import { readHeld } from "./store/spend-rows.ts";
 
 /** Maximum number of distinct reasons in the counter of denials. Further reasons count as `other`. */
 const MAX_REASONS = 64;
@@ -16,16 +18,25 @@ export interface TokenMeter {
   charged(microcents: number): void;
 }
 
+export interface TokenMetricsOptions {
+  readonly store: Pick<Store, "read">;
+  readonly state: Pick<RevocationState, "sequence" | "age">;
+  readonly clock: Clock;
+}
+
 /** Registers the metrics of tokens, revocations and spend. */
 export function tokenMetrics(
   metrics: DomainMetrics,
-  { state, clock }: { readonly state: Pick<RevocationState, "sequence" | "age">; readonly clock: Clock },
+  { store, state, clock }: TokenMetricsOptions,
 ): TokenMeter {
   metrics.gauge("depute_revocations", async () => [[{}, state.sequence]]);
   metrics.gauge("depute_revocations_staleness_seconds", async () => {
     const ageMs = state.age(clock.now());
     return Number.isFinite(ageMs) ? [[{}, Math.max(0, ageMs) / 1000]] : [];
   });
+  metrics.gauge("depute_spend_held_microcents", async () => [
+    [{}, await store.read((tx) => readHeld(tx, clock.now()))],
+  ]);
   const denials = metrics.counter("depute_denials_total");
   const reserved = metrics.counter("depute_spend_reserved_microcents_total");
   const charged = metrics.counter("depute_spend_charged_microcents_total");

@@ -417,4 +417,9 @@ ${requestTableSql("mint_requests")};
         PRIMARY KEY (first_id, level, node_index)
       )`,
   },
+  {
+    id: 22,
+    name: "held reservations",
+    sql: `CREATE INDEX reservations_held ON reservations (expire_ms, amount) WHERE state = 'held'`,
+  },
 ];

@@ -161,6 +161,16 @@ export async function readExpired(tx: ReadTx, revocationId: string, now: number)
   return row?.amount ?? 0;
 }
 
+/** Returns the microcents of all reservations that are neither settled nor expired. Reads one index. */
+export async function readHeld(tx: ReadTx, now: number): Promise<number> {
+  const row = await tx.get(
+    AMOUNT_ROW,
+    "SELECT SUM(amount) AS amount FROM reservations WHERE state = 'held' AND expire_ms > ?",
+    [now],
+  );
+  return row?.amount ?? 0;
+}
+
 /** Deletes some spend of expired blocks. Before that, charges the reservations that are not settled. */
 export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<void> {
   const due = await tx.all(
