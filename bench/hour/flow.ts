@@ -107,7 +107,8 @@ export class Load {
     return this.#clients[number % CONNECTIONS] as Clients;
   }
 
-  #failed = (error: unknown): void => {
+  /** Counts a failed call, and prints the first error of a sample. */
+  readonly failed = (error: unknown): void => {
     if (this.#errors++ === 0) console.error(String(error));
   };
 
@@ -121,7 +122,7 @@ export class Load {
       if (agentId === LONG_AGENT) this.#runLong(assignment.lease, number);
       else void this.#complete(assignment.lease, assignment.task?.description ?? "", number);
     });
-    stream.on("error", this.#failed);
+    stream.on("error", this.failed);
     stream.on("close", () => {
       this.#workers--;
       setTimeout(() => this.#work(agentId, number), REOPEN_MS);
@@ -130,7 +131,7 @@ export class Load {
 
   #createShort(): void {
     if (this.#createdMs.size >= MAX_IN_FLIGHT) {
-      this.#failed("too many tasks in flight");
+      this.failed("too many tasks in flight");
       return;
     }
     const number = this.#creates++;
@@ -141,7 +142,7 @@ export class Load {
       .create({ requestId, draft: { agentId, description: requestId } })
       .catch((error: unknown) => {
         this.#createdMs.delete(requestId);
-        this.#failed(error);
+        this.failed(error);
       });
   }
 
@@ -153,7 +154,7 @@ export class Load {
       this.#createdMs.delete(requestId);
       this.#completed++;
     } catch (error) {
-      this.#failed(error);
+      this.failed(error);
     }
   }
 
@@ -166,7 +167,7 @@ export class Load {
       const draft = { agentId: LONG_AGENT, description: requestId };
       taskId = (await this.#clientOf(number).create({ requestId, draft })).task?.id ?? "";
     } catch (error) {
-      this.#failed(error);
+      this.failed(error);
       setTimeout(() => this.#createLong(), REOPEN_MS);
       return;
     }
@@ -183,7 +184,7 @@ export class Load {
       const sentMs = this.#sentMs.get(`${taskId} ${taskEvent.payload.value.processed}`);
       if (sentMs !== undefined) this.#events.add(performance.now() - sentMs);
     });
-    stream.on("error", this.#failed);
+    stream.on("error", this.failed);
     return new Promise((resolve) => {
       stream.on("close", () => {
         this.#streams--;
@@ -200,7 +201,7 @@ export class Load {
     const timer = setInterval(() => {
       if (performance.now() >= endMs) {
         clearInterval(timer);
-        void client.complete({ lease, output: OUTPUT }).catch(this.#failed);
+        void client.complete({ lease, output: OUTPUT }).catch(this.failed);
         for (const key of sent) this.#sentMs.delete(key);
         return;
       }
@@ -208,7 +209,7 @@ export class Load {
       const key = `${lease.taskId} ${processed}`;
       sent.push(key);
       this.#sentMs.set(key, performance.now());
-      void client.report({ lease, progress: { processed } }).catch(this.#failed);
+      void client.report({ lease, progress: { processed } }).catch(this.failed);
     }, REPORT_MS);
   }
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { Dashboard } from "./dashboard.ts";
 import type { LoadSample } from "./flow.ts";
 import type { Minute } from "./minute.ts";
 import { pictureOf } from "./picture.ts";
@@ -12,12 +13,18 @@ import type { ServerSample } from "./server.ts";
 
 /**
  * Loads a platform for an hour, or `--minutes`, and notes its memory, descriptors, store and latencies each minute:
- * `npm run hour -- [--minutes M] [--out FOLDER]`. Writes `hour.json` and `hour.svg` after each minute.
+ * `npm run hour -- [--minutes M] [--out FOLDER] [--dashboard]`. Writes `hour.json` and `hour.svg` after each minute. With
+ * `--dashboard`, a Prometheus scrapes the platform, tokens are used too, and each row of the Grafana dashboard is written
+ * as `dashboard-ROW.svg` at the end.
  */
 
 const MINUTE_MS = 60_000;
 const { values } = parseArgs({
-  options: { minutes: { type: "string", default: "60" }, out: { type: "string", default: tmpdir() } },
+  options: {
+    minutes: { type: "string", default: "60" },
+    out: { type: "string", default: tmpdir() },
+    dashboard: { type: "boolean", default: false },
+  },
 });
 const minutes = Number(values.minutes);
 if (!Number.isInteger(minutes) || minutes < 1) throw new Error("--minutes takes a whole number above 0");
@@ -25,7 +32,8 @@ if (!Number.isInteger(minutes) || minutes < 1) throw new Error("--minutes takes 
 const dataDir = mkdtempSync(join(tmpdir(), "depute-hour-"));
 const server = start("server.ts", [dataDir], ["--max-semi-space-size=16", "--heapsnapshot-signal=SIGUSR2"]);
 const { address } = await firstMessage<{ address: string }>(server);
-const load = start("load.ts", [address]);
+const load = start("load.ts", [address, ...(values.dashboard ? ["tokens"] : [])]);
+const dashboard = values.dashboard ? await Dashboard.start(address) : undefined;
 try {
   await firstMessage(load);
   const run: Minute[] = [];
@@ -37,7 +45,10 @@ try {
     console.log(JSON.stringify(run.at(-1)));
     write(run);
   }
+  for (const [title, svg] of (await dashboard?.draw()) ?? [])
+    writeFileSync(join(values.out, `dashboard-${title.toLowerCase().replaceAll(" ", "-")}.svg`), svg);
 } finally {
+  await dashboard?.stop();
   for (const child of [load, server]) {
     if (child.exitCode !== null || child.signalCode !== null) continue;
     child.disconnect();
