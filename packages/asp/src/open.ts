@@ -14,9 +14,9 @@ type Opened = Pick<SessionObject, "kind"> &
   };
 
 /**
- * Opens an object in a session.
+ * Opens an object in a session, such as a proposal, a question or an invitation.
  *
- * @throws Refused id_taken, limit_exceeded, at_capacity, malformed
+ * @throws Refused id_taken, limit_exceeded, at_capacity, malformed; expired if the object would already have lapsed
  */
 export function openObject(
   session: Session,

@@ -31,7 +31,10 @@ interface Script {
   refuse?: Code;
   /** Number of tasks. Default: 1; the first is `t`. */
   tasks?: number;
-  /** Whether the results may be sent in batches: the tasks have no worker token that could delay a result. */
+  /**
+   * Whether the tasks have no worker token. The worker then completes them in batches, because the platform answers
+   * such completions at once. Default: false.
+   */
   isFree?: boolean;
 }
 

@@ -19,7 +19,7 @@ interface CardInterface {
   readonly protocolVersion: string;
 }
 
-/** Maximum number of a card's entries that the platform reads. */
+/** Maximum number of entries of a card's `supported_interfaces` that the platform reads. */
 export const MAX_A2A_INTERFACES = 16;
 
 /** Maximum length of an interface's URL, in characters. */

@@ -33,7 +33,10 @@ export const MAX_JSON_VALUES = 50_000;
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function scanJson(text: string, limits: JsonLimits = {}): JsonFault | undefined {
   const { maxDepth = MAX_JSON_DEPTH, maxValues = MAX_JSON_VALUES } = limits;
-  /** The names of each open object; undefined for an open array. */
+  /**
+   * The member names read so far of each object or array that is not closed yet, outermost first; undefined for an
+   * array.
+   */
   const open: (Set<string> | undefined)[] = [];
   let values = 0;
   // Within an object, a string right after `{` or after a comma is a member's name.

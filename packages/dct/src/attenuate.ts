@@ -97,7 +97,7 @@ export function attachAttenuationSignature(
 
 /**
  * Attenuates a token for the next delegatee, and signs the new block with the key of the current delegatee (DelegateOS
- * 3.4). Throws TokenError.
+ * 3.4). Throws TokenError for each fault that buildAttenuation refuses.
  */
 export function attenuateToken(
   engine: CryptoEngine,

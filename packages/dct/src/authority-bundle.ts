@@ -2,7 +2,7 @@ import { canonicalBytes, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "./engine.ts";
 import type { Attenuation, Authority, Keypair, RevocationEntry } from "./types.ts";
 
-/** The form of an authority bundle. */
+/** The value of `format` in an authority bundle. */
 export const AUTHORITY_BUNDLE_FORMAT = "depute-authority-bundle/1";
 /** Maximum length of a bundle's text, in UTF-16 code units. */
 export const MAX_AUTHORITY_BUNDLE = 1_048_576;

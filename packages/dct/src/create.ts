@@ -116,7 +116,10 @@ export function attachAuthoritySignature(
   return token;
 }
 
-/** Returns a new root token, signed by its issuer (DelegateOS 3.3). Throws TokenError. */
+/**
+ * Returns a new root token, signed by its issuer (DelegateOS 3.3). Throws TokenError for each fault that buildAuthority
+ * refuses.
+ */
 export function createToken(
   engine: CryptoEngine,
   params: CreateParams,

@@ -61,9 +61,9 @@ export interface ProofExpectation {
   readonly opens?: string;
   /** The time at which the proof is checked, in milliseconds since 1970. */
   readonly now: number;
-  /** Milliseconds after its `iat` for which a proof is accepted. */
+  /** Milliseconds after its `iat` for which a proof is accepted; PROOF_WINDOW_MS when absent. */
   readonly windowMs?: number;
-  /** Maximum milliseconds by which `iat` may be in the future. */
+  /** Maximum milliseconds by which `iat` may be in the future; CLOCK_SKEW_MS when absent. */
   readonly skewMs?: number;
 }
 
@@ -122,7 +122,8 @@ export function tokenDigest(engine: CryptoEngine, token: string): string {
 }
 
 /**
- * Returns the claim `ard`: base64url of the SHA-256 of the canonical JSON of a call's arguments. Throws CanonicalError.
+ * Returns the claim `ard`: base64url of the SHA-256 of the canonical JSON of a call's arguments. Throws CanonicalError
+ * for arguments that are not JSON.
  */
 export function argumentsDigest(engine: CryptoEngine, args: unknown): string {
   return encodeBase64Url(engine.sha256(canonicalBytes(args)));

@@ -21,7 +21,7 @@ export interface SessionGrant {
 }
 
 export interface OpenSessionOptions {
-  /** Maximum lifetime of the session, in milliseconds. */
+  /** Maximum lifetime of the session, in milliseconds; SESSION_LIFETIME_MS when absent. */
   readonly lifetimeMs?: number;
   /** The time at which the token expires, in milliseconds since 1970. No session outlives its token. */
   readonly notAfter?: number;

@@ -114,7 +114,7 @@ async function limitDenial(
   );
 }
 
-/** Returns the recorded subject for which the platform minted the root block; undefined without a subject. */
+/** Returns the recorded subject on whose behalf the platform minted the root block; undefined if none is recorded. */
 async function subjectOf({ engine, store }: TokensContext, token: SignedJSONToken) {
   const chainId = linksOf(engine, token)[0]?.chainId ?? "";
   const [root] = await store.read((tx) => readChain(tx, chainId));

@@ -80,9 +80,9 @@ function withDefaults(
 }
 
 /**
- * Returns the largest budget within the bounds.
+ * Returns the budget, in microcents, of a token whose request names none: the bound of the identity.
  *
- * @throws DeputeError INVALID_REQUEST if the identity has no bounds, because a token must have a budget
+ * @throws DeputeError INVALID_REQUEST if the identity has no bounds; the request must then name a budget
  */
 function largestBudget(bounds: ExchangeBounds | undefined): bigint {
   if (bounds === undefined) throw invalid("max_budget_microcents", "is required: the identity has no bounds");
