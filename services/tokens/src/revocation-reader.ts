@@ -85,8 +85,9 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * Reads new entries. Throws when the log cannot be read or has a gap. If no read completes for too long, the service
-   * refuses decisions. If the log has become shorter or different, the service refuses every later decision.
+   * Reads new entries. Throws when the log cannot be read, has a gap, or has become shorter or different. After the log
+   * has become shorter or different, the service refuses every decision. If no read completes for too long, the service
+   * refuses decisions.
    */
   async look(): Promise<void> {
     const { store, clock, state } = this.#options;

@@ -157,7 +157,8 @@ export class TokenVerifier {
    * same turn of the event loop as the response. Once a revocation is acknowledged, no token with the revoked block is
    * allowed.
    *
-   * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
+   * @throws DeputeError LIMIT_EXCEEDED if the payer has used its quota of processor time, or the audit log has no room;
+   * SHUTTING_DOWN
    */
   async verify(request: VerifyTokenRequest, caller: string): Promise<VerifyTokenResponse> {
     const { audit, chains, clock, engine, proofs, state } = this.#options;
@@ -268,7 +269,8 @@ export class TokenVerifier {
    * Returns the principal of a holder proof, and marks the proof as used (RFC 9449). If the call presents a token, the
    * proof must name the token, and its holder must have signed the proof. The method does not verify the token itself.
    *
-   * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
+   * @throws DeputeError LIMIT_EXCEEDED if the principal has used its quota of processor time, or the audit log has no
+   * room; SHUTTING_DOWN
    */
   async verifyProof(proof: HolderProof, token: string | undefined, caller: string): Promise<ProofResult> {
     const { audit, clock, proofs } = this.#options;

@@ -42,7 +42,7 @@ export async function mintToken(
 /**
  * Mints a token like mintToken, but signs with the key of `issuer` and does not check the caller's permission.
  *
- * @param subject the subject of the exchanged token (RFC 8693); undefined if the call is not a token exchange
+ * @param subject the subject of the exchanged JWT (RFC 8693); undefined if the call is not a token exchange
  */
 export async function mintAs(
   context: TokensContext,

@@ -72,7 +72,8 @@ export async function projectToken(
 /**
  * Verifies the holder proof, and returns the principal that it proves.
  *
- * @throws DeputeError UNAUTHENTICATED with the metadata `denial`
+ * @throws DeputeError UNAUTHENTICATED with the metadata `denial`; LIMIT_EXCEEDED, SHUTTING_DOWN as
+ * TokenVerifier.verifyProof
  */
 async function provenHolder(
   { tokenVerifier }: TokensContext,
