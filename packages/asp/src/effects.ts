@@ -314,7 +314,11 @@ function close(
   return current;
 }
 
-/** Returns the party that must answer a new object: the recipient, if the recipient is on another side. */
+/**
+ * Returns the party that must answer a new object: the recipient of the message; empty for a message to all.
+ *
+ * @throws Refused unknown_party if the recipient is on the sender's side
+ */
 function addressed(session: Session, { envelope, sender }: Move): { addressee?: string } {
   const addressee = recipientOf(envelope);
   if (addressee === undefined) return {};

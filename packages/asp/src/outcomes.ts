@@ -27,9 +27,9 @@ function wasAtStake({ escrow }: SessionObject): boolean {
 }
 
 /**
- * Returns the outcomes of an ended session for its participants. Each outcome is about two agents: the two parties,
- * or a delegate that reported and the party that brought it in. Silence, rejection and withdrawal have no negative
- * outcome.
+ * Returns the outcomes of an ended session for its participants. Each outcome is about two agents: the two parties, or
+ * a delegate that reported and the party that brought it in. Rejection, withdrawal, and silence after the introductions
+ * have no negative outcome.
  */
 export function outcomesOf(session: Session): Outcome[] {
   const { state, end, parties } = session;
