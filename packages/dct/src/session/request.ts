@@ -18,9 +18,9 @@ export interface SessionRequest {
   /** The DPoP proof that opens the session. It contains a new public key for the session's key agreement. */
   readonly proof: string;
   /**
-   * Accepts the session that a verifier granted. If `verifier` names the verifier's principal, the grant must
-   * have that principal's signature. Without the signature, a man in the middle could have opened one session
-   * with each side. Throws TokenError (invalid_proof).
+   * Accepts the session that a verifier granted. If `verifier` names the verifier's principal, the grant must have that
+   * principal's signature. Without the signature, a man in the middle could have opened one session with each side.
+   * Throws TokenError (invalid_proof) for a grant that is malformed, or not signed by `verifier`.
    */
   accept(grant: SessionGrant, verifier?: string): CallerSession;
 }
