@@ -46,8 +46,8 @@ export function decode<Desc extends DescMessage>(
 }
 
 /**
- * Encodes a message as JSON by the message's wire options. Throws WireEncodeError if the message has no JSON form: an
- * infinite number, an enum value without a word, or a JSON field without JSON in its bytes.
+ * Encodes a message as JSON by the message's wire options. Throws WireEncodeError if the message has no JSON form, for
+ * example because of an infinite number, an enum value without a word, or a JSON field without JSON in its bytes.
  */
 export function encode<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): JsonValue {
   return messageCodec(schema).encode(message, top(MAX_DEPTH));
