@@ -7,7 +7,7 @@ type Opened = Pick<SessionObject, "kind"> &
   Partial<Omit<SessionObject, "id" | "kind" | "status" | "author" | "ordinal" | "expireMs">> & {
     /** The object's id. If the body states none, the message's id is used. */
     id?: string | undefined;
-    /** The time at which the object lapses, ISO 8601 with any offset. */
+    /** The time at which the object lapses, ISO 8601 with any offset; absent if the body states none. */
     validUntil?: string | undefined;
     /** Milliseconds until the object lapses; used if the message states no time. */
     waitMs?: number;

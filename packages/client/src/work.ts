@@ -74,14 +74,14 @@ export interface WorkDelivery {
 /** The result of a piece of work. Values are sent as JSON.stringify writes them, so undefined members are left out. */
 export interface WorkResult {
   output: JsonValue;
-  /** A shorter form of the output. */
+  /** A shorter form of the output; absent if the work has none. */
   compact?: JsonValue;
   /** The output in one line of text. */
   minimal?: string;
   tokensUsed?: number;
-  /** The cost of the work in microcents. 1 USD is 100,000,000 microcents. */
+  /** The cost of the work in microcents. 1 USD is 100,000,000 microcents. Default: 0. */
   costMicrocents?: number | bigint;
-  /** Id of the worker's recorded attestation of the output. */
+  /** Id of the worker's recorded attestation of the output; absent for none. */
   attestationId?: string;
   /** Evidence and usage, for a task that carries out an execution. */
   delivery?: WorkDelivery;

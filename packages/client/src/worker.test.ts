@@ -23,11 +23,11 @@ interface Scene {
 interface Script {
   /** The error that the first call of the method `on` gets. */
   stumble?: { on: string; code: Code; reason?: string };
-  /** The answer to a progress report. */
+  /** The directive in the answers to progress reports and checkpoints. Default: continue. */
   directive?: WorkerDirective;
   /** The task's status when the worker gets it. */
   status?: TaskStatus;
-  /** The code of the error with which the platform refuses every report. */
+  /** The code of the error with which the platform refuses every progress report; absent if it accepts them. */
   refuse?: Code;
   /** Number of tasks. Default: 1; the first is `t`. */
   tasks?: number;

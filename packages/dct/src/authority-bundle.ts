@@ -111,7 +111,7 @@ export interface AuthorityBundle {
   readonly revocations: readonly RevocationEntry[];
   readonly attestation?: Record<string, unknown>;
   readonly attestationProof?: LogProof;
-  /** The receipt of a statement of the kind `receipt`, as the protocol Agenta writes it. */
+  /** The receipt, as the protocol Agenta writes it; absent if the statement's kind is not `receipt`. */
   readonly receipt?: Record<string, unknown>;
 }
 

@@ -18,8 +18,8 @@ export function utf8Of(text: string): Uint8Array {
 }
 
 /**
- * Decodes base64url like decodeBase64Url, but into the shared buffer. A text that is too long for the shared buffer
- * gets a new buffer.
+ * Decodes base64url like decodeBase64Url, but into the shared buffer; undefined for a text that decodeBase64Url
+ * refuses. A text that is too long for the shared buffer gets a new buffer.
  */
 export function bytesOf(text: string): Uint8Array | undefined {
   const length = decodedBytes(text);

@@ -53,7 +53,7 @@ export interface ProofExpectation {
   readonly isSameTarget?: (claimed: string, htu: string) => boolean;
   /** The expected signer; any principal when absent. */
   readonly principal?: string;
-  /** The serialised token that came with the proof. */
+  /** The serialised token that came with the proof; absent if the call presents no token. */
   readonly token?: string;
   /** The argumentsDigest of the call's arguments, for a tool call. */
   readonly ard?: string;
@@ -82,7 +82,10 @@ export interface AcceptedProof {
   readonly expiresAt: number;
   /** The holder's key for the session; set for a proof that opens a session. */
   readonly epk?: string;
-  /** The call's number in its session. HolderSession.use consumes this number instead of a jti. */
+  /**
+   * The call's number in its session; absent for a standalone proof. HolderSession.use consumes this number instead of
+   * a jti.
+   */
   readonly counter?: number;
 }
 
@@ -208,8 +211,8 @@ const KEY_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /**
- * Returns the principal of a header that has exactly typ, alg and a public Ed25519 jwk. The key may have the optional
- * members of a public key; any other member, such as a private key's `d`, is refused.
+ * Returns the principal of a header that has exactly typ, alg and a public Ed25519 jwk; undefined for any other header.
+ * The key may have the optional members of a public key; any other member, such as a private key's `d`, is refused.
  */
 function readHeader(header: Record<string, unknown>): string | undefined {
   const { typ, alg, jwk } = header;

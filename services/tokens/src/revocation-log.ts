@@ -79,7 +79,8 @@ export class RevocationLog {
   /**
    * Records an entry for `record`, within a transaction.
    *
-   * @returns NEEDS_LOOKUP if the entry must wait, and other services must first look up the revoker's key
+   * @returns undefined if the entry now waits; NEEDS_LOOKUP if it must wait, but other services must first look up the
+   * revoker's key
    */
   async #record(
     tx: WriteTx,

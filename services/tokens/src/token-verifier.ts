@@ -136,7 +136,9 @@ interface TokenVerifierOptions {
   notes: BlockRecords;
   /** Reads the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
-  /** If this replica was suspended, reads the revocations again; see RevocationReader. */
+  /**
+   * If this replica was suspended, reads the revocations again; undefined if no read is needed. See RevocationReader.
+   */
   refresh(): Promise<boolean> | undefined;
 }
 
@@ -236,7 +238,7 @@ export class TokenVerifier {
 
   /**
    * Marks the call's proof, and the single-use blocks of an allowed token, as used. If this replica was suspended
-   * meanwhile, then reads the revocations again. Returns the denial if one of these steps fails.
+   * meanwhile, then reads the revocations again. Returns the denial if one of these steps fails; otherwise undefined.
    */
   async #use(
     result: VerifyResult,
@@ -255,7 +257,10 @@ export class TokenVerifier {
     return refreshing === undefined || (await refreshing) ? undefined : { type: "revocation_state_stale" };
   }
 
-  /** Marks the single-use blocks of an allowed token as used. */
+  /**
+   * Marks the single-use blocks of an allowed token as used. Returns the denial if one was used before; otherwise
+   * undefined.
+   */
   async #useUp(
     { blocks }: Extract<VerifyResult, { ok: true }>,
     singleUse: readonly string[],

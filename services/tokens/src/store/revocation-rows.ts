@@ -232,7 +232,7 @@ export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[])
   return row !== undefined;
 }
 
-/** Returns the number of blocks that a principal has revoked since a time. Stops counting at a limit. */
+/** Returns the number of the log's entries by a principal since a time. Stops counting at a limit. */
 export async function countSince(
   tx: ReadTx,
   revokedBy: string,
