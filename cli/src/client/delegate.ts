@@ -49,6 +49,8 @@ export async function wait(invocation: Invocation): Promise<number> {
 /**
  * Shows the progress of a task until the task ends, and then the task's output. Ctrl-C ends only the command, not the
  * task.
+ *
+ * @returns the exit code; 130 after Ctrl-C
  */
 async function watched(connection: Connection, taskId: string, form: Form): Promise<number> {
   const bar = new ProgressBar(process.stderr);

@@ -35,7 +35,7 @@ export interface Party {
   readonly key: string;
   /** RFC 7638 thumbprint of the key that signs proofs, if it differs from the signing key. */
   readonly proofThumbprint?: string;
-  /** The trust score at the time when the party joined; absent without a trust service. */
+  /** The trust score from 0 to 100 at the time when the party joined; absent without a trust service. */
   readonly trustScore?: number;
   /** The conformance level that the party's card declares. If absent, the party supports the whole protocol. */
   readonly conformance?: ConformanceLevel;
@@ -93,7 +93,7 @@ export interface SessionObject {
   readonly expireMs?: number;
   /** The performatives that may answer the object, if the opening message limits them. */
   readonly allowed?: readonly Performative[];
-  /** The minimum trust score of an answering agent; absent for none. */
+  /** The minimum trust score, from 0 to 100, of an answering agent; absent for none. */
   readonly requiredTrust?: number;
   /** Number of counter-proposals that preceded this proposal. */
   readonly round: number;

@@ -39,9 +39,9 @@ export interface WorkContext {
    */
   checkpoint(state: JsonValue): Promise<void>;
   /**
-   * Asks the delegator a question, and waits for the answer. A question of kind "authorization" asks for an
-   * authorization, and A2A clients see it as TASK_STATE_AUTH_REQUIRED (A2A 7.6). The work decides whether the answer
-   * authorizes it. Default: "input".
+   * Asks the delegator a question, and waits for the answer. The kind "authorization" asks for an authorization, and
+   * A2A clients see the question as TASK_STATE_AUTH_REQUIRED (A2A 7.6). The work decides whether the answer grants the
+   * authorization. Default of `kind`: "input".
    */
   ask(prompt: string, details?: JsonValue, kind?: QuestionKind): Promise<JsonValue>;
   /** Aborts when the delegator requests an interruption. The next checkpoint then interrupts the work. */

@@ -77,7 +77,10 @@ export interface AcceptedProof {
   readonly principal: string;
   /** RFC 7638 thumbprint of the key. */
   readonly thumbprint: string;
-  /** The time of the proof by the holder's clock, which may be ahead of the verifier's clock. */
+  /**
+   * The time of the proof by the holder's clock, which may be ahead of the verifier's clock, in milliseconds since
+   * 1970.
+   */
   readonly issuedAt: number;
   readonly expiresAt: number;
   /** The holder's key for the session; set for a proof that opens a session. */

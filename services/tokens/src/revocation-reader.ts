@@ -289,7 +289,7 @@ export class RevocationReader implements CurrentRevocations {
       timers,
       signal: this.#stop.signal,
     });
-    // `looks` yields no values. The loop only makes it run.
+    // `looks` yields no values. The loop only runs the generator.
     for await (const _ of looks);
   }
 }

@@ -35,7 +35,7 @@ export class RevocationState {
   readonly #keys = new Map<string, { keepBefore: number; kept: RevocationSet }>();
   /** The keys that revoke themselves in a pending revocation, each with the number of that revocation. */
   readonly #pendingKeys = new Map<string, number>();
-  /** The number of pending revocations that were added since the start. It numbers them. */
+  /** The number of pending revocations that were added since the start. It is the number of the latest one. */
   #added = 0;
   #sequence = 0;
   #head = NO_HEAD;

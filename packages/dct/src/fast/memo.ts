@@ -31,8 +31,8 @@ export class Memo<V> {
 }
 
 /**
- * Returns a copy of a text that shares no memory with it. A slice of a long text would hold the whole text in
- * memory.
+ * Returns a copy of a text. The copy shares no memory with the original. A slice of a long text would keep the whole
+ * text in memory.
  */
 export function detached(text: string): string {
   const copy = ` ${text}`;

@@ -177,8 +177,8 @@ async function append(
 }
 
 /**
- * Adds some entries to the hash chain. An older version wrote them without it. Returns true if more such entries
- * remain.
+ * Adds some entries of the log to the hash chain. An older version wrote these entries without the hash chain. Returns
+ * true if more such entries remain.
  */
 export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number): Promise<boolean> {
   const [first] = await tx.all(
