@@ -43,7 +43,7 @@ type Body<Case extends MessageBody["case"]> = Extract<MessageBody, { case: Case 
  * Applies a message to the session's objects and parties. The table of transitions, not this function, determines the
  * session's next state.
  *
- * @throws Refused
+ * @throws Refused if the message breaks a rule of the object or party that it concerns
  */
 export function applyEffects(session: Session, move: Move): Session {
   const { body, object, sender } = move;

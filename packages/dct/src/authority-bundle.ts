@@ -32,7 +32,7 @@ export interface StatedBlock {
 /** The facts of a receipt that a statement has. The bundle contains the receipt itself. */
 export interface StatedReceipt {
   readonly requestId: string;
-  /** The position of the receipt among the receipts of its request, from 1. */
+  /** The position of the receipt among the receipts of its execution, from 1. */
   readonly sequence: number;
   /** The principal of the buyer. */
   readonly buyer: string;
