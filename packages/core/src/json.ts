@@ -85,7 +85,7 @@ export function scanJson(text: string, limits: JsonLimits = {}): JsonFault | und
 /**
  * Parses a JSON text that is signed, hashed or stored, and refuses duplicate members.
  *
- * @throws SyntaxError for a text that is not JSON, or exceeds a limit
+ * @throws SyntaxError for a text that is not JSON, exceeds a limit, or has duplicate members
  */
 export function parseStrictJson(text: string, limits: JsonLimits = {}): unknown {
   const fault = scanJson(text, limits);
