@@ -144,7 +144,7 @@ export type Parsed = { ok: true; value: JsonValue } | { ok: false; error: WireEr
 
 /**
  * Number of nesting levels beyond the limit that are still parsed. The check after the parser refuses such a text,
- * and reports the position at which the text exceeds the limit.
+ * and reports the path of the value that exceeds the limit.
  */
 const BEYOND_DEPTH = 64;
 
@@ -152,7 +152,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
  * Parses a JSON text. Refuses each text that JSON.parse refuses. Also refuses bytes that are not UTF-8, a byte order
- * mark, and texts that are too large or too deep. Refuses numbers beyond the range of a double (1e400), and strings
+ * mark, and texts that are too large or too deep, or have too many values and names. Refuses numbers beyond the range of a double (1e400), and strings
  * with half of a surrogate pair. Refuses objects with two members of one name. Checks depth, values and names before
  * JSON.parse allocates memory. Never throws.
  */
