@@ -38,8 +38,8 @@ export function outcomesOf(session: Session): Outcome[] {
   if (first === undefined || second === undefined) return [];
   if (end === "invitation_timeout") {
     const late = parties.filter((party) => isPrincipal(party) && !party.introduced);
-    // An unanswered invitation counts against the invited agent alone. After the answer each party must introduce itself,
-    // so the timeout counts against each party that did not.
+    // An unanswered invitation counts against the invited agent alone. After the answer each party must introduce
+    // itself, so the timeout counts against each party that did not.
     const isUnanswered = second.presence === "invited";
     return (isUnanswered ? [second] : late).map((party) =>
       obligationsAbout(party, party === first ? second : first, "timed_out", false),

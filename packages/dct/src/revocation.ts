@@ -85,8 +85,8 @@ export class RevocationList implements RevocationView {
 
   /**
    * Whether a block is revoked. With `rightful`, only entries by these principals count; a verifier must pass
-   * `rightful`. Without `rightful`, any principal's entry counts. Only the chain shows whether a revoker is rightful, and
-   * true is the safe result.
+   * `rightful`. Without `rightful`, any principal's entry counts. Only the chain shows whether a revoker is rightful,
+   * and true is the safe result.
    */
   isRevoked(revocationId: string, rightful?: readonly string[]): boolean {
     const entries = this.#entries.get(revocationId);

@@ -152,9 +152,9 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
  * Parses a JSON text. Refuses each text that JSON.parse refuses. Also refuses bytes that are not UTF-8, a byte order
- * mark, and texts that are too large or too deep, or have too many values and names. Refuses numbers beyond the range of a double (1e400), and strings
- * with half of a surrogate pair. Refuses objects with two members of one name. Checks depth, values and names before
- * JSON.parse allocates memory. Never throws.
+ * mark, and texts that are too large or too deep, or have too many values and names. Refuses numbers beyond the range
+ * of a double (1e400), and strings with half of a surrogate pair. Refuses objects with two members of one name. Checks
+ * depth, values and names before JSON.parse allocates memory. Never throws.
  */
 export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}): Parsed {
   const maxBytes = limits.maxBytes ?? MAX_BYTES;
