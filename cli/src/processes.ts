@@ -27,7 +27,7 @@ process.once("exit", () => {
  * Starts a process, and waits until the process prints a line that contains `ready`. The child's standard error goes to
  * this process's standard error. When this process ends, the IPC channel closes, and so the child can notice the end.
  *
- * @throws Error if the process ends before it is ready
+ * @throws Error if the process does not start, or ends before it is ready
  */
 export async function startChild(
   name: string,

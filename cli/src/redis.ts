@@ -18,7 +18,7 @@ export function findRedis(): boolean {
   return spawnSync("redis-server", ["--version"]).status === 0;
 }
 
-/** Chooses a free loopback port for a Redis, and returns the functions to start it. */
+/** Chooses a free loopback port for a Redis, and returns its URL and the function that starts it. */
 export async function prepareLocalRedis(): Promise<LocalRedis> {
   const [port = 0] = await freePorts(1);
   const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];

@@ -127,7 +127,8 @@ interface KeySettings {
 /**
  * Returns the secret that seals the keys; undefined for a backup without keys.
  *
- * @throws CommandError if the user asks for keys but names no secret, or names a secret but does not ask for keys
+ * @throws CommandError if the user asks for keys but names no secret, or names a secret but does not ask for keys; as
+ * readSealer
  */
 function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings): Sealer | undefined {
   const sealer = readSealer(keysPassphraseFile, keysRecipientFile);

@@ -116,7 +116,8 @@ interface RestoreSettings {
 /**
  * Opens the sealed keys of a backup, and compares them with the backup's manifest.
  *
- * @throws CommandError if the secret is wrong, the file was changed, or the backup has no keys
+ * @throws CommandError if the backup has no sealed keys, their file is too large or was changed, the secret is wrong,
+ * or the manifest names other keys
  */
 function openSealed(folder: string, manifest: Manifest, opener: Opener): readonly KeyContent[] {
   const path = join(folder, SEALED_KEYS);

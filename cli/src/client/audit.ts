@@ -22,7 +22,11 @@ export async function exportAudit(invocation: Invocation): Promise<void> {
   });
 }
 
-/** `depute audit verify`. @returns 1 if a sealed day is altered, or its seal is not in the transparency log */
+/**
+ * `depute audit verify`.
+ *
+ * @returns 1 if a sealed day is altered, or the proof of its seal in the transparency log is wrong
+ */
 export async function verifyAudit(invocation: Invocation): Promise<number> {
   const { AuditChain, sequenceOfLine } = await import("@depute/dct/transparency");
   const { nativeEngine } = await import("@depute/dct/native");

@@ -17,7 +17,7 @@ export interface Context {
 
 /** The content of the configuration file. */
 export interface Config {
-  /** Name of the selected context. */
+  /** Name of the selected context; absent if none is selected. */
   readonly current?: string;
   readonly contexts: Readonly<Record<string, Context>>;
 }

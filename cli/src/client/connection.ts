@@ -28,7 +28,7 @@ const PING_MS = 30_000;
 
 /** A connection for one command. Requests and responses have the ProtoJSON form of their messages. */
 export interface Connection {
-  /** @throws ConnectError if the platform refuses the call, CommandError if the request does not match its message */
+  /** @throws ConnectError if the call fails, CommandError if the request does not match its message */
   call(service: ServiceName, method: string, request: JsonObject): Promise<JsonObject>;
   stream(service: ServiceName, method: string, request: JsonObject): AsyncIterable<JsonObject>;
   readonly target: Context;

@@ -13,8 +13,8 @@ import { requestFrom } from "./request.ts";
 const STATUS_PREFIX = "TASK_STATUS_";
 
 /**
- * After a stream breaks, the command waits this many milliseconds before it opens the stream again. It gives up after
- * MAX_REOPENINGS consecutive attempts without an event.
+ * If a stream ends before its task, the command waits this many milliseconds before it opens the stream again. It gives
+ * up after MAX_REOPENINGS consecutive attempts without an event.
  */
 const REOPEN_MS = 500;
 const MAX_REOPENINGS = 20;
@@ -49,6 +49,8 @@ export async function wait(invocation: Invocation): Promise<number> {
 /**
  * Shows the progress of a task until the task ends, and then the task's output. Ctrl-C ends only the command, not the
  * task.
+ *
+ * @returns the exit code; 130 after Ctrl-C
  */
 async function watched(connection: Connection, taskId: string, form: Form): Promise<number> {
   const bar = new ProgressBar(process.stderr);

@@ -60,7 +60,7 @@ export async function purgeOrganization(invocation: Invocation): Promise<void> {
 }
 
 /**
- * Calls one service until the service has nothing more to delete.
+ * Calls one service until the service has nothing more to delete, at most MAX_CALLS times.
  *
  * @param call makes one call with a new request id
  */

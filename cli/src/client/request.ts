@@ -12,7 +12,11 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Builds the request of a command from its arguments and flags. @throws CommandError that names the faulty flag */
+/**
+ * Builds the request of a command from its arguments and flags.
+ *
+ * @throws CommandError that names the faulty flag, argument or file
+ */
 export function requestFrom({ command, values }: Invocation): JsonObject {
   const request: JsonObject = {};
   for (const [name, parameter] of parametersOf(command)) {
@@ -106,7 +110,7 @@ function timeOf(text: string, label: string): string {
   return new Date(text).toISOString();
 }
 
-/** Parses JSON. @throws CommandError that names the faulty flag */
+/** Parses JSON. @throws CommandError that contains `label`, the name of the flag or argument */
 export function jsonOf(text: string, label: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue;

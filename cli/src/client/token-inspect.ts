@@ -26,7 +26,7 @@ export async function inspectToken(invocation: Invocation): Promise<void> {
   write(lines.map((line) => cut(oneLine(line), columns)).join("\n"));
 }
 
-/** Reads and parses a token. @throws CommandError if the text is not a token */
+/** Reads and parses a token. @throws CommandError if the text is not a token, or the file is too large */
 export async function tokenFrom(argument: string) {
   const { parseToken, portableEngine, revocationIds } = await import("@depute/dct");
   const text = textOf(argument).trim();

@@ -8,7 +8,7 @@ import { runProgram } from "./program.ts";
 import { durationMs, wholeNumber } from "./request.ts";
 import { tlsOf } from "./tls.ts";
 
-/** After SIGTERM, running tasks may continue for this many milliseconds. Then they return to the queue. */
+/** After SIGINT or SIGTERM, running tasks may continue for this many milliseconds. Then they return to the queue. */
 const STOP_MS = 10_000;
 /** Maximum time to wait for the remaining output of a killed program, in milliseconds. */
 const KILLED_MS = 5_000;

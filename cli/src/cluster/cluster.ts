@@ -50,7 +50,8 @@ export class Cluster {
   /**
    * Starts Redis and Postgres if the cluster needs its own, and then all processes at the same time.
    *
-   * @throws the error of the first start that fails
+   * @throws SettingsError if an address is not free, or Redis or Postgres is not installed; otherwise the error of the
+   * first start that fails
    */
   async start(): Promise<void> {
     const { settings, replicas } = this.#options;

@@ -26,7 +26,7 @@ export interface LocalPostgres {
  * Prepares a Postgres for a cluster. Its data are in the folder `DATA_DIR-postgres`, which the first call creates. Only
  * the user of this process can connect.
  *
- * @throws SettingsError if Postgres is not installed or its folder cannot be created
+ * @throws SettingsError if Postgres is not installed, or cannot create its data in the folder
  */
 export async function prepareLocalPostgres(dataDir: string): Promise<LocalPostgres> {
   const programs = findPostgresPrograms();

@@ -24,7 +24,7 @@ export function splitCommand(args: readonly string[]): {
 /**
  * Returns the MCP server to use: the server that the flags name, or the server that the command after `--` starts.
  *
- * @throws SettingsError
+ * @throws SettingsError if the file cannot be used, or no server is named
  */
 export function upstreamOf(
   { config, upstream }: { config: string; upstream: string },

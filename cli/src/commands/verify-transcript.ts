@@ -116,8 +116,8 @@ interface Trusted {
 /**
  * Returns the trusted keys of the platform; undefined if the flags name none.
  *
- * @throws SettingsError if a key file is unreadable, a key is malformed, or the flags name only one of seal keys and
- * log keys
+ * @throws SettingsError if a key file is unreadable, a key is malformed, the flags name only one of seal keys and log
+ * keys, or the flags name `--trust` and other keys
  */
 async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<PlatformKeys | undefined> {
   if (trust !== "") {

@@ -20,7 +20,8 @@ export interface ConfigFile extends ParsedConfig {
  * may have the settings of any service.
  *
  * @param table the settings of all services, or a function that imports them; it is called only if there is a file
- * @throws SettingsError that names file, line, setting and reason of the first invalid setting
+ * @throws SettingsError that names file, line, setting and reason of the first invalid setting, or the reason why the
+ * file cannot be read
  */
 export async function readConfigFile(
   args: readonly string[],

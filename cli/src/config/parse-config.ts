@@ -94,7 +94,10 @@ function readPair(
   return { name, value: valueInFile(setting, value) };
 }
 
-/** Returns the value of a YAML node. Refuses aliases, so that a short file cannot expand to a large value. */
+/**
+ * Returns the value of a YAML node that is a scalar or a list of scalars; undefined for any other node. An alias has no
+ * value here, so a short file cannot expand to a large value.
+ */
 function jsonOf(node: unknown): unknown {
   if (isScalar(node)) return node.value;
   const { items } = (node ?? {}) as { items?: readonly unknown[] };

@@ -292,7 +292,7 @@ function isReadable({ settings, file }: Facts, name: string): boolean {
   return path === "" || file(path).exists;
 }
 
-/** The settings that name files with secrets, or with the rights of callers. */
+/** The settings that name files with secrets, or with the permissions of callers. */
 const OWN_FILES = [
   ...["credentialsFile", "identitiesFile", "masterKeyFile", "tlsKeyFile"],
   ...["rootKeyFile", "verifierKeyFile", "configFile"],

@@ -84,7 +84,7 @@ const UNITS = [
   ["m", 60_000],
 ] as const;
 
-/** Returns a duration as a number of its largest unit: `12s`, `5m`, `3h`, `2d`. */
+/** Returns a duration in one unit: `12s`, `5m`, `3h`, `2d`. Empty for NaN. */
 export function ageOf(ms: number): string {
   if (Number.isNaN(ms)) return "";
   for (const [unit, size] of UNITS) if (ms >= 2 * size) return `${Math.floor(ms / size)}${unit}`;

@@ -12,7 +12,10 @@ export interface Layout {
   readonly columns?: number;
   /** Returns a text with the codes of a color. Returns the text unchanged if the stream does not show colors. */
   readonly paint: (text: string, color: NonNullable<Cell["color"]>) => string;
-  /** The column widths of the rows that are already printed. Later rows of the same table are aligned with them. */
+  /**
+   * The column widths of the rows that are already printed; absent before the first row. Later rows of the same table
+   * are aligned with them.
+   */
   readonly widths?: readonly number[];
   readonly header: boolean;
 }

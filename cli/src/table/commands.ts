@@ -32,7 +32,10 @@ export function flagsOf(command: Command): Flags {
   };
 }
 
-/** Returns the command whose path is at the start of the words, and the number of words in that path. */
+/**
+ * Returns the command whose path is at the start of the words, and the number of words in that path. Returns undefined
+ * if there is no such command.
+ */
 export function findCommand(words: readonly string[]): { command: Command; length: number } | undefined {
   for (const length of [2, 1]) {
     const path = words.slice(0, length).join(" ");

@@ -148,7 +148,7 @@ const COLUMNS: readonly Column<LogEntry>[] = [
   { title: "Inclusion", grow: 1.3, align: "end", cell: (entry) => <Inclusion entry={entry} /> },
 ];
 
-/** When the user asks for it, verifies that the log includes an entry, and shows the result. */
+/** At the user's request, verifies that the log includes an entry, and shows the result. */
 function Inclusion({ entry }: { readonly entry: LogEntry }) {
   const [isAsked, setAsked] = useState(false);
   const query = useQuery(

@@ -14,8 +14,8 @@ export function ValueView({ value, label }: { readonly value: Value | undefined;
 }
 
 /**
- * Parses bytes that contain JSON text, such as a stored schema. Returns the text itself if it is not valid
- * JSON.
+ * Parses bytes that contain JSON text, such as a stored schema; undefined without bytes. Returns the text itself if it
+ * is not valid JSON.
  */
 export function bytesAsJson(bytes: Uint8Array | undefined): JsonValue | undefined {
   if (bytes === undefined || bytes.length === 0) return undefined;

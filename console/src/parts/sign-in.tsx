@@ -4,7 +4,7 @@ import { Refused } from "./states.tsx";
 
 interface SignInProps {
   readonly signIn: (credentials: Credentials) => void;
-  /** The error with which the platform refused the previous credentials. */
+  /** The error with which the platform refused the previous credentials; undefined if there were none. */
   readonly error: unknown;
 }
 

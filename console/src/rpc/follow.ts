@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { isPassing, type Refusal, refusalOf } from "./refusal.ts";
 
 /**
- * When a stream breaks, the first pause before it is opened again, in milliseconds. Later pauses are longer, up to
+ * Milliseconds of the first pause before a broken stream is opened again. Later pauses are longer, up to
  * LONGEST_PAUSE_MS.
  */
 const FIRST_PAUSE_MS = 400;

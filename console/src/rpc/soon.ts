@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef } from "react";
 
 /**
  * Returns a throttled form of `act`. A call runs `act` after `pauseMs`. Further calls within that time share the same
- * run. After the user has left the page, calls have no effect.
+ * run. When the user leaves the page, the waiting run is cancelled.
  *
  * @param pauseMs the delay of a run in milliseconds, and so the minimum time between two runs
  */

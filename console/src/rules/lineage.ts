@@ -2,7 +2,7 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
 /** The objects of other protocols that may have caused a task. An empty id means that there is no such object. */
 export interface Causes {
-  /** The request id of the Agenta execution whose work the task does. */
+  /** The id (`request_id`) of the Agenta execution whose work the task does; empty for none. */
   readonly executionRequestId: string;
   /**
    * The id of the ASP session that may have delegated the task. Only the platform knows whether a session with this id

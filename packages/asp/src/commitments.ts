@@ -31,7 +31,7 @@ export function obligationsOf(
 }
 
 /**
- * Returns the due time of an obligation.
+ * Returns the due time of an obligation in epoch milliseconds; undefined without a deadline.
  *
  * @throws Refused malformed; expired for a time that has passed
  */

@@ -21,7 +21,7 @@ export const DISPUTE_SEVERITY = {
   "fulfillment-mismatch": 2,
   /** The obligation was not fulfilled in time. */
   "timeout-breach": 2,
-  /** No obligation was fulfilled, and the escrow was refunded. */
+  /** The obligation was not fulfilled, and the escrow was refunded. */
   "non-delivery": 3,
   /** The payer did not answer, although the other side claimed that every obligation is fulfilled. */
   "escrow-violation": 3,

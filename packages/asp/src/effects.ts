@@ -43,7 +43,7 @@ type Body<Case extends MessageBody["case"]> = Extract<MessageBody, { case: Case 
  * Applies a message to the session's objects and parties. The table of transitions, not this function, determines the
  * session's next state.
  *
- * @throws Refused
+ * @throws Refused if the message breaks a rule of the object or party that it concerns
  */
 export function applyEffects(session: Session, move: Move): Session {
   const { body, object, sender } = move;
@@ -314,7 +314,11 @@ function close(
   return current;
 }
 
-/** Returns the party that must answer a new object: the recipient, if the recipient is on another side. */
+/**
+ * Returns the party that must answer a new object: the recipient of the message; empty for a message to all.
+ *
+ * @throws Refused unknown_party if the recipient is on the sender's side
+ */
 function addressed(session: Session, { envelope, sender }: Move): { addressee?: string } {
   const addressee = recipientOf(envelope);
   if (addressee === undefined) return {};

@@ -7,16 +7,16 @@ type Opened = Pick<SessionObject, "kind"> &
   Partial<Omit<SessionObject, "id" | "kind" | "status" | "author" | "ordinal" | "expireMs">> & {
     /** The object's id. If the body states none, the message's id is used. */
     id?: string | undefined;
-    /** The time at which the object lapses, ISO 8601 with any offset. */
+    /** The time at which the object lapses, ISO 8601 with any offset; absent if the body states none. */
     validUntil?: string | undefined;
     /** Milliseconds until the object lapses; used if the message states no time. */
     waitMs?: number;
   };
 
 /**
- * Opens an object in a session.
+ * Opens an object in a session, such as a proposal, a question or an invitation.
  *
- * @throws Refused id_taken, limit_exceeded, at_capacity, malformed
+ * @throws Refused id_taken, limit_exceeded, at_capacity, malformed; expired if the object would already have lapsed
  */
 export function openObject(
   session: Session,

@@ -27,9 +27,9 @@ function wasAtStake({ escrow }: SessionObject): boolean {
 }
 
 /**
- * Returns the outcomes of an ended session for its participants. Each outcome is about two agents: the two parties,
- * or a delegate that reported and the party that brought it in. Silence, rejection and withdrawal have no negative
- * outcome.
+ * Returns the outcomes of an ended session for its participants. Each outcome is about two agents: the two parties, or
+ * a delegate that reported and the party that brought it in. Rejection, withdrawal, and silence after the introductions
+ * have no negative outcome.
  */
 export function outcomesOf(session: Session): Outcome[] {
   const { state, end, parties } = session;
@@ -38,8 +38,8 @@ export function outcomesOf(session: Session): Outcome[] {
   if (first === undefined || second === undefined) return [];
   if (end === "invitation_timeout") {
     const late = parties.filter((party) => isPrincipal(party) && !party.introduced);
-    // An unanswered invitation counts against the invited agent alone. After the answer each party must introduce itself,
-    // so the timeout counts against each party that did not.
+    // An unanswered invitation counts against the invited agent alone. After the answer each party must introduce
+    // itself, so the timeout counts against each party that did not.
     const isUnanswered = second.presence === "invited";
     return (isUnanswered ? [second] : late).map((party) =>
       obligationsAbout(party, party === first ? second : first, "timed_out", false),

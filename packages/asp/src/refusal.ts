@@ -75,7 +75,7 @@ export const REFUSALS = {
   unknown_evidence: kind("protocol", OTHER),
   /** The object that referenceId names is closed. */
   reference_closed: kind("protocol", OTHER),
-  /** The object that referenceId names has lapsed. */
+  /** The object that referenceId names has lapsed, or a time that the message states has passed. */
   expired: kind("timeout", TIMEOUT, true),
   /** The id of the new object is already used. */
   id_taken: kind("protocol", DUPLICATE),

@@ -217,8 +217,7 @@ describe("each faulty message of the scenario is refused, and the session contin
       const stage = play(at);
       const before = stage.session;
       const result = stage.refusal(actor, performative, body);
-      // The state does not matter for some messages: they answer no message, and open no object that the state
-      // forbids.
+      // Some states allow the message, because it answers no message and opens no object that the state forbids.
       if (result === "appended") continue;
       expect(stage.session).toEqual(before);
     }

@@ -35,9 +35,9 @@ export interface Party {
   readonly key: string;
   /** RFC 7638 thumbprint of the key that signs proofs, if it differs from the signing key. */
   readonly proofThumbprint?: string;
-  /** The trust score at the time when the party joined; absent without a trust service. */
+  /** The trust score from 0 to 100 at the time when the party joined; absent without a trust service. */
   readonly trustScore?: number;
-  /** The conformance level that the party's card declares. */
+  /** The conformance level that the party's card declares. If absent, the party supports the whole protocol. */
   readonly conformance?: ConformanceLevel;
   /** The sequence number of the party's next message. */
   readonly nextSequence: number;
@@ -65,7 +65,7 @@ export interface Obligation {
    * refused: the other side contests the fulfilment.
    */
   readonly status: "outstanding" | "overdue" | "claimed" | "confirmed" | "refused";
-  /** The time by which the obligation is due, in epoch milliseconds. */
+  /** The time by which the obligation is due, in epoch milliseconds; absent for none. */
   readonly dueMs?: number;
 }
 
@@ -89,18 +89,18 @@ export interface SessionObject {
   readonly addressee?: string;
   /** Ordinal of the message that opened the object. */
   readonly ordinal: number;
-  /** The time at which the object lapses, in epoch milliseconds. */
+  /** The time at which the object lapses, in epoch milliseconds. If absent, the object does not lapse. */
   readonly expireMs?: number;
   /** The performatives that may answer the object, if the opening message limits them. */
   readonly allowed?: readonly Performative[];
-  /** The minimum trust score of an answering agent. */
+  /** The minimum trust score, from 0 to 100, of an answering agent; absent for none. */
   readonly requiredTrust?: number;
   /** Number of counter-proposals that preceded this proposal. */
   readonly round: number;
-  /** The id of the object about which a question asks. */
+  /** The id of the object about which a question asks; absent if the question is about no object. */
   readonly about?: string;
   readonly obligations?: readonly Obligation[];
-  /** The time by which all obligations of a commitment must be fulfilled, in epoch milliseconds. */
+  /** The time by which all obligations of a commitment must be fulfilled, in epoch milliseconds; absent for none. */
   readonly dueMs?: number;
   readonly escrow?: EscrowAccount;
   /** The agent that a delegation adds to the session. `authority` states the decisions that the agent may make. */
@@ -108,14 +108,14 @@ export interface SessionObject {
   readonly authority?: DelegationAuthority;
   /** The agent that must act after the delegate has reported. */
   readonly returnTo?: string;
-  /** The message with which the delegate reported. */
+  /** The message with which the delegate reported; absent until then. */
   readonly result?: {
     readonly messageId: string;
     readonly ordinal: number;
     readonly hash: string;
     readonly timestamp: string;
   };
-  /** The reason why the object was rejected. */
+  /** The reason in the latest REJECT of the object; absent for none. */
   readonly rejection?: { readonly code: RejectionCode; readonly retryable: boolean };
 }
 
@@ -133,7 +133,7 @@ export interface PeerRating {
 export interface Session {
   readonly sessionId: string;
   readonly state: SessionState;
-  /** The state to which an escalated session returns. */
+  /** The state to which an escalated session returns; absent while the session is not escalated. */
   readonly returnsTo?: SessionState;
   /** The organization that owns the session; absent for none. */
   readonly organization?: string;
@@ -150,9 +150,12 @@ export interface Session {
   readonly expireMs: number;
   /** The media type of the messages' content, if the invitation names one. */
   readonly format?: string;
-  /** The time by which both parties must have introduced themselves, in epoch milliseconds. */
+  /**
+   * The time by which both parties must have introduced themselves, in epoch milliseconds; absent until the invitation
+   * is accepted.
+   */
   readonly introduceMs?: number;
-  /** The time in epoch milliseconds at which the first of the two parties closed. */
+  /** The time in epoch milliseconds at which the first of the two parties closed; absent until then. */
   readonly closingMs?: number;
   readonly endMs?: number;
   /** The reason why the session ended; absent while it continues. */

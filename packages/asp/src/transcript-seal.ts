@@ -156,8 +156,8 @@ function signedBytes({ exportedAt, state }: Transcript, head: SessionHead, key: 
 }
 
 /**
- * Parses a time in the only form that the platform writes. Other forms are refused, because the signature covers the
- * number and not the text.
+ * Parses a time, in the only form that the platform writes, to epoch milliseconds. Returns undefined for other forms,
+ * because the signature covers the number and not the text.
  */
 function exactTime(text: string): number | undefined {
   const ms = parseTime(text);

@@ -31,7 +31,7 @@ export function whyNotNow(session: Session, performative: Performative): string 
     : `${mismatch}: ${requirement}`;
 }
 
-/** Returns the message that a new session requires first; undefined in any other session. */
+/** Returns a text about the messages that the state INVITED requires first; undefined in any other state. */
 function firstRequirement(session: Session): string | undefined {
   if (session.state !== SessionState.INVITED) return undefined;
   const invitation = objectsOf(session, "invitation").find(({ status }) => status === "open");

@@ -16,7 +16,7 @@ const NO_LEASE_MS = 60_000;
 /** Timeout of one heartbeat, in milliseconds. */
 const CALL_MS = 10_000;
 
-/** Extends the lease of an agent at the registry until the signal aborts. It never rejects. */
+/** Extends the lease of an agent at the registry until the signal aborts. The promise never rejects. */
 export async function keepAgentLease(
   agents: Pick<Client<typeof AgentService>, "heartbeatAgent">,
   agentId: string,

@@ -19,9 +19,9 @@ import { startWorker, type Worker, type WorkerOptions } from "./worker.ts";
 
 /** TLS options of Node.js (`tls.connect`) that a client may set. Certificates and keys are PEM, as text or bytes. */
 export interface TlsOptions {
-  /** Trusted root certificates, instead of the system's. */
+  /** Trusted root certificates. Default: the system's. */
   readonly ca?: string | Uint8Array;
-  /** The client's own certificate. `key` is its key. */
+  /** The client's own certificate, whose private key is `key`. Default: none. */
   readonly cert?: string | Uint8Array;
   readonly key?: string | Uint8Array;
   readonly servername?: string;
@@ -37,9 +37,9 @@ export interface ConnectOptions {
   readonly token?: string;
   /** The platform's public address, if it differs from the address of the connection. */
   readonly publicUrl?: string;
-  /** Whether to open a holder session: a single proof, then a cheap code for each call. */
+  /** Whether to open a holder session: a single proof, then a cheap code for each call. Default: false. */
   readonly session?: boolean;
-  /** The platform's principal. Sessions that another key signed are refused. */
+  /** The platform's principal. Sessions that another key signed are refused. If absent, the signer is not checked. */
   readonly platform?: string;
   readonly tls?: TlsOptions;
   /** The protocol. Default: `connect`. */
@@ -60,7 +60,10 @@ export interface Delegation extends Omit<MessageInitShape<typeof TaskDraftSchema
   readonly input?: JsonValue;
   /** Milliseconds until the task expires. Default: one hour. */
   readonly timeoutMs?: number;
-  /** Identifies this delegation across restarts of the caller: the same id never creates a second task. */
+  /**
+   * Identifies this delegation across restarts of the caller: the same id never creates a second task. Default: a new
+   * id.
+   */
   readonly requestId?: string;
 }
 

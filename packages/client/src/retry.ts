@@ -5,9 +5,7 @@ import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 export const FIRST_BACKOFF_MS = 100;
 export const LONGEST_BACKOFF_MS = 5_000;
 
-/**
- * Repeats a call while the platform is unreachable. Only idempotent calls may be passed. A lost lease ends the retries.
- */
+/** Repeats a call while the platform is unreachable, until the signal aborts. Only idempotent calls may be passed. */
 export async function retryUnavailable<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
   for (let backoff = FIRST_BACKOFF_MS; ; backoff = Math.min(backoff * 2, LONGEST_BACKOFF_MS)) {
     try {

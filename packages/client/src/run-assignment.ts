@@ -32,7 +32,8 @@ import { type QuestionKind, type Work, type WorkContext, WorkFailure, WorkSuspen
 const DEFAULT_BEAT_MS = 10_000;
 
 /**
- * Maximum time in milliseconds for which the server may hold a heartbeat. It is below the server's limit for a call.
+ * Maximum time in milliseconds for which the server may delay its answer to a heartbeat. It is below the server's limit
+ * for a call.
  */
 const LONGEST_BEAT_MS = 20_000;
 
@@ -63,7 +64,7 @@ export class LeaseLost extends Error {
   override readonly name = "LeaseLost";
 }
 
-/** The reason for interrupting work at a checkpoint when the delegator requested it. */
+/** The reason for interrupting work at a checkpoint when the delegator requested the interruption. */
 class Interrupted extends Error {
   override readonly name = "Interrupted";
 }

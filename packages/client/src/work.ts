@@ -39,9 +39,9 @@ export interface WorkContext {
    */
   checkpoint(state: JsonValue): Promise<void>;
   /**
-   * Asks the delegator a question, and waits for the answer. A question of kind "authorization" asks for an
-   * authorization, and A2A clients see it as TASK_STATE_AUTH_REQUIRED (A2A 7.6). The work decides whether the answer
-   * authorizes it. Default: "input".
+   * Asks the delegator a question, and waits for the answer. The kind "authorization" asks for an authorization, and
+   * A2A clients see the question as TASK_STATE_AUTH_REQUIRED (A2A 7.6). The work decides whether the answer grants the
+   * authorization. Default of `kind`: "input".
    */
   ask(prompt: string, details?: JsonValue, kind?: QuestionKind): Promise<JsonValue>;
   /** Aborts when the delegator requests an interruption. The next checkpoint then interrupts the work. */
@@ -74,14 +74,14 @@ export interface WorkDelivery {
 /** The result of a piece of work. Values are sent as JSON.stringify writes them, so undefined members are left out. */
 export interface WorkResult {
   output: JsonValue;
-  /** A shorter form of the output. */
+  /** A shorter form of the output; absent if the work has none. */
   compact?: JsonValue;
   /** The output in one line of text. */
   minimal?: string;
   tokensUsed?: number;
-  /** The cost of the work in microcents. 1 USD is 100,000,000 microcents. */
+  /** The cost of the work in microcents. 1 USD is 100,000,000 microcents. Default: 0. */
   costMicrocents?: number | bigint;
-  /** Id of the worker's recorded attestation of the output. */
+  /** Id of the worker's recorded attestation of the output; absent for none. */
   attestationId?: string;
   /** Evidence and usage, for a task that carries out an execution. */
   delivery?: WorkDelivery;

@@ -23,15 +23,18 @@ interface Scene {
 interface Script {
   /** The error that the first call of the method `on` gets. */
   stumble?: { on: string; code: Code; reason?: string };
-  /** The answer to a progress report. */
+  /** The directive in the answers to progress reports and checkpoints. Default: continue. */
   directive?: WorkerDirective;
   /** The task's status when the worker gets it. */
   status?: TaskStatus;
-  /** The code of the error with which the platform refuses every report. */
+  /** The code of the error with which the platform refuses every progress report; absent if it accepts them. */
   refuse?: Code;
   /** Number of tasks. Default: 1; the first is `t`. */
   tasks?: number;
-  /** Whether the results may be sent in batches: the tasks have no worker token that could delay a result. */
+  /**
+   * Whether the tasks have no worker token. The worker then completes them in batches, because the platform answers
+   * such completions at once. Default: false.
+   */
   isFree?: boolean;
 }
 

@@ -19,7 +19,7 @@ interface CardInterface {
   readonly protocolVersion: string;
 }
 
-/** Maximum number of a card's entries that the platform reads. */
+/** Maximum number of entries of a card's `supported_interfaces` that the platform reads. */
 export const MAX_A2A_INTERFACES = 16;
 
 /** Maximum length of an interface's URL, in characters. */
@@ -48,9 +48,9 @@ function httpUrl(text: string): string | undefined {
 }
 
 /**
- * Reads the address of a gRPC interface. A2A writes such an address as `host:port`, which does not state whether the
- * connection uses TLS. Depute's choice: `host:port` means TLS, except on the loopback. A scheme (http, https, grpc or
- * grpcs) states the choice explicitly.
+ * Reads the address of a gRPC interface; undefined for a text that is not an address. A2A writes such an address as
+ * `host:port`, which does not state whether the connection uses TLS. Depute's choice: `host:port` means TLS, except on
+ * the loopback. A scheme (http, https, grpc or grpcs) states the choice explicitly.
  */
 function grpcUrl(text: string): string | undefined {
   const [, scheme, authority = ""] = /^(?:(https?|grpcs?):\/\/)?([^/?#@\s]+)\/?$/i.exec(text) ?? [];
@@ -62,8 +62,8 @@ function grpcUrl(text: string): string | undefined {
 }
 
 /**
- * Returns the port at the end of an authority. The function parses the text itself, because the class URL drops port
- * 80, the default of http.
+ * Returns the port at the end of an authority; undefined if it has none. The function parses the text itself, because
+ * the class URL drops port 80, the default of http.
  */
 function portOf(authority: string): string | undefined {
   return /:(\d+)$/.exec(authority)?.[1];

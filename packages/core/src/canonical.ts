@@ -26,8 +26,8 @@ export class CanonicalError extends Error {
 /**
  * Returns the RFC 8785 text of a JSON value. Refuses every value that is not plain JSON. Examples are undefined
  * members, functions, symbols, bigints, NaN, infinities, lone surrogates, sparse arrays, accessors and cycles. Also
- * refuses objects with a prototype of their own, and nesting over `maxDepth`. A serialiser that drops or rewrites
- * such a value would change the signed value without the signer's knowledge.
+ * refuses instances of classes, and nesting over `maxDepth`. A serialiser that drops or rewrites such a value would
+ * change the signed value without the signer's knowledge.
  *
  * @throws CanonicalError for a value that is not plain JSON
  */

@@ -2,13 +2,13 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { DeputeError, ErrorReason } from "./errors.ts";
 
 /**
- * Levels of detail, the fullest first. If a result exceeds its token budget at one level, the next level is sent.
- * (NEKTE 2, 3)
+ * Levels of detail, the fullest first. If a result at one level exceeds its budget of language-model tokens, the next
+ * level is sent. (NEKTE 2, 3)
  */
 export const DETAIL_LEVELS = ["full", "compact", "minimal"] as const;
 export type DetailLevel = (typeof DETAIL_LEVELS)[number];
 
-/** The token budget of a result when the request states none. (NEKTE library) */
+/** The budget of a result, in language-model tokens, when the request states none. (NEKTE library) */
 export const DEFAULT_RESULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
 /**
@@ -37,7 +37,7 @@ export interface GivenLevels {
 export interface ResolvedDetail {
   readonly level: DetailLevel;
   readonly output: JsonValue;
-  /** The estimated size of the result at this level. */
+  /** The estimated size of the result at this level, in language-model tokens. */
   readonly tokens: number;
 }
 
@@ -51,12 +51,12 @@ export function estimateTokens(value: JsonValue): number {
 }
 
 /**
- * Returns the result at the fullest level that fits the budget. The search starts at the requested level, and its
- * order is full, compact, minimal. The next fuller level replaces a level that the worker did not deliver.
+ * Returns the result at the fullest level that fits the budget. The search starts at the requested level, and its order
+ * is full, compact, minimal. The next fuller level replaces a level that the worker did not deliver.
  *
- * @param budget `maxTokens` in tokens; an unknown `detailLevel` counts as `compact`
- * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the
- * specification requires the budget, but its library sends the lowest level nevertheless
+ * @param budget `maxTokens` in language-model tokens; an unknown `detailLevel` counts as `compact`
+ * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the specification
+ * requires the budget, but its library sends the lowest level nevertheless
  */
 export function resolveDetail(
   levels: GivenLevels,

@@ -18,10 +18,10 @@ const bySystem: Latest = { msecs: 0, seq: 0 };
 const byCaller: Latest = { msecs: 0, seq: 0 };
 
 /**
- * Returns a new identifier: UUIDv7 in lower case. Later ids of one process sort later.
+ * Returns a new identifier: UUIDv7 in lower case. Later ids of one process and one source of time sort later.
  *
  * @param nowMs the caller's time in epoch milliseconds; services pass the time of their injected clock. The system's
- *   time when absent.
+ * time when absent.
  */
 export function newId(nowMs?: number): string {
   if (used === pool.length) {

@@ -33,7 +33,10 @@ export const MAX_JSON_VALUES = 50_000;
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function scanJson(text: string, limits: JsonLimits = {}): JsonFault | undefined {
   const { maxDepth = MAX_JSON_DEPTH, maxValues = MAX_JSON_VALUES } = limits;
-  /** The names of each open object; undefined for an open array. */
+  /**
+   * The member names read so far of each object or array that is not closed yet, outermost first; undefined for an
+   * array.
+   */
   const open: (Set<string> | undefined)[] = [];
   let values = 0;
   // Within an object, a string right after `{` or after a comma is a member's name.
@@ -82,7 +85,7 @@ export function scanJson(text: string, limits: JsonLimits = {}): JsonFault | und
 /**
  * Parses a JSON text that is signed, hashed or stored, and refuses duplicate members.
  *
- * @throws SyntaxError for a text that is not JSON, or exceeds a limit
+ * @throws SyntaxError for a text that is not JSON, exceeds a limit, or has duplicate members
  */
 export function parseStrictJson(text: string, limits: JsonLimits = {}): unknown {
   const fault = scanJson(text, limits);

@@ -1,7 +1,7 @@
 /** The part of an organization's records of one kind that a purge deletes. */
 export type PurgedPart = "all" | "some" | "none";
 
-/** The effect of an organization's purge on one kind of records. A service has one rule for each of its tables. */
+/** The effect of an organization's purge on one kind of records. The rules of a service cover all its tables. */
 export interface PurgeRule {
   /** The name of the records, in the plural; responses to a purge contain this name. */
   readonly kind: string;

@@ -25,8 +25,8 @@ export function pageSize(requested: number): number {
 }
 
 /**
- * Returns an opaque token for the page after `position`. The token is not signed, because the token only states
- * a position in the caller's own list.
+ * Returns an opaque page token for the page after `position`. The page token is not signed, because it only states a
+ * position in the caller's own list.
  */
 export function encodePageToken(position: PagePosition, filters: PageFilters): string {
   const json = JSON.stringify([digestOf(filters), ...position]);
@@ -34,7 +34,7 @@ export function encodePageToken(position: PagePosition, filters: PageFilters): s
 }
 
 /**
- * Returns the position in a token; undefined for the empty token, which requests the first page.
+ * Returns the position in a page token; undefined for an empty text, which requests the first page.
  *
  * @throws DeputeError PAGE_TOKEN_INVALID for any text that {@link encodePageToken} did not make for these filters
  */

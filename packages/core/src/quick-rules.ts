@@ -83,8 +83,8 @@ function planField(field: DescField): Check | undefined {
 }
 
 /**
- * Combines the check of a field's value with the field's options. If the field is required, the value must be set.
- * If the options say to ignore the zero value, zero passes unchecked.
+ * Combines the check of a field's value with the field's options; undefined if there is nothing to check. If the field
+ * is required, the value must be set. If the options say to ignore the zero value, zero passes unchecked.
  */
 function keptCheck(field: DescField, rules: FieldRules, check: Check | undefined): Check | undefined {
   const isSetValue = isSet(field);
@@ -109,7 +109,10 @@ function isEmpty(value: unknown): boolean {
   return value instanceof Uint8Array && value.length === 0;
 }
 
-/** Creates the check for a field's value; for a list, the check covers each element. */
+/**
+ * Creates the check for a field's value; undefined if there is nothing to check. For a list, the check covers each
+ * element.
+ */
 function planValue(field: DescField, rules: FieldRules): Check | undefined {
   switch (field.fieldKind) {
     case "list": {
@@ -150,8 +153,8 @@ function ofValues(check: Check | undefined): Check | undefined {
 }
 
 /**
- * Creates the check for an enum, a number, a text, bytes or a bool. If the rules are for another type, the check always
- * fails.
+ * Creates the check for an enum, a number, a text, bytes or a bool; undefined if there is nothing to check. If the
+ * rules are for another type, the check always fails.
  */
 function planScalar(field: DescField, rules: FieldRules | undefined): Check | undefined {
   if (rules?.type.case === undefined) return undefined;
@@ -181,8 +184,8 @@ const RULES_OF: Partial<Record<ScalarType, string>> = {
 };
 
 /**
- * Combines all rules in a message such as StringRules into one check. If `makers` lacks one of the rules, the check
- * always fails, so that protovalidate decides.
+ * Combines all rules in a message such as StringRules into one check; undefined if no rule is set. If `makers` lacks
+ * one of the rules, the check always fails, so that protovalidate decides.
  */
 function planRules(rules: Message, makers: Readonly<Record<string, Maker>>): Check | undefined {
   const { desc, fields } = reflected(rules);

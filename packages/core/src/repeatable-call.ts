@@ -3,9 +3,9 @@ import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt"
 import { idempotent_by } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 
 /**
- * Whether a call may be sent again while the outcome of its first attempt is unknown. Such a call changes nothing, or the
- * platform recognizes the repetition by its request id or by another field. A holder proof in the request counts once, so
- * the platform would refuse the repetition.
+ * Whether a call may be sent again while the outcome of its first attempt is unknown. Such a call changes nothing, or
+ * the platform recognizes the repetition by its request id or by another field. A holder proof in the request counts
+ * once, so the platform would refuse the repetition.
  *
  * @param message the request of the call; undefined if it is unknown
  */

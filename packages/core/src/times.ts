@@ -49,7 +49,7 @@ const OFFSET_TIME = /^(.{10})[Tt](\d{2}:\d{2}):(\d{2})(\.\d+)?(?:[Zz]|([+-])(\d{
  * Converts an RFC 3339 date-time with any offset to milliseconds since the Unix epoch. Cuts off digits below the
  * millisecond. A leap second counts as the second after it.
  *
- * @returns undefined when the calendar has no such day or time
+ * @returns undefined for any other text, and for a day or time that the calendar does not have
  */
 export function parseOffsetTime(text: string): number | undefined {
   const match = OFFSET_TIME.exec(text);

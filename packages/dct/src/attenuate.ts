@@ -37,7 +37,8 @@ export interface AttenuateOptions {
 
 /**
  * Returns the next block of a token, checked and not yet signed (DelegateOS 3.4 steps 1 to 4). Throws TokenError when
- * `attenuator` is not the token's delegatee, or the block would allow more than the token does.
+ * the block is malformed, when `attenuator` is not the token's delegatee, or when the block would allow more than the
+ * token does.
  */
 export function buildAttenuation(
   token: SignedJSONToken,
@@ -97,7 +98,7 @@ export function attachAttenuationSignature(
 
 /**
  * Attenuates a token for the next delegatee, and signs the new block with the key of the current delegatee (DelegateOS
- * 3.4). Throws TokenError.
+ * 3.4). Throws TokenError for each fault that buildAttenuation refuses.
  */
 export function attenuateToken(
   engine: CryptoEngine,

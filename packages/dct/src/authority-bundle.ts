@@ -2,7 +2,7 @@ import { canonicalBytes, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "./engine.ts";
 import type { Attenuation, Authority, Keypair, RevocationEntry } from "./types.ts";
 
-/** The form of an authority bundle. */
+/** The value of `format` in an authority bundle. */
 export const AUTHORITY_BUNDLE_FORMAT = "depute-authority-bundle/1";
 /** Maximum length of a bundle's text, in UTF-16 code units. */
 export const MAX_AUTHORITY_BUNDLE = 1_048_576;
@@ -32,7 +32,7 @@ export interface StatedBlock {
 /** The facts of a receipt that a statement has. The bundle contains the receipt itself. */
 export interface StatedReceipt {
   readonly requestId: string;
-  /** The position of the receipt among the receipts of its request, from 1. */
+  /** The position of the receipt among the receipts of its execution, from 1. */
   readonly sequence: number;
   /** The principal of the buyer. */
   readonly buyer: string;
@@ -111,7 +111,7 @@ export interface AuthorityBundle {
   readonly revocations: readonly RevocationEntry[];
   readonly attestation?: Record<string, unknown>;
   readonly attestationProof?: LogProof;
-  /** The receipt of a statement of the kind `receipt`, as the protocol Agenta writes it. */
+  /** The receipt, as the protocol Agenta writes it; absent if the statement's kind is not `receipt`. */
   readonly receipt?: Record<string, unknown>;
 }
 

@@ -72,7 +72,9 @@ export interface VerificationContext {
   readonly maxLifetimeMs?: number;
   /** Maximum time by which issuedAt may lie in the future, in milliseconds; 30 seconds when absent. */
   readonly clockSkewMs?: number;
-  /** The verifier's own limit on the depth of chains, in addition to the limit in the token. */
+  /**
+   * The verifier's own limit on the depth of chains, in addition to the limit in the token; no own limit when absent.
+   */
   readonly maxChainDepth?: number;
   readonly rules?: ShapeRules;
 }

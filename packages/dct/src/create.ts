@@ -37,7 +37,10 @@ export interface CreateParams {
   chainDepth?: number;
   /** The time of issue; the current time when absent. */
   issuedAt?: string;
-  /** The expiry; one hour after issuedAt when absent. Maximum 24 hours after issuedAt. */
+  /**
+   * The expiry; one hour after issuedAt when absent. Maximum: `maxLifetimeMs` of CreateOptions after issuedAt, or 24
+   * hours without `maxLifetimeMs`.
+   */
   expiresAt?: string;
 }
 
@@ -116,7 +119,10 @@ export function attachAuthoritySignature(
   return token;
 }
 
-/** Returns a new root token, signed by its issuer (DelegateOS 3.3). Throws TokenError. */
+/**
+ * Returns a new root token, signed by its issuer (DelegateOS 3.3). Throws TokenError for each fault that buildAuthority
+ * refuses.
+ */
 export function createToken(
   engine: CryptoEngine,
   params: CreateParams,

@@ -23,7 +23,7 @@ export function brokenInvariant(
   return isAttenuatedFrom(child.token, parent.token) ? undefined : "dct: not attenuated from the parent's";
 }
 
-/** Whether a token extends another: the same blocks and signatures first, then at least one more. */
+/** Whether `child` extends `parent`: it begins with the same blocks and signatures, and has at least one more block. */
 export function isAttenuatedFrom(child: SignedJSONToken, parent: SignedJSONToken): boolean {
   const depth = parent.attenuations.length;
   if (child.attenuations.length <= depth) return false;

@@ -42,7 +42,7 @@ export interface DenialReason {
   level?: number;
 }
 
-/** Thrown by the functions that create tokens. A verifier would deny such a token for the reason in this error. */
+/** Thrown for a token or signed object that a verifier would deny. `denial` is the reason. */
 export class TokenError extends Error {
   override readonly name = "TokenError";
   readonly denial: DenialReason;

@@ -30,7 +30,8 @@ export interface CryptoEngine {
   /**
    * Returns the 32-byte shared secret of two parties: X25519 (RFC 7748) of an Ed25519 seed and the other party's
    * Ed25519 public key, both converted to the Montgomery form. Returns undefined unless the key is of prime order. The
-   * secret is raw, so derive a key from it before use. Throws RangeError for a seed of another length.
+   * secret is raw, so derive a key from it before use. Throws RangeError for a seed that does not have 32
+   * bytes.
    */
   agree(seed: Uint8Array, publicKey: Uint8Array): Uint8Array | undefined;
   /** Returns the SHA-256 hash, for holder proofs (RFC 9449). */

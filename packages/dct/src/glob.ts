@@ -44,8 +44,9 @@ const URL_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 /**
  * Parses a pattern, or returns its problem. Malformed patterns are refused and never repaired. These are malformed:
  * empty segments, `.` and `..`, escapes of `.`, `/` and `\`, backslashes, and control characters. These are
- * malformed too: spaces at either end, lone surrogates, and a wildcard that is only part of a segment. In the
- * namespace `web` and in custom namespaces, `scheme://authority` is the first segment, which is compared exactly.
+ * malformed too: empty and too long texts, spaces at either end, lone surrogates, `scheme://` without an authority,
+ * and a wildcard that is only part of a segment. In the namespace `web` and in custom namespaces, `scheme://authority`
+ * is the first segment, which is compared exactly.
  */
 export function parsePattern(text: string, namespace: string): Pattern | { problem: string } {
   const path = parsePath(text, namespace);

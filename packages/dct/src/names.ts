@@ -19,8 +19,8 @@ export function isId(kind: IdKind, id: unknown, rule: IdRule = "strict"): id is 
 }
 
 /**
- * Returns a new identifier: the prefix and 48 random bits. Among about 16 million such ids, two are likely to
- * be equal. So never use an id as a key of state or for security. A block's revocation id has 256 bits and
+ * Returns a new identifier: the prefix and 48 random bits. Among 20 million such ids, two are probably
+ * equal. So never use an id as a key of state or for security. A block's revocation id has 256 bits and
  * identifies the block.
  */
 export function newId(kind: IdKind): string {

@@ -10,7 +10,7 @@ import type { Attenuation, Authority, SignedJSONToken } from "./types.ts";
 const scratch = new Uint8Array(65_536);
 const utf8 = new TextEncoder();
 
-/** Returns the UTF-8 bytes of a text. */
+/** Returns the UTF-8 bytes of a text, in the shared buffer if it is large enough. */
 export function utf8Of(text: string): Uint8Array {
   // A UTF-16 code unit has at most three bytes in UTF-8.
   if (text.length * 3 > scratch.length) return utf8.encode(text);
@@ -18,8 +18,8 @@ export function utf8Of(text: string): Uint8Array {
 }
 
 /**
- * Decodes base64url like decodeBase64Url, but into the shared buffer. A text that is too long for the shared buffer
- * gets a new buffer.
+ * Decodes base64url like decodeBase64Url, but into the shared buffer; undefined for a text that decodeBase64Url
+ * refuses. A text that is too long for the shared buffer gets a new buffer.
  */
 export function bytesOf(text: string): Uint8Array | undefined {
   const length = decodedBytes(text);

@@ -53,7 +53,7 @@ export interface ProofExpectation {
   readonly isSameTarget?: (claimed: string, htu: string) => boolean;
   /** The expected signer; any principal when absent. */
   readonly principal?: string;
-  /** The serialised token that came with the proof. */
+  /** The serialised token that came with the proof; absent if the call presents no token. */
   readonly token?: string;
   /** The argumentsDigest of the call's arguments, for a tool call. */
   readonly ard?: string;
@@ -61,9 +61,9 @@ export interface ProofExpectation {
   readonly opens?: string;
   /** The time at which the proof is checked, in milliseconds since 1970. */
   readonly now: number;
-  /** Milliseconds after its `iat` for which a proof is accepted. */
+  /** Milliseconds after its `iat` for which a proof is accepted; PROOF_WINDOW_MS when absent. */
   readonly windowMs?: number;
-  /** Maximum milliseconds by which `iat` may be in the future. */
+  /** Maximum milliseconds by which `iat` may be in the future; CLOCK_SKEW_MS when absent. */
   readonly skewMs?: number;
 }
 
@@ -77,12 +77,18 @@ export interface AcceptedProof {
   readonly principal: string;
   /** RFC 7638 thumbprint of the key. */
   readonly thumbprint: string;
-  /** The time of the proof by the holder's clock, which may be ahead of the verifier's clock. */
+  /**
+   * The time of the proof by the holder's clock, which may be ahead of the verifier's clock, in milliseconds since
+   * 1970.
+   */
   readonly issuedAt: number;
   readonly expiresAt: number;
   /** The holder's key for the session; set for a proof that opens a session. */
   readonly epk?: string;
-  /** The call's number in its session. HolderSession.use consumes this number instead of a jti. */
+  /**
+   * The call's number in its session; absent for a standalone proof. HolderSession.use consumes this number instead of
+   * a jti.
+   */
   readonly counter?: number;
 }
 
@@ -122,7 +128,8 @@ export function tokenDigest(engine: CryptoEngine, token: string): string {
 }
 
 /**
- * Returns the claim `ard`: base64url of the SHA-256 of the canonical JSON of a call's arguments. Throws CanonicalError.
+ * Returns the claim `ard`: base64url of the SHA-256 of the canonical JSON of a call's arguments. Throws CanonicalError
+ * for arguments that are not JSON.
  */
 export function argumentsDigest(engine: CryptoEngine, args: unknown): string {
   return encodeBase64Url(engine.sha256(canonicalBytes(args)));
@@ -207,8 +214,8 @@ const KEY_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /**
- * Returns the principal of a header that has exactly typ, alg and a public Ed25519 jwk. The key may have the optional
- * members of a public key; any other member, such as a private key's `d`, is refused.
+ * Returns the principal of a header that has exactly typ, alg and a public Ed25519 jwk; undefined for any other header.
+ * The key may have the optional members of a public key; any other member, such as a private key's `d`, is refused.
  */
 function readHeader(header: Record<string, unknown>): string | undefined {
   const { typ, alg, jwk } = header;

@@ -117,8 +117,8 @@ class Shard {
     let gap = this.#find(id, place);
     if (this.#isEmpty(gap)) return false;
     this.#used--;
-    // Moves later entries into the gap if their search begins at the gap or before it. Otherwise the search would end
-    // at the gap.
+    // Moves later entries into the gap if their search begins at the gap or before it. Without the move, their search
+    // would end at the gap.
     for (let slot = this.#next(gap); !this.#isEmpty(slot); slot = this.#next(slot)) {
       const home = this.#home(placeOf(this.#idAt(slot)));
       const staysBehind = gap <= slot ? home <= gap || home > slot : home <= gap && home > slot;

@@ -12,7 +12,10 @@ export type Result<T, E> = { ok: true; value: T } | { ok: false; error: E };
 /** Default maximum of entries in one RevocationList. */
 export const MAX_REVOCATIONS = 1_000_000;
 
-/** Returns a signed revocation of one block (DelegateOS 4.1). `now` is milliseconds since 1970. Throws TokenError. */
+/**
+ * Returns a signed revocation of one block (DelegateOS 4.1). `now` is milliseconds since 1970. Throws TokenError for a
+ * malformed revocation id, and RangeError for a time outside the years 0 to 9999.
+ */
 export function createRevocation(
   engine: CryptoEngine,
   revocationId: string,
@@ -82,8 +85,8 @@ export class RevocationList implements RevocationView {
 
   /**
    * Whether a block is revoked. With `rightful`, only entries by these principals count; a verifier must pass
-   * `rightful`. Without `rightful`, any principal's entry counts. Only the chain shows whether a revoker is rightful, and
-   * true is the safe result.
+   * `rightful`. Without `rightful`, any principal's entry counts. Only the chain shows whether a revoker is rightful,
+   * and true is the safe result.
    */
   isRevoked(revocationId: string, rightful?: readonly string[]): boolean {
     const entries = this.#entries.get(revocationId);

@@ -45,7 +45,7 @@ export function parseToken(
  */
 export type ReadingPath = "fast" | "reference";
 
-/** Parses like parseToken, but throws TokenError. */
+/** Parses like parseToken, but throws TokenError for an invalid token. */
 export function readToken(input: unknown, rules: ShapeRules): SignedJSONToken {
   const text = tokenText(input);
   return (readQuickly(text, rules) ?? readThoroughly(text, rules)).token;
@@ -53,7 +53,7 @@ export function readToken(input: unknown, rules: ShapeRules): SignedJSONToken {
 
 /**
  * Reads like readToken, from a text that tokenText returned. Also returns the canonical texts of the blocks. Throws
- * TokenError.
+ * TokenError for an invalid token.
  */
 export function readTexts(text: string, rules: ShapeRules, path: ReadingPath): ReadToken {
   return (path === "fast" ? readQuickly(text, rules) : undefined) ?? readThoroughly(text, rules);
@@ -69,7 +69,10 @@ function readThoroughly(text: string, rules: ShapeRules): ReadToken {
   return { token: value, texts: new BlockTexts(value.authority, value.attenuations) };
 }
 
-/** Returns the serialised text of a token from either form of input. Throws TokenError. */
+/**
+ * Returns the serialised text of a token from either form of input. Throws TokenError for another form or format, and
+ * for more than 16,000 characters.
+ */
 export function tokenText(input: unknown): string {
   let text: unknown = input;
   if (typeof input === "object" && input !== null) {

@@ -32,7 +32,7 @@ export function parseTime(text: unknown): number | undefined {
   return ((daysSince1970(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + ms;
 }
 
-/** Formats a time as `2026-02-17T12:00:00.000Z`. Throws RangeError outside the years 0 to 9999. */
+/** Formats a time as `2026-02-17T12:00:00.000Z`. Throws RangeError for NaN and outside the years 0 to 9999. */
 export function formatTime(ms: number): string {
   const text = new Date(ms).toISOString();
   // A year of more than four digits has a sign, so its text is longer.

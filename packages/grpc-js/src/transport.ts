@@ -13,7 +13,7 @@ import * as grpc from "@grpc/grpc-js";
 
 export interface GrpcJsOptions {
   readonly interceptors?: Interceptor[];
-  /** Whether the connection uses TLS with the system's root certificates. */
+  /** Whether the connection uses TLS with the system's root certificates. Default: false. */
   readonly isSecure?: boolean;
   /** Channel options of grpc-js, by their names. */
   readonly channel?: Readonly<Record<string, string | number>>;

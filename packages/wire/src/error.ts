@@ -53,7 +53,10 @@ export interface WireError {
 /** Maximum number of input characters that an error quotes, separately in its path and in its message. */
 export const MAX_ECHO = 64;
 
-/** A step of an error's field path: the name of a protobuf field, the index of an array, or a member name as the caller sent it. */
+/**
+ * A step of the path to a fault: a member name of the contract, an index in an array, or (`sent`) a member name from
+ * the document.
+ */
 export type Step = string | number | { sent: string };
 
 /**

@@ -5,8 +5,9 @@ const LIMITS = { too_large: "json_bytes", too_deep: "json_depth", too_many_value
 
 /**
  * Converts the faults of a document to a refusal. The reason LIMIT_EXCEEDED is for size, depth or number of values
- * (`limit` is json_bytes, json_depth or json_values). MALFORMED_JSON is for a text that is not JSON. INVALID_REQUEST
- * is for all other faults; each fault becomes a violation whose field is the JSON pointer.
+ * (`limit` is json_bytes, json_depth or json_values). MALFORMED_JSON is for a text that is not JSON or not UTF-8, or
+ * has half of a surrogate pair. INVALID_REQUEST is for all other faults; each fault becomes a violation whose field is
+ * the JSON pointer.
  *
  * @param errors the faults that parseJson, decode or decodeValid returned
  */

@@ -46,8 +46,8 @@ export function decode<Desc extends DescMessage>(
 }
 
 /**
- * Encodes a message as JSON by the message's wire options. Throws WireEncodeError if the message has no JSON form: an
- * infinite number, an enum value without a word, or a JSON field without JSON in its bytes.
+ * Encodes a message as JSON by the message's wire options. Throws WireEncodeError if the message has no JSON form, for
+ * example because of an infinite number, an enum value without a word, or a JSON field without JSON in its bytes.
  */
 export function encode<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): JsonValue {
   return messageCodec(schema).encode(message, top(MAX_DEPTH));
@@ -144,7 +144,7 @@ export type Parsed = { ok: true; value: JsonValue } | { ok: false; error: WireEr
 
 /**
  * Number of nesting levels beyond the limit that are still parsed. The check after the parser refuses such a text,
- * and reports the position at which the text exceeds the limit.
+ * and reports the path of the value that exceeds the limit.
  */
 const BEYOND_DEPTH = 64;
 
@@ -152,9 +152,9 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
  * Parses a JSON text. Refuses each text that JSON.parse refuses. Also refuses bytes that are not UTF-8, a byte order
- * mark, and texts that are too large or too deep. Refuses numbers beyond the range of a double (1e400), and strings
- * with half of a surrogate pair. Refuses objects with two members of one name. Checks depth, values and names before
- * JSON.parse allocates memory. Never throws.
+ * mark, and texts that are too large or too deep, or have too many values and names. Refuses numbers beyond the range
+ * of a double (1e400), and strings with half of a surrogate pair. Refuses objects with two members of one name. Checks
+ * depth, values and names before JSON.parse allocates memory. Never throws.
  */
 export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}): Parsed {
   const maxBytes = limits.maxBytes ?? MAX_BYTES;

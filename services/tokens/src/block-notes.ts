@@ -21,7 +21,10 @@ export interface Notes {
 export interface BlockRecords {
   /** Prepares the recorded limits. Call this method before the first read. */
   start(): Promise<void>;
-  /** Records the new spend of a block. Call this method in the transaction that changes the spend. */
+  /**
+   * Records the new spend of a block, in microcents charged plus reserved. Call this method in the transaction that
+   * changes the spend.
+   */
   count(tx: WriteTx, revocationId: string, counted: number): void;
   /** Stores the binding of a block in the caller's transaction. */
   bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void>;

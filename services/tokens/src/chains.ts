@@ -70,7 +70,7 @@ export class ContractLineages {
   /**
    * Reads a contract's ancestors; empty for an unknown contract.
    *
-   * @throws DeputeError when the verifier service does not respond
+   * @throws DeputeError with an error of the verifier service, Error while MAX_ASKED other reads run
    */
   async read(contractId: string): Promise<Lineage> {
     const pendingLineage = this.cachedLineage(contractId) ?? this.#pendingReads.get(contractId);
@@ -135,9 +135,7 @@ export class ChainContracts {
     return this.#isUnsure;
   }
 
-  /**
-   * Reads all lineages that `isPart` needs for these blocks. Returns false if the verifier service does not respond.
-   */
+  /** Reads all lineages that `isPart` needs for these blocks. Returns false if a read fails. */
   async learn(blocks: readonly Link[]): Promise<boolean> {
     const parts = blocks.filter(
       ({ contractId }, i) => contractId !== (blocks[i - 1]?.contractId ?? contractId),

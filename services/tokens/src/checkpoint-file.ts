@@ -48,7 +48,8 @@ export class CheckpointFile {
   /**
    * Compares the log with the checkpoint in the file.
    *
-   * @throws SettingsError when the log is shorter or differs; the service then does not start
+   * @throws SettingsError when the log is shorter or differs, or the file cannot be read; the service then does not
+   * start
    */
   async check(store: Store): Promise<void> {
     const { file, log } = this.#options;

@@ -43,7 +43,7 @@ export interface TokensContext {
   readonly revocationState: RevocationState;
   /** The clients of the services whose records an explanation of authority needs. */
   readonly explained: ExplainedServices;
-  /** Verifies an issuer's token in a token exchange; see `ServiceDeps.subjectOf`. */
+  /** Verifies the issuer's JWT in a token exchange; see `ServiceDeps.subjectOf`. */
   subjectOf(subject: SubjectToken): Promise<ProvenSubject>;
   /** The identity assertions that callers have exchanged. */
   readonly usedAssertions: UsedAssertions;
@@ -70,7 +70,7 @@ export interface TokensContext {
   /**
    * Identifies the caller without a network call. All other services call this service to identify a caller.
    *
-   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED
+   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED, LIMIT_EXCEEDED, SHUTTING_DOWN
    */
   identify(context: HandlerContext): Promise<Identity>;
 }
@@ -78,7 +78,7 @@ export interface TokensContext {
 /**
  * Refuses a caller that may not mint tokens with the platform's key, and records the refusal.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED
+ * @throws DeputeError CALLER_NOT_ALLOWED; LIMIT_EXCEEDED if the audit log has no room
  */
 export function assertMinter(
   { minters, audit }: TokensContext,

@@ -71,12 +71,13 @@ export class KeyRevoker {
 
   /**
    * Durably records a key revocation with a valid signature. If the log already has an equal or stricter revocation of
-   * the key by this revoker, returns that one.
+   * the key by this revoker, returns the place of that revocation.
    *
    * @returns undefined if the revocation waits in the pool: the key revokes itself, and no block, setting, card or
    * credential contains the key. Any party can generate such keys, and the log is permanent. A waiting revocation is in
    * force.
-   * @throws DeputeError LIMIT_EXCEEDED when the pool is full
+   * @throws DeputeError LIMIT_EXCEEDED if the pool has no room; DEPENDENCY_UNAVAILABLE if the checkpoint file cannot be
+   * written
    */
   async record(statement: KeyStatement, caller: string): Promise<LogPlace | undefined> {
     const { store, roots, knownKeys, saved } = this.#options;

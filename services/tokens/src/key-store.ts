@@ -93,7 +93,7 @@ export class KeyStore {
   /**
    * Creates a key. A replay returns the existing key.
    *
-   * @throws DeputeError REQUEST_ID_REUSED, LIMIT_EXCEEDED
+   * @throws DeputeError REQUEST_ID_REUSED, LIMIT_EXCEEDED; INVALID_REQUEST for a request id with the prefix OWN
    */
   async create(
     owner: string,
@@ -174,7 +174,7 @@ export class KeyStore {
     });
   }
 
-  /** Revokes a key permanently. A revoked key signs nothing. */
+  /** Revokes a key permanently. A revoked key signs only revocations, and the statement that it was replaced. */
   async revoke(id: string, owner: string): Promise<StoredKey> {
     return this.#options.store.write(async (tx) => {
       const key = requireOwnKey(await findKey(tx, id), id, owner);

@@ -59,7 +59,8 @@ export class RevocationLog {
    *
    * @param chain blocks of the verified token in the request; empty if the request has no token
    * @returns undefined if the entry must wait for a chain that proves that its revoker is rightful
-   * @throws DeputeError NOT_AUTHORIZED_TO_REVOKE, LIMIT_EXCEEDED when too many entries wait
+   * @throws DeputeError NOT_AUTHORIZED_TO_REVOKE; LIMIT_EXCEEDED if too many entries wait, or the revoker has used its
+   * daily quota; DEPENDENCY_UNAVAILABLE if the checkpoint file cannot be written
    */
   async record(
     entry: RevocationEntry,
@@ -78,7 +79,8 @@ export class RevocationLog {
   /**
    * Records an entry for `record`, within a transaction.
    *
-   * @returns NEEDS_LOOKUP if the entry must wait, and other services must first look up the revoker's key
+   * @returns undefined if the entry now waits; NEEDS_LOOKUP if it must wait, but other services must first look up the
+   * revoker's key
    */
   async #record(
     tx: WriteTx,
@@ -109,7 +111,8 @@ export class RevocationLog {
   /**
    * Durably records an entry of the platform's root, for a recorded block that the root signed.
    *
-   * @throws DeputeError TOKEN_NOT_FOUND for every other block, LIMIT_EXCEEDED
+   * @throws DeputeError TOKEN_NOT_FOUND for every other block; DEPENDENCY_UNAVAILABLE if the checkpoint file cannot be
+   * written
    */
   async recordOwn(entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
     const logged = await this.#options.store.write(async (tx) => {

@@ -36,7 +36,10 @@ interface PeersOptions {
   peers: readonly string[];
   /** Revocation endpoints that the service polls. */
   sources: readonly string[];
-  /** Milliseconds between two polls of a source. */
+  /**
+   * Milliseconds between two polls of a source. Without a wake-up, also the time between two reads of the log for new
+   * entries to push.
+   */
   pollMs: number;
   /** The leases for peers and sources: one replica at a time serves each peer and each source. */
   work: Pick<SharedWork, "lease">;
@@ -100,8 +103,8 @@ export class RevocationPeers {
   }
 
   /**
-   * Pushes a batch of entries. Returns true if more may remain. Throws if the peer does not accept entries at this
-   * time. The cursor then points to the last pushed entry.
+   * Pushes a batch of entries. Returns true if more may remain. Throws if the peer does not respond, or does not accept
+   * entries at this time. The cursor then points to the last pushed entry.
    */
   async #pushSome(peer: string, lease: WorkLease | undefined): Promise<boolean> {
     const { store, fetch, timers, log } = this.#options;
@@ -183,7 +186,7 @@ export class RevocationPeers {
       await this.#options.revocations.record(entry, source, []);
     } catch (error) {
       const reason = error instanceof DeputeError ? error.reason : undefined;
-      // The revoker is not rightful, or has too many pending entries. The poll continues with the next entry.
+      // The revoker is not rightful, or a limit of revocations is reached. The poll continues with the next entry.
       if (reason === ErrorReason.NOT_AUTHORIZED_TO_REVOKE || reason === ErrorReason.LIMIT_EXCEEDED) {
         const { revokedBy } = entry;
         this.#options.log.warn({ source, revokedBy, reason }, "a revocation of a source was refused");

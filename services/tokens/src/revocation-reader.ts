@@ -89,8 +89,9 @@ export class RevocationReader implements CurrentRevocations {
   }
 
   /**
-   * Reads new entries. Throws when the log cannot be read or has a gap. If no read completes for too long, the service
-   * refuses decisions. If the log has become shorter or different, the service refuses every later decision.
+   * Reads new entries. Throws when the log cannot be read, has a gap, or has become shorter or different. After the log
+   * has become shorter or different, the service refuses every decision. If no read completes for too long, the service
+   * refuses decisions.
    */
   async look(): Promise<void> {
     const { store, clock, state } = this.#options;
@@ -296,7 +297,7 @@ export class RevocationReader implements CurrentRevocations {
       timers,
       signal: this.#stop.signal,
     });
-    // `looks` yields no values. The loop only makes it run.
+    // `looks` yields no values. The loop only runs the generator.
     for await (const _ of looks);
   }
 }

@@ -35,7 +35,7 @@ export class RevocationState {
   readonly #keys = new Map<string, { keepBefore: number; kept: RevocationSet }>();
   /** The keys that revoke themselves in a pending revocation, each with the number of that revocation. */
   readonly #pendingKeys = new Map<string, number>();
-  /** The number of pending revocations that were added since the start. It numbers them. */
+  /** The number of pending revocations that were added since the start. It is the number of the latest one. */
   #added = 0;
   #sequence = 0;
   #head = NO_HEAD;
@@ -75,7 +75,8 @@ export class RevocationState {
   /**
    * Whether a block is revoked: by an entry of the log, by the revocation of its signer's key, or by a pending entry. A
    * pending entry counts only if its revoker is one of `rightful`. The presented chain determines the rightful revokers
-   * (rightfulRevokers of packages/dct): the signers of the blocks above, the block's signer and its delegatee.
+   * (rightfulRevokers of packages/dct), in this order: the signers of the blocks above, the block's signer and its
+   * delegatee.
    */
   isRevoked(revocationId: string, rightful: readonly string[]): boolean {
     return (

@@ -13,7 +13,8 @@ export interface KeyPlace {
  * Opens the platform's root key: the configured file or, without one, the platform's key `root`. Creates the key `root`
  * if it does not exist. The key's text is the 32-byte seed in base64url.
  *
- * @throws SettingsError if the file is missing or malformed, or if other users can read a created file
+ * @throws SettingsError if the key is malformed, its file is missing or unusable, or other users can read its file in
+ * the data folder
  */
 export async function openRootKey(
   engine: CryptoEngine,

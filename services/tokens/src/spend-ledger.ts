@@ -232,7 +232,11 @@ function toLevel({ limit, reserved, spent }: BudgetLevel): Level {
   return { maxBudgetMicrocents: limit, counted: reserved + spent };
 }
 
-/** Reserves an amount on one block. Returns the block's new total: charged plus reserved. */
+/**
+ * Reserves an amount on one block. Returns the block's new total in microcents: charged plus reserved.
+ *
+ * @throws DeputeError BUDGET_EXCEEDED
+ */
 async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<number> {
   const { revocationId, maxBudgetMicrocents: limit, expiresAt } = block;
   const forgetTime = expiresAt + SPEND_RETENTION_MS;

@@ -136,7 +136,9 @@ interface TokenVerifierOptions {
   notes: BlockRecords;
   /** Reads the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
-  /** If this replica was suspended, reads the revocations again; see RevocationReader. */
+  /**
+   * If this replica was suspended, reads the revocations again; undefined if no read is needed. See RevocationReader.
+   */
   refresh(): Promise<boolean> | undefined;
 }
 
@@ -157,7 +159,8 @@ export class TokenVerifier {
    * same turn of the event loop as the response. Once a revocation is acknowledged, no token with the revoked block is
    * allowed.
    *
-   * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
+   * @throws DeputeError LIMIT_EXCEEDED if the payer has used its quota of processor time, or the audit log has no room;
+   * SHUTTING_DOWN
    */
   async verify(request: VerifyTokenRequest, caller: string): Promise<VerifyTokenResponse> {
     const { audit, chains, clock, engine, proofs, state } = this.#options;
@@ -235,7 +238,7 @@ export class TokenVerifier {
 
   /**
    * Marks the call's proof, and the single-use blocks of an allowed token, as used. If this replica was suspended
-   * meanwhile, then reads the revocations again. Returns the denial if one of these steps fails.
+   * meanwhile, then reads the revocations again. Returns the denial if one of these steps fails; otherwise undefined.
    */
   async #use(
     result: VerifyResult,
@@ -254,7 +257,10 @@ export class TokenVerifier {
     return refreshing === undefined || (await refreshing) ? undefined : { type: "revocation_state_stale" };
   }
 
-  /** Marks the single-use blocks of an allowed token as used. */
+  /**
+   * Marks the single-use blocks of an allowed token as used. Returns the denial if one was used before; otherwise
+   * undefined.
+   */
   async #useUp(
     { blocks }: Extract<VerifyResult, { ok: true }>,
     singleUse: readonly string[],
@@ -268,7 +274,8 @@ export class TokenVerifier {
    * Returns the principal of a holder proof, and marks the proof as used (RFC 9449). If the call presents a token, the
    * proof must name the token, and its holder must have signed the proof. The method does not verify the token itself.
    *
-   * @throws DeputeError LIMIT_EXCEEDED if the holder has used its quota of processor time
+   * @throws DeputeError LIMIT_EXCEEDED if the principal has used its quota of processor time, or the audit log has no
+   * room; SHUTTING_DOWN
    */
   async verifyProof(proof: HolderProof, token: string | undefined, caller: string): Promise<ProofResult> {
     const { audit, clock, proofs } = this.#options;

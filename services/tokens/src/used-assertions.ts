@@ -25,7 +25,7 @@ export class UsedAssertions {
    * Durably marks an assertion as used. (RFC 7523 section 3, claim `jti`)
    *
    * @throws DeputeError UNAUTHENTICATED with the fault `replayed` if the assertion was used before
-   * @throws DeputeError LIMIT_EXCEEDED if no room is left for the assertion
+   * @throws DeputeError LIMIT_EXCEEDED if no room is left for the assertion, SHUTTING_DOWN
    */
   async use({ issuer, jti, expiresAt }: AssertionId): Promise<void> {
     const { seenProofs, max } = this.#options;

@@ -48,8 +48,8 @@ export async function serveMcp(invocation: Invocation): Promise<void> {
 }
 
 /**
- * Returns a function that creates the headers with the credentials for one request. The function reads the files again
- * for each request, because another program may have renewed the token.
+ * Returns a function that creates the headers with the credentials for one request. The function reads the secret or
+ * the token from its file for each request, because another program may have renewed the file.
  *
  * @param htu the address for which proofs are made
  * @param coversArguments whether a proof also covers the arguments, as servers behind the proxy require
@@ -81,7 +81,10 @@ async function credentialsFor(
   };
 }
 
-/** Returns the values that a proof covers: the arguments of a tool call, or the parameters of any other request. */
+/**
+ * Returns the values that a proof covers: the arguments of a tool call, or the parameters of any other request without
+ * `_meta` and `_delegateos`.
+ */
 function provedOf({ method, params }: Message): unknown {
   const { _meta, _delegateos, arguments: args = {}, ...rest } = (params ?? {}) as Record<string, unknown>;
   if (method === "tools/call") return args;

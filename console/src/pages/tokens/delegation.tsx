@@ -120,7 +120,7 @@ interface AffectedProps {
   readonly isPartial: boolean;
 }
 
-/** Lists the delegations that end with a revocation. */
+/** Lists the delegations that a revocation of the block ends. */
 function Affected({ affected, isPartial }: AffectedProps) {
   return (
     <>

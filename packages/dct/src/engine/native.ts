@@ -9,7 +9,7 @@ import {
   SIGNATURE_BYTES,
 } from "./encodings.ts";
 
-// Native functions need memory outside V8's heap. One reused buffer is cheaper than a new one per call.
+// Native functions need memory outside V8's heap. A reused buffer is cheaper than a new one per call.
 const passed = new Uint8Array(SIGNATURE_BYTES);
 const digest = new Uint8Array(32);
 

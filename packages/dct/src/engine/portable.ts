@@ -10,7 +10,9 @@ ed.hashes.sha512 ??= (message) => Uint8Array.from(sha512(message));
 
 const { n: GROUP_ORDER, p: FIELD } = ed.Point.CURVE();
 
-/** Engine for browsers, without native code: @noble/ed25519 for the curve, blakejs for BLAKE2b. */
+/**
+ * Engine for browsers, without native code: @noble/ed25519 for the curve, blakejs for BLAKE2b, @noble/hashes for SHA-2.
+ */
 export const portableEngine: CryptoEngine = {
   name: "noble",
 

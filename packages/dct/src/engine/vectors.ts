@@ -238,7 +238,7 @@ export const SIGNATURE_VECTORS: readonly SignatureVector[] = [
   },
 ];
 
-/** Signatures of RFC 8032, 7.1: seed, public key, message, signature. */
+/** Test vectors for signatures, from RFC 8032 section 7.1. All values are hexadecimal. */
 export const SIGNING_VECTORS: readonly {
   seed: string;
   publicKey: string;

@@ -1,8 +1,8 @@
 /**
- * A cache of a pure function's recent results for short texts. It has at most `2 * size` entries in two halves. When
- * the newer half is full, the cache drops the older half, so the cache need not record its hits. Caching keys,
- * patterns and proof headers saves 7 % of the server's CPU time of VerifyToken with a proof (`npm run bench --
- * parts`). Without a server, the cache saves more (`npm run bench -- dct`).
+ * A cache of a pure function's recent results for short texts. It has at most `2 * size` entries in two halves. A hit
+ * in the older half copies the entry to the newer half. When the newer half is full, it replaces the older half.
+ * Caching keys, patterns and proof headers saves 7 % of the server's CPU time of VerifyToken with a proof
+ * (`npm run bench -- parts`). Without a server, the cache saves more (`npm run bench -- dct`).
  */
 export class Memo<V> {
   readonly #size: number;
@@ -31,8 +31,8 @@ export class Memo<V> {
 }
 
 /**
- * Returns a copy of a text that shares no memory with it. A slice of a long text would hold the whole text in
- * memory.
+ * Returns a copy of a text. The copy shares no memory with the original. A slice of a long text would keep the whole
+ * text in memory.
  */
 export function detached(text: string): string {
   const copy = ` ${text}`;

@@ -29,8 +29,8 @@ const SIGNATURE_CHARS = 86;
 const MAX_DIGITS = 16;
 
 /**
- * Thrown when a text does not have the form that scanToken knows. The error has no details, because the
- * function that catches it falls back to the general reader.
+ * Thrown when a text does not have the form that scanToken knows. The error has no details, because scanToken
+ * discards it.
  */
 const NO_MATCH = new Error("not of the fixed form");
 

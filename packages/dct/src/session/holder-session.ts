@@ -82,8 +82,8 @@ export class HolderSession {
   }
 
   /**
-   * Returns a copy of the key, so that a verifier with several processes can store it sealed. Such a verifier records the
-   * numbers of calls itself, because `use` counts the calls of one process only.
+   * Returns a copy of the key, so that a verifier with several processes can store it sealed. Such a verifier records
+   * the numbers of calls itself, because `use` counts the calls of one process only.
    */
   copyKey(): Uint8Array {
     return this.#key.slice();

@@ -21,11 +21,17 @@ export interface SessionGrant {
 }
 
 export interface OpenSessionOptions {
-  /** Maximum lifetime of the session, in milliseconds. */
+  /** Maximum lifetime of the session, in milliseconds; SESSION_LIFETIME_MS when absent. */
   readonly lifetimeMs?: number;
-  /** The time at which the token expires, in milliseconds since 1970. No session outlives its token. */
+  /**
+   * The time at which the token expires, in milliseconds since 1970; absent for a session without a token. No session
+   * outlives its token.
+   */
   readonly notAfter?: number;
-  /** The verifier's own key. Its signature lets a holder detect a man in the middle. */
+  /**
+   * The verifier's own key. Its signature lets a holder detect a man in the middle. If absent, the grant has no
+   * signature.
+   */
   readonly verifier?: Keypair;
 }
 

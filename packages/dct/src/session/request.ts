@@ -18,9 +18,10 @@ export interface SessionRequest {
   /** The DPoP proof that opens the session. It contains a new public key for the session's key agreement. */
   readonly proof: string;
   /**
-   * Accepts the session that a verifier granted. If `verifier` names the verifier's principal, the grant must
-   * have that principal's signature. Without the signature, a man in the middle could have opened one session
-   * with each side. Throws TokenError (invalid_proof).
+   * Accepts the session that a verifier granted. If `verifier` names the verifier's principal, the grant must have that
+   * principal's signature. Without the signature, a man in the middle could have opened one session with each side.
+   * Throws TokenError (invalid_proof) for a grant that is malformed, has a key that is not of prime order, or is not
+   * signed by `verifier`.
    */
   accept(grant: SessionGrant, verifier?: string): CallerSession;
 }
@@ -36,7 +37,7 @@ export interface CallerSession {
   readonly terms: SessionTerms;
   /**
    * Returns the proof of the next call, which is valid once. Throws TokenError (invalid_proof) when the session has
-   * expired.
+   * expired, and CanonicalError for arguments that are not JSON.
    */
   prove(claims: CallClaims): string;
 }

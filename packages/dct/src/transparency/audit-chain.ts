@@ -6,11 +6,12 @@ import { GrowingTree, leafHash } from "./merkle.ts";
 export type AuditDayVerdict =
   /** The export has every record of the day, and no record is changed. */
   | { readonly kind: "valid"; readonly seal: AuditSeal }
-  /**
-   * The export has no record of the day, or begins within the day. The missing records were deleted or not exported.
-   */
+  /** The export does not have the first record of the day. The missing records were deleted or not exported. */
   | { readonly kind: "incomplete"; readonly seal: AuditSeal }
-  /** A record is missing or changed, or the seal does not continue from the seal of the day before. */
+  /**
+   * A record after the day's first is missing, a record is changed, or the seal does not continue from the seal of the
+   * day before.
+   */
   | { readonly kind: "altered"; readonly seal: AuditSeal; readonly fault: string };
 
 type Sha256 = (data: Uint8Array) => Uint8Array;
@@ -25,8 +26,11 @@ export class AuditChain {
   readonly #verdicts: AuditDayVerdict[] = [];
   /** The index of the seal whose day is read next. */
   #at = 0;
-  /** The head and the sequence after the last line of the current day; undefined before its first line. */
-  #reached: { readonly head: Uint8Array; readonly sequence: number; readonly tree: GrowingTree } | undefined;
+  /**
+   * The sequence of the last line that was added of the current day, and the head after that line; undefined before
+   * the day's first line.
+   */
+  #reached: { readonly head: Uint8Array; readonly sequence: number } | undefined;
   #unsealed = 0;
 
   /** @param seals in ascending order of their days, without gaps */
@@ -49,8 +53,7 @@ export class AuditChain {
       }
       const expected = this.#reached === undefined ? seal.firstSequence : this.#reached.sequence + 1;
       if (sequence !== expected) {
-        // If no line of this day was read yet, a sequence above `expected` means that the export begins within the
-        // day.
+        // Skips the lines of a day without its first line, and the remaining lines of an altered day.
         if (this.#reached !== undefined) this.#end(this.#altered(seal, `record ${expected} is missing`));
         return;
       }

@@ -81,7 +81,9 @@ export function partialArtifacts(output: Value): ArtifactChunk[] {
   return chunks ?? resultArtifacts(output).map((artifact) => ({ artifact, append: false, lastChunk: false }));
 }
 
-/** Reads a value `{"artifacts": [...]}` in the form of A2A, with an id and parts each; undefined for any other value. */
+/**
+ * Reads a value `{"artifacts": [...]}` in the form of A2A, each with an id and parts; undefined for any other value.
+ */
 function artifactsIn(value: JsonValue): Artifact[] | undefined {
   const read = (element: JsonValue) => {
     const artifact = readArtifact(element);
@@ -119,8 +121,8 @@ function readPart(json: JsonValue): Part | undefined {
 }
 
 /**
- * Reads the elements of the list in an object's only member. Returns undefined if the member has another name or an
- * element cannot be read.
+ * Reads the elements of the list in an object's only member. Returns undefined if the member has another name, the list
+ * is empty or has more than `max` elements, or an element cannot be read.
  */
 function listIn<T>(
   value: JsonValue,

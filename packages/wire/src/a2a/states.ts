@@ -57,12 +57,15 @@ export function isTerminal(state: TaskState): boolean {
   return TERMINAL.has(state);
 }
 
-/** Whether a task in this state waits for its caller. */
+/** Whether a task in this state waits for its delegator. */
 export function isInterrupted(state: TaskState): boolean {
   return INTERRUPTED.has(state);
 }
 
-/** Whether a SendMessage that waits returns in this state: the task has ended, or needs its caller. (A2A 3.2.2) */
+/**
+ * Whether a blocking SendMessage returns when its task is in this state: the state is final, or the task waits for its
+ * delegator. (A2A 3.2.2)
+ */
 export function isSettled(state: TaskState): boolean {
   return isTerminal(state) || isInterrupted(state);
 }

@@ -28,8 +28,8 @@ export interface SchemaSurvey {
 }
 
 /**
- * Measures a schema. If the schema exceeds a limit, returns `problem`, which names the limit. Otherwise returns the
- * collected facts.
+ * Measures a schema. If the schema exceeds a limit or uses `$async`, returns `problem`, which states the fault.
+ * Otherwise returns the collected facts.
  */
 export function surveySchema(schema: unknown): SchemaSurvey | { problem: string } {
   const survey: SchemaSurvey = {

@@ -54,8 +54,8 @@ export interface QuickSchema {
   /** The only allowed scalars; absent if any scalar is allowed. */
   oneOf?: ReadonlySet<unknown>;
   /**
-   * Bounds for four sizes: the value of a number, the code points of a text, the items of an array, and the
-   * members of an object.
+   * Bounds for four sizes: the value of a number, the code points of a text, the items of an array, and the members of
+   * an object. A size without bounds is absent.
    */
   number?: Bounds;
   length?: Bounds;

@@ -129,7 +129,7 @@ function lastExamined(examined: readonly AuditEntry[]): number | undefined {
 /**
  * Returns the filter that the caller may use. An auditor of an organization may read only the organization's records.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED
+ * @throws DeputeError CALLER_NOT_ALLOWED; LIMIT_EXCEEDED if the audit log has no room
  */
 function allowed(tokens: TokensContext, identity: Identity, filter: AuditFilter): AuditFilter {
   const { organization, organizationRoles = [] } = identity;
@@ -143,7 +143,7 @@ function allowed(tokens: TokensContext, identity: Identity, filter: AuditFilter)
 /**
  * Refuses a caller that may not read the log, and records the refusal.
  *
- * @throws DeputeError CALLER_NOT_ALLOWED
+ * @throws DeputeError CALLER_NOT_ALLOWED; LIMIT_EXCEEDED if the audit log has no room
  */
 function assertAuditor(tokens: TokensContext, identity: Identity): void {
   if (isAuditor(tokens, identity)) return;

@@ -15,8 +15,8 @@ import { mintOfExchange } from "../rules/exchange.ts";
 import { mintAs } from "./mint-token.ts";
 
 /**
- * Exchanges an issuer's token for a token that it mints (RFC 8693). The delegatee is the key that made the holder
- * proof. Verifies the proof first, so a caller with a used proof does not learn whether the issuer's token is valid.
+ * Exchanges a JWT of an OpenID Connect issuer for a root token (RFC 8693). The delegatee is the key that made the
+ * holder proof. Verifies the proof first, so a caller with a used proof does not learn whether the JWT is valid.
  */
 export async function exchangeToken(
   tokens: TokensContext,
@@ -35,7 +35,7 @@ export async function exchangeToken(
   // The service accepts a proof only once, so the proof's digest identifies the exchange.
   const requestId = encodeBase64Url(engine.sha256(new TextEncoder().encode(request.proof)));
   const mint = mintOfExchange(request, { bounds, isMinter }, { delegatee, requestId, maxLifetimeMs });
-  // The assertion is used up only after the check of the scope. A request with a refused scope can therefore be
+  // The assertion is marked as used only after the check of the requested limits. A refused request can therefore be
   // repeated with the same assertion.
   if (assertion !== undefined) await tokens.usedAssertions.use(assertion);
   const minted = await mintAs(tokens, mint, { principal, organization, local: false }, roots, {
@@ -55,7 +55,8 @@ export async function exchangeToken(
 /**
  * Verifies the holder proof, and returns the principal that it proves.
  *
- * @throws DeputeError UNAUTHENTICATED with the metadata `denial`
+ * @throws DeputeError UNAUTHENTICATED with the metadata `denial`; LIMIT_EXCEEDED, SHUTTING_DOWN as
+ * TokenVerifier.verifyProof
  */
 async function provenKey(
   { tokenVerifier }: TokensContext,

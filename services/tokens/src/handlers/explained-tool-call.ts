@@ -10,8 +10,8 @@ import type { StoredDelegation } from "../store/delegation-rows.ts";
 import type { Subject, Viewer } from "./explained.ts";
 
 /**
- * Maximum number of decisions that one look-up reads for a request id. A request id has more decisions only if a client
- * uses it for many calls.
+ * Maximum number of decisions that one look-up reads for an AuditRecord.request_id. An id has more decisions only if a
+ * client uses it for many calls.
  */
 const MAX_READ = 64;
 

@@ -11,7 +11,10 @@ export interface Subject {
   readonly chain: readonly StoredDelegation[];
   /** The principal that used the authority: present for a receipt, for a tool call, and for a task without a token. */
   readonly principal?: string;
-  /** The time at which the authority was used, in epoch milliseconds. */
+  /**
+   * The time at which the authority was used, in epoch milliseconds. If it is absent, the time of the explanation
+   * counts.
+   */
   readonly time?: number | undefined;
   readonly proofs: Pick<AuthorityBundle, "token" | "attestation" | "attestationProof" | "receipt">;
   readonly receipt?: StatedReceipt;

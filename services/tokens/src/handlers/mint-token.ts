@@ -62,7 +62,7 @@ export function signedBy(keypair: Keypair): Issuers {
 /**
  * Mints a token like mintToken, but signs with a key of `issuers` and does not check the caller's permission.
  *
- * @param subject the subject of the exchanged token (RFC 8693); undefined if the call is not a token exchange
+ * @param subject the subject of the exchanged JWT (RFC 8693); undefined if the call is not a token exchange
  */
 export async function mintAs(
   context: TokensContext,

@@ -72,7 +72,8 @@ export async function projectToken(
 /**
  * Verifies the holder proof, and returns the principal that it proves.
  *
- * @throws DeputeError UNAUTHENTICATED with the metadata `denial`
+ * @throws DeputeError UNAUTHENTICATED with the metadata `denial`; LIMIT_EXCEEDED, SHUTTING_DOWN as
+ * TokenVerifier.verifyProof
  */
 async function provenHolder(
   { tokenVerifier }: TokensContext,
@@ -114,7 +115,7 @@ async function limitDenial(
   );
 }
 
-/** Returns the recorded subject for which the platform minted the root block; undefined without a subject. */
+/** Returns the recorded subject on whose behalf the platform minted the root block; undefined if none is recorded. */
 async function subjectOf({ engine, store }: TokensContext, token: SignedJSONToken) {
   const chainId = linksOf(engine, token)[0]?.chainId ?? "";
   const [root] = await store.read((tx) => readChain(tx, chainId));

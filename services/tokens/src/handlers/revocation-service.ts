@@ -143,7 +143,7 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
 /**
  * Verifies the signed entry in a request.
  *
- * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID
+ * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID; LIMIT_EXCEEDED if the audit log has no room
  */
 function signedEntry(tokens: TokensContext, { entry }: RevokeTokenRequest, caller: string): RevocationEntry {
   if (entry === undefined) throw invalid("entry", "is required");
@@ -204,7 +204,7 @@ function deny(
 /**
  * Verifies the signed key revocation in a request.
  *
- * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID
+ * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID; LIMIT_EXCEEDED if the audit log has no room
  */
 function signedStatement(
   tokens: TokensContext,

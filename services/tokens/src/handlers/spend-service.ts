@@ -103,9 +103,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/**
- * Requires that the caller may act for one of the given principals, or that the setting `spenders` names the caller.
- */
+/** Requires that the caller is one of the given principals, `local`, or named in the setting `spenders`. */
 function assertSpender(
   tokens: TokensContext,
   identity: Identity,

@@ -91,7 +91,8 @@ export interface AuditFilter {
 export const TOOL_CALLS = "mcp/";
 
 /**
- * Returns the request id under which the store indexes a decision on a tool call; undefined for every other decision.
+ * Returns the call's AuditRecord.request_id, under which the store indexes a decision on a tool call; undefined for
+ * every other decision, or if the call has no such id.
  */
 export function toolRequestOf({ call, kind }: Pick<AuditedDecision, "call" | "kind">): string | undefined {
   const { resource = "", requestId = "" } = call;

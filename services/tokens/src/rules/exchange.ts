@@ -19,7 +19,10 @@ export interface ExchangeBounds {
 
 const DEFAULT_MAX_LIFETIME_SECONDS = 3600;
 
-/** The requested token. If the request omits a member, the identity's bound is the value. */
+/**
+ * The requested token. If the request omits a member, its value comes from the identity's bounds; the default lifetime
+ * is at most DEFAULT_LIFETIME_MS.
+ */
 interface Requested {
   readonly capabilities: readonly Capability[];
   readonly budget: bigint;
@@ -36,7 +39,7 @@ interface Requested {
  * @param requestId identifies the exchange; unique for the identity
  * @param maxLifetimeMs the longest lifetime that the service allows
  * @throws DeputeError CALLER_NOT_ALLOWED if the identity has no bounds and is not a minter, ATTENUATION_VIOLATION for a
- * request beyond the bounds, INVALID_REQUEST for a minter's request without a budget
+ * request beyond the bounds, INVALID_REQUEST for a request without a budget from a minter without bounds
  */
 export function mintOfExchange(
   request: ExchangeTokenRequest,
@@ -80,9 +83,9 @@ function withDefaults(
 }
 
 /**
- * Returns the largest budget within the bounds.
+ * Returns the budget, in microcents, of a token whose request names none: the bound of the identity.
  *
- * @throws DeputeError INVALID_REQUEST if the identity has no bounds, because a token must have a budget
+ * @throws DeputeError INVALID_REQUEST if the identity has no bounds; the request must then name a budget
  */
 function largestBudget(bounds: ExchangeBounds | undefined): bigint {
   if (bounds === undefined) throw invalid("max_budget_microcents", "is required: the identity has no bounds");

@@ -2,8 +2,8 @@ import { parseStrictJson } from "@depute/core";
 import { type CryptoEngine, type RevocationEntry, verifyRevocation } from "@depute/dct";
 
 /**
- * Maximum number of entries that the service takes from one response. If the source has pages, the next poll reads the
- * remaining entries.
+ * Maximum number of entries that the service takes from one response. A source with more entries must return them in
+ * pages.
  */
 export const MAX_LISTED = 10_000;
 

@@ -14,7 +14,7 @@ export interface ProjectedChain {
   readonly audience: string;
   /** The delegatees of the blocks, that of the root block first. */
   readonly delegatees: readonly string[];
-  /** The subject for which the platform minted the root block; absent without a subject. */
+  /** The subject on whose behalf the platform minted the root block; absent without a subject. */
   readonly onBehalfOf?: { readonly issuer: string; readonly subject: string; readonly principal: string };
   /** The RFC 7638 thumbprint of the holder's key. */
   readonly thumbprint: string;

@@ -23,9 +23,11 @@ const OWNER_ROW = row({
 });
 const BLOCK_ROW = row({ chainId: text, block: text });
 
-/** The subject for which the platform minted a root block (RFC 8693 4.1). All members are empty without a subject. */
+/**
+ * The subject on whose behalf the platform minted a root block (RFC 8693 4.1). All members are empty without a subject.
+ */
 export interface Subject {
-  /** The claims `iss` and `sub` of the exchanged token. */
+  /** The claims `iss` and `sub` of the exchanged JWT. */
   readonly subjectIssuer: string;
   readonly subjectId: string;
   /** The principal to which the identities file maps the subject. */

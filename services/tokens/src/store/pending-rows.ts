@@ -80,7 +80,7 @@ export async function findPendingStatements(tx: ReadTx, key: string, now: number
 
 /**
  * Returns open pending revocations in which a key revokes itself, and a recorded block now names the key as signer or
- * delegatee. The log may now contain them.
+ * delegatee. These revocations may now be logged.
  */
 export async function settledStatements(tx: ReadTx, now: number, limit: number): Promise<KeyStatement[]> {
   const rows = await tx.all(

@@ -51,7 +51,8 @@ export async function deleteReservationsOf(
 
 /**
  * Deletes an organization's delegations, beginning with those that have no delegation below them. Keeps a completed or
- * failed delegation until its token expires. Otherwise a caller could record the same token again, and end it again.
+ * failed delegation until its token expires. Otherwise a caller could record the same token again, and end the
+ * delegation again.
  *
  * @param now epoch milliseconds
  */

@@ -178,8 +178,8 @@ async function append(
 }
 
 /**
- * Adds some entries to the hash chain. An older version wrote them without it. Returns true if more such entries
- * remain.
+ * Adds some entries of the log to the hash chain. An older version wrote these entries without the hash chain. Returns
+ * true if more such entries remain.
  */
 export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number): Promise<boolean> {
   const [first] = await tx.all(
@@ -233,7 +233,7 @@ export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[])
   return row !== undefined;
 }
 
-/** Returns the number of blocks that a principal has revoked since a time. Stops counting at a limit. */
+/** Returns the number of the log's entries by a principal since a time. Stops counting at a limit. */
 export async function countSince(
   tx: ReadTx,
   revokedBy: string,

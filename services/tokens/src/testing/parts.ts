@@ -62,7 +62,7 @@ export function createReplica(shared: {
   seenProofs?: SeenProofs;
   logStore?: Store;
   verifier?: Transport;
-  /** Whether this replica shares the store with other replicas. */
+  /** Whether this replica shares the store with other replicas. Default: false. */
   isShared?: boolean;
 }) {
   const { store, bus, clock, isShared = false } = shared;
