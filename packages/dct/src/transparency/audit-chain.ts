@@ -30,7 +30,7 @@ export class AuditChain {
    * The sequence of the last line that was added of the current day, and the head after that line; undefined before
    * the day's first line.
    */
-  #reached: { readonly head: Uint8Array; readonly sequence: number } | undefined;
+  #reached: { readonly head: Uint8Array; readonly sequence: number; readonly tree: GrowingTree } | undefined;
   #unsealed = 0;
 
   /** @param seals in ascending order of their days, without gaps */
