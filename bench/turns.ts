@@ -26,6 +26,8 @@ export interface Turns {
   /** The names of the players, in the order of the table. */
   readonly names: readonly string[];
   readonly quotients?: readonly Quotient[];
+  /** The goals of players' own values, by name. */
+  readonly limits?: Readonly<Record<string, Pick<Quotient, "atMost" | "atLeast">>>;
   readonly close?: () => void | Promise<void>;
 }
 
@@ -33,7 +35,16 @@ export interface Turns {
  * Measures players in turns, one round each, so that other load of the machine affects them equally. Values are
  * medians of the rounds. A quotient is the median of the quotients of each round.
  */
-export function inTurns({ name, unit, rounds, start, names, quotients = [], close }: Turns): Benchmark {
+export function inTurns({
+  name,
+  unit,
+  rounds,
+  start,
+  names,
+  quotients = [],
+  limits = {},
+  close,
+}: Turns): Benchmark {
   let played: Promise<Map<string, number[]>> | undefined;
   const values = async (player: string) => {
     played ??= play(start, rounds);
@@ -46,8 +57,7 @@ export function inTurns({ name, unit, rounds, start, names, quotients = [], clos
     figures: [
       ...names.map(
         (player): Figure => ({
-          name: player,
-          unit,
+          ...{ name: player, unit, ...limits[player] },
           measure: async () => middleOf(await values(player)),
         }),
       ),

@@ -18,6 +18,8 @@ export interface Platform {
   /** The address at which the tasks service listens. */
   readonly address: string;
   readonly dataDir: string;
+  /** The server's process. */
+  readonly pid: number | undefined;
   /** Returns the server's memory after garbage collection, in bytes. */
   rss(): Promise<number>;
   /** Ends the process, and starts another process on the same files. */
@@ -44,6 +46,7 @@ export async function startPlatform(
     workers: createClient(WorkerService, transport),
     address: addresses.tasks,
     dataDir,
+    pid: child.pid,
     rss: () => rssOf(child),
     async restart(whileDown) {
       await stop();
