@@ -200,7 +200,7 @@ describe("a refusal", () => {
   test("refuses a method that is not implemented, with the missing feature", async () => {
     const answer = await endpoint().ask(rpc("later"));
     expect(answer).toMatchObject({
-      body: { error: { data: { detail: "later does not exist yet: it is not built" } } },
+      body: { error: { data: { detail: "later is not implemented: it is not built" } } },
     });
   });
 

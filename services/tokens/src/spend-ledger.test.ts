@@ -149,7 +149,7 @@ describe("spend", () => {
     expect(two?.reservation.id).toBe(one?.reservation.id);
     expect(await spend.budget([root])).toMatchObject([{ reserved: 30 }]);
     const otherBody = { ...request, digest: "another" };
-    await expect(spend.reserve(otherBody, [root], counts)).rejects.toThrow("another body");
+    await expect(spend.reserve(otherBody, [root], counts)).rejects.toThrow("a different body");
     const otherCaller = { ...otherBody, caller: "d" };
     expect((await spend.reserve(otherCaller, [root], counts)).reservation.id).not.toBe(one?.reservation.id);
   });

@@ -76,7 +76,7 @@ describe("settings of TLS", () => {
     [
       "authorities that are not PEM",
       () => ({ tlsCaFile: saveText("other", "hello") }),
-      /file of DEPUTE_TLS_CA_FILE has no certificate/,
+      /file of DEPUTE_TLS_CA_FILE contains no certificate/,
     ],
   ])("refuse %s", (_, change, message) => {
     const settings = save(first);

@@ -126,7 +126,7 @@ test("DEPUTE_MAX_CONNECTION_AGE ends a connection of that age by GOAWAY", async 
 });
 
 it.each([
-  ["https://depute.example", () => [] as string[], /holder proofs hold only behind a proxy/],
+  ["https://depute.example", () => [] as string[], /accepts holder proofs only behind a proxy/],
   ["http://depute.example", () => tls("server", named), /write https/],
   ["https://depute.example", () => tls("server", named), undefined],
 ])(
