@@ -20,7 +20,10 @@ export function isOutage(error: unknown): boolean {
   return code === Code.Unavailable || (reasonOf(error) === undefined && !FINAL.has(code));
 }
 
-/** Counts the failed attempts of one call or stream, and determines the wait before the next attempt. */
+/**
+ * Waits with a growing backoff between the attempts of one call or stream, until the outage has lasted for the maximum
+ * time.
+ */
 export class Attempts {
   readonly #maxOutageMs: number;
   #backoffMs = FIRST_BACKOFF_MS;

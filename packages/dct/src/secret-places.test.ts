@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { secretPlaces } from "./secret-places.ts";
 
-/** 16,384 keys that would collide in a hash function that only adds words, or only multiplies them by odd numbers. */
+/**
+ * 16,384 keys. They share 128 places in `secretPlaces` without the shift before each multiplication, and 1,024 places in a
+ * sum of their words.
+ */
 const chosen = Array.from({ length: 1 << 14 }, (_, n) => {
   const words = new Uint32Array(8);
   for (let bit = 0; bit < 7; bit++) {

@@ -65,7 +65,9 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** Returns a transport to a peer that `die` ends in each call. */
+/**
+ * Starts a peer, and returns a transport to it. During each call, `die` ends the call's stream or its connection.
+ */
 async function dyingPeer(die: Death): Promise<Transport> {
   const server = createServer();
   const sockets = new Set<Socket>();

@@ -4,7 +4,7 @@ import type { CommonSettings } from "./common-settings.ts";
 import type { Logger } from "./log.ts";
 import { storeAt } from "./store-place.ts";
 
-/** Milliseconds between two reports of a replica. */
+/** Milliseconds between two reports of a replica's state to the table. */
 const REPORT_INTERVAL_MS = 2_000;
 /** A replica counts as lost this many milliseconds after its last report. */
 const LOST_MS = 10_000;

@@ -15,7 +15,7 @@ export interface Executor {
    * Whether a statement is waiting for the database's answer. Absent for a database whose statements are synchronous.
    */
   readonly isWaiting?: boolean;
-  /** Ends the connection, so that waiting statements fail. */
+  /** Ends the connection, so that waiting statements fail. Absent for a database whose statements are synchronous. */
   destroy?(): void;
 }
 

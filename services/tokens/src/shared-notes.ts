@@ -14,7 +14,10 @@ const BATCH = 500;
 interface SharedNotesOptions {
   readonly store: Store;
   readonly timers: Timers;
-  /** Reads the revocations that this replica lacks, in the transaction that reads the limits. */
+  /**
+   * Checks, in the transaction that reads the blocks' limits, whether this replica has read all revocations. Reads missing
+   * ones after the transaction.
+   */
   readonly revocations: CurrentRevocations;
 }
 

@@ -55,7 +55,10 @@ export class SharedSessions {
     return this.#known.get(idIn(proof) ?? "");
   }
 
-  /** If the store has the session that a call's proof names, reads it into memory. */
+  /**
+   * Reads the holder session that a call's proof names from the store into memory, unless memory has it. Does nothing if
+   * the store does not have it.
+   */
   async load(proof: string): Promise<void> {
     const { engine, store, secrets } = this.#options;
     const id = idIn(proof);

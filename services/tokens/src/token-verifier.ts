@@ -327,8 +327,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Returns the proof of a denied call if it is valid, so that the caller marks it as used. Returns undefined if a
-   * check before that of the proof denied the call.
+   * Returns the proof of a denied call if the proof is valid, so that `#use` marks it as used. Returns undefined without
+   * a valid proof, and if a check before that of the proof denied the call.
    */
   #proofBehind(
     denial: DenialReason,

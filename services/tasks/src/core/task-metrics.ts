@@ -14,7 +14,7 @@ interface TaskMetricsOptions {
   readonly agentClasses: readonly string[];
 }
 
-/** The events that the counters need. */
+/** The events that the observer of `taskMetrics` counts. */
 export const COUNTED_EVENTS: ReadonlySet<TaskEventName> = new Set([
   "completed",
   "failed",

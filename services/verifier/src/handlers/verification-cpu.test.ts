@@ -112,7 +112,7 @@ test("`local` and the platform's own work have no quota", async () => {
 describe("the signatures", () => {
   let small: TestHost;
   const contract = signedContract();
-  // Without its output, only the signature of an attestation takes time.
+  // The attestation has only the hash of its output, so its verification costs only the check of the signature.
   const result = { success: true, outputHash: hashedOutput(1), costMicrocents: 1, durationMs: 1 };
   const stored = toMessage("attestation", signedCompletion(contract.id, { result }));
   beforeAll(async () => {

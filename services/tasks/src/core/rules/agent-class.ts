@@ -1,4 +1,4 @@
-/** The class of all agents that no setting names. */
+/** The class of each agent whose base agent is not in DEPUTE_METRICS_AGENT_CLASSES. */
 export const OTHER_AGENTS = "other";
 
 /**
