@@ -94,8 +94,9 @@ export class Batch {
     const { connection, call } = this.#options;
     const sharing = this.#sharing ?? [];
     this.#sharing = undefined;
-    await connection.rollbackToSavepoint();
+    // The hooks run first, because they must also run if the rollback fails.
     for (const { undoHooks } of sharing) for (const hook of undoHooks) call(hook);
+    await connection.rollbackToSavepoint();
     for (const again of [...sharing.map((ran) => ran.job), job]) this.#ran.push(await this.#runAlone(again));
   }
 

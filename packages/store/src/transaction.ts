@@ -49,6 +49,8 @@ export class Transaction implements WriteTx {
   #over = false;
   #hasChanged = false;
   #failure: { readonly error: unknown } | undefined;
+  /** The number of statements without an answer. */
+  #running = 0;
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -103,6 +105,19 @@ export class Transaction implements WriteTx {
   }
 
   /**
+   * Checks the statements of a function that has returned. See `assertNoFailure`.
+   *
+   * @throws Error also if the function did not await a statement, because its result is then unknown
+   */
+  assertDone(): void {
+    if (this.#running > 0) {
+      const message = "a transaction function returned before its statements ended; await every statement";
+      this.#failure ??= { error: new Error(message) };
+    }
+    this.assertNoFailure();
+  }
+
+  /**
    * Throws the error of the first failed statement, even if the function has caught the error. Postgres accepts no
    * further statement after a failed one, and SQLite must behave alike.
    */
@@ -146,11 +161,14 @@ export class Transaction implements WriteTx {
   async #execute<T>(statement: (executor: Executor) => OrPromise<T>): Promise<T> {
     const executor = this.#use();
     this.assertNoFailure();
+    this.#running++;
     try {
       return await statement(executor);
     } catch (error) {
       this.#failure ??= { error };
       throw error;
+    } finally {
+      this.#running--;
     }
   }
 
@@ -202,7 +220,7 @@ export async function runWithin<T>(
   });
   try {
     const value = await Promise.race([fn(tx), limit]);
-    tx.assertNoFailure();
+    tx.assertDone();
     return value;
   } finally {
     cancel();

@@ -131,7 +131,9 @@ export class ProposalReviews {
     if (state === ProposalState.GRANTED && grant.case !== undefined) {
       const { baseDigest } = proposal;
       await makeGrant(this.#registry, tx, { grant, baseDigest }, decidedBy).catch((thrown: unknown) => {
-        throw thrown instanceof DeputeError ? new GrantRefused(thrown) : thrown;
+        const isRefusal =
+          thrown instanceof DeputeError && thrown.reason !== ErrorReason.DEPENDENCY_UNAVAILABLE;
+        throw isRefusal ? new GrantRefused(thrown) : thrown;
       });
     }
     await endProposal(tx, id, { state, decidedBy, reason, endTime: this.#registry.clock.now(), owed: "" });

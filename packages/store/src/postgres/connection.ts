@@ -39,6 +39,8 @@ export class PostgresConnection implements WriteConnection {
   #transactionId: Promise<string> = Promise.resolve("");
   #waiting = 0;
   #hasWritten = false;
+  /** The number of the current savepoint. A transaction begins with 0. */
+  #savepoint = 0;
 
   constructor(options: PostgresConnectionOptions) {
     this.#options = options;
@@ -60,6 +62,7 @@ export class PostgresConnection implements WriteConnection {
   async begin(): Promise<void> {
     if (this.#client === undefined) this.#adopt(await this.#options.connect());
     this.#hasWritten = false;
+    this.#savepoint = 0;
     // The statements are sent together, so that they cost one round trip.
     const beginning = this.#control("BEGIN");
     const waiting = this.#options.turns?.begin((sql) => this.#control(sql));
@@ -95,16 +98,19 @@ export class PostgresConnection implements WriteConnection {
   }
 
   async savepoint(): Promise<void> {
-    this.#send("SAVEPOINT fn");
+    // Each savepoint has its own name. If a RELEASE fails, a later rollback must not find the savepoint of the function
+    // before, whose result already counts.
+    this.#savepoint++;
+    this.#send(`SAVEPOINT fn${this.#savepoint}`);
   }
 
   async release(): Promise<void> {
-    this.#send("RELEASE SAVEPOINT fn");
+    this.#send(`RELEASE SAVEPOINT fn${this.#savepoint}`);
   }
 
   async rollbackToSavepoint(): Promise<void> {
-    this.#send("ROLLBACK TO SAVEPOINT fn");
-    await this.#control("RELEASE SAVEPOINT fn");
+    this.#send(`ROLLBACK TO SAVEPOINT fn${this.#savepoint}`);
+    await this.#control(`RELEASE SAVEPOINT fn${this.#savepoint}`);
   }
 
   async all<T>(sql: string, params: readonly SqlValue[]): Promise<T[]> {

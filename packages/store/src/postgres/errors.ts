@@ -19,9 +19,10 @@ const CHARACTER_NOT_IN_REPERTOIRE = "22021";
 const CONFLICTS = new Set(["40001", "40P01"]);
 
 /**
- * Classes of errors after which a retry may help: connection, serialization, resources, operator intervention, system.
+ * Classes of errors after which a retry may help: connection, state of the transaction, serialization, resources,
+ * operator intervention, system.
  */
-const UNAVAILABLE = new Set(["08", "40", "53", "57", "58"]);
+const UNAVAILABLE = new Set(["08", "25", "40", "53", "57", "58"]);
 
 const OURS = [DeputeError, ConstraintError, MigrationError, StoreKeyError];
 

@@ -72,6 +72,17 @@ describe.skipIf(postgres === undefined)("Postgres", () => {
     await store.close();
   });
 
+  test("a function that returns before its statements end is refused, and undone", async () => {
+    const store = await openStore({ postgres: url, schema: freeSchema(), migrations: [TABLE], onError });
+    const write = store.write(async (tx) => {
+      tx.run("INSERT INTO t VALUES (1)").catch(() => {});
+    });
+    await expect(write).rejects.toThrow("await every statement");
+    await store.write((tx) => tx.run("INSERT INTO t VALUES (2)"));
+    expect(await store.read((tx) => tx.all(CELLS, "SELECT a FROM t"))).toEqual([{ a: 2 }]);
+    await store.close();
+  });
+
   test("a broken connection fails the write that it carries; the next write gets a new connection", async () => {
     const schema = freeSchema();
     const store = await openStore({ postgres: url, schema, migrations: [TABLE], onError });

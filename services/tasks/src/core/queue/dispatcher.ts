@@ -245,6 +245,17 @@ export class Dispatcher {
     const dispatched: [AssignmentStream, Assignment[]][] = [];
     let mayWait = false;
     let isCut = false;
+    // After an undone dispatch, the free capacity is unknown, and the tasks are pending again.
+    tx.afterRun(
+      () => {},
+      () => {
+        delegate.mayWait = true;
+        for (const stream of delegate.streams) {
+          stream.isFull = false;
+          stream.room = 0;
+        }
+      },
+    );
     for (const stream of [...delegate.streams]) {
       const { room, isBounded } = stream.isFull ? FULL : await roomOf(tx, stream.worker);
       stream.isFull = room <= 0;
