@@ -5,8 +5,10 @@ import type { ReadTx, Store, WriteTx } from "@depute/store";
 import { BackgroundWork } from "./background.ts";
 import type { RevocationReader } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
+import type { RootKeys } from "./root-keys.ts";
 import { chainIdOf, type End, isNewEnd, type Link, lapsedAuthority } from "./rules/delegations.ts";
 import { refusedToken } from "./rules/denials.ts";
+import { rootRetired } from "./rules/root-key.ts";
 import { recordBlocks } from "./store/block-rows.ts";
 import {
   beginCascade,
@@ -48,6 +50,8 @@ interface DelegationLogOptions {
   log: Logger;
   /** The revocations that this process has read. */
   state: Pick<RevocationState, "isRevoked" | "isRevokedKey">;
+  /** The platform's root keys. A retired root grants nothing. */
+  roots: Pick<RootKeys, "retiredIn">;
   /** Reads missing revocations into `state` before a transaction decides; undefined without replicas. */
   reader?: Pick<RevocationReader, "assertCurrent" | "decide"> | undefined;
   /** The lease of the replica that continues unfinished work; undefined without replicas. */
@@ -109,6 +113,7 @@ export class DelegationLog {
     // A revocation marks the recorded delegations below its block only once. A delegation that is recorded later would
     // stay unmarked, so this method refuses it.
     if (await isAnyRevoked(tx, ids)) throw refusedToken({ type: "revoked" });
+    await this.#requireRoot(tx, links[0]?.block.signer);
     await recordBlocks(tx, blocks, now);
     await recordLinks(tx, links, caller, now);
   }
@@ -244,11 +249,18 @@ export class DelegationLog {
     const { state, clock, reader } = this.#options;
     await reader?.assertCurrent(tx);
     const chain = await readChain(tx, chainId);
+    await this.#requireRoot(tx, chain[0]?.from);
     const ids = chain.map(({ revocationId }) => revocationId);
     const isGone = state.isRevokedKey(to) || (await isAnyRevoked(tx, ids));
     const isRevoked = (id: string, rightful: readonly string[]) => isGone || state.isRevoked(id, rightful);
     const denial = lapsedAuthority(chain, isRevoked, clock.now());
     if (denial !== undefined) throw refusedToken(denial);
+  }
+
+  /** @throws DeputeError TOKEN_DENIED for a retired root */
+  async #requireRoot(tx: ReadTx, principal = ""): Promise<void> {
+    const retireTime = await this.#options.roots.retiredIn(tx, principal);
+    if (retireTime !== undefined) throw refusedToken(rootRetired(retireTime));
   }
 
   async #finish(

@@ -81,7 +81,8 @@ export class Housekeeping {
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),
       (tx) => forgetHolderSessions(tx, now, BATCH),
-      (tx) => eraseRetired(tx, now),
+      // A replica whose clock is behind may still use the key.
+      (tx) => eraseRetired(tx, now - CLOCK_SKEW_MS),
     ];
     if (auditRetentionMs > 0) {
       const before = now - auditRetentionMs;

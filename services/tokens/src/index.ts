@@ -191,14 +191,15 @@ async function start(
   });
   const saved = (sequence: number) => seenLog.saved(sequence);
   const delegations = new DelegationLog({
-    ...{ engine, store, clock, timers, log, state, lease, reader: ownReader },
+    ...{ engine, store, clock, timers, log, state, roots, lease, reader: ownReader },
   });
   parts.add(() => delegations.close());
   delegations.start();
   const revocations = new RevocationLog({
     ...{
       engine,
-      isRoot: (principal) => roots.isOwn(principal),
+      // A thief of a retired root must not fill the log.
+      isRoot: (principal) => roots.isOwn(principal) && roots.retired(principal) === undefined,
       store,
       bus,
       clock,

@@ -81,11 +81,14 @@ export class RootKeys implements AcceptedRoots {
       if (!keys.some((key) => key.principal === principal)) {
         const now = clock.now();
         for (const { principal, retireTime } of keys) {
-          if (retireTime === 0 || retireTime > now) await endRootKey(tx, { principal, retireTime: now });
+          if (retireTime === 0 || retireTime > now)
+            await endRootKey(tx, { principal, retireTime: now, isRetired: true });
         }
         const none = { sealed: "", succession: "", caller: "", requestId: "", digest: "" };
         const number = keys.length + 1;
-        await insertRootKey(tx, { ...none, number, principal, createTime: now, retireTime: 0 });
+        await insertRootKey(tx, {
+          ...{ ...none, number, principal, createTime: now, retireTime: 0, isRetired: false },
+        });
         await eraseRetired(tx, now);
       }
       return readKnown(tx);
@@ -176,6 +179,7 @@ export class RootKeys implements AcceptedRoots {
     for (const root of roots) {
       if (states.get(root) !== "retired") continue;
       roots.delete(root);
+      this.#keypairs.get(root)?.privateKey.fill(0);
       this.#keypairs.delete(root);
     }
     this.#accepted = { roots, until: nextRetirement(this.keys, now) };
@@ -188,6 +192,16 @@ export class RootKeys implements AcceptedRoots {
 
   retired(principal: string): number | undefined {
     const key = this.#byPrincipal.get(principal);
+    return this.#retiredAmong(key === undefined ? [] : [key], principal);
+  }
+
+  /** Returns the time at which a root of the platform retired, as a transaction sees it; undefined otherwise. */
+  async retiredIn(tx: ReadTx, principal: string): Promise<number | undefined> {
+    return this.#retiredAmong((await this.readChanged(tx))?.keys ?? this.keys, principal);
+  }
+
+  #retiredAmong(keys: readonly RootKeyRow[], principal: string): number | undefined {
+    const key = keys.find((one) => one.principal === principal);
     if (key === undefined || rootStanding(key, this.#options.clock.now()) !== "retired") return undefined;
     return key.retireTime;
   }
@@ -217,7 +231,8 @@ export class RootKeys implements AcceptedRoots {
       const number = keys.length + 1;
       for (const end of ends) await endRootKey(tx, end);
       await insertRootKey(tx, {
-        ...{ number, principal, createTime: now, retireTime: 0, caller, requestId, digest },
+        ...{ number, principal, createTime: now, retireTime: 0, isRetired: false },
+        ...{ caller, requestId, digest },
         sealed: secrets.seal(next.privateKey, contextOfRootKey(principal)),
         succession: JSON.stringify(succession),
       });

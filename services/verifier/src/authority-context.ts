@@ -106,6 +106,7 @@ function undefinedIfUnknown(error: unknown): undefined {
 }
 
 function recordOf({
+  delegator: from,
   delegatee: to,
   contractId,
   revocationId,
@@ -113,7 +114,7 @@ function recordOf({
 }: DelegationRecord): RecordedDelegation {
   // A record without an expiry counts as expired.
   const expiry = expireTime === undefined ? 0 : fromTimestamp(expireTime);
-  return { to, contractId, revocationId, expiry };
+  return { from, to, contractId, revocationId, expiry };
 }
 
 interface RevocationData {

@@ -101,8 +101,8 @@ async function explainedLinks(
     if (isRevokedNow && revocationState.isRevokedKey(from)) {
       times.push(...(await findKeyRevocations(tx, from)).map(({ recordTime }) => recordTime));
     }
-    const revokeTime = times.length === 0 ? undefined : Math.min(...times);
     if (retireTime !== undefined) times.push(retireTime);
+    const revokeTime = times.length === 0 ? undefined : Math.min(...times);
     links.push({ delegation, document: documents.get(chainId) ?? "", revokeTime, isRevokedNow });
   }
   return { links, revocations: logged.map(({ entry }) => entry) };

@@ -12,10 +12,8 @@ import {
 } from "./root-key.ts";
 
 const NOW = 1_000_000;
-const key = (principal: string, retireTime: number): RootKeyLife => ({
-  principal,
-  createTime: 1,
-  retireTime,
+const key = (principal: string, retireTime: number, isRetired = false): RootKeyLife => ({
+  ...{ principal, createTime: 1, retireTime, isRetired },
 });
 
 describe("the state of a root key", () => {
@@ -26,6 +24,10 @@ describe("the state of a root key", () => {
     ["after its end", NOW - 1, "retired"],
   ])("%s is %s", (_, retireTime, standing) => {
     expect(rootStanding(key("a", retireTime), NOW)).toBe(standing);
+  });
+
+  it("is retired for good once it is marked so, also by a clock that is behind", () => {
+    expect(rootStanding(key("a", NOW, true), NOW - 60_000)).toBe("retired");
   });
 });
 
@@ -54,7 +56,10 @@ describe("a rotation sets the ends of the earlier keys", () => {
     ],
     ["a retired key keeps its end", [old, key("a", 0)], 60, [["a", NOW + 60]]],
   ])("%s", (_, keys, overlapMs, ends) => {
-    const expected = ends.map(([principal, retireTime]) => ({ principal, retireTime }));
+    const expected = ends.map(([principal, retireTime]) => ({
+      ...{ principal, retireTime },
+      isRetired: overlapMs === 0,
+    }));
     expect(rotationEnds(keys, NOW, overlapMs)).toEqual(expected);
   });
 
@@ -84,7 +89,7 @@ describe("a retirement", () => {
   const keys = [key("gone", NOW - 1), key("earlier", NOW + 60), key("signing", 0)];
 
   it.each([
-    ["earlier", { principal: "earlier", retireTime: NOW }],
+    ["earlier", { principal: "earlier", retireTime: NOW, isRetired: true }],
     ["gone", undefined],
   ])("of %j is %j", (principal, end) => {
     expect(retirementEnd(keys, principal, NOW)).toEqual(end);

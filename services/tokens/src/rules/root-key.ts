@@ -15,12 +15,21 @@ export interface RootKeyLife {
   readonly createTime: number;
   /** The time from which tokens of the key are denied; 0 while the key signs. */
   readonly retireTime: number;
+  /**
+   * Whether the key was retired at once, or its private key was erased. Such a key stays retired, also at a replica whose
+   * clock is behind, and after the clock was set back.
+   */
+  readonly isRetired: boolean;
 }
 
 export type RootKeyStanding = "signing" | "verifying" | "retired";
 
 /** Returns the state of a root key at a time. A key without an end signs: only a rotation sets the end. */
-export function rootStanding({ retireTime }: RootKeyLife, now: number): RootKeyStanding {
+export function rootStanding(
+  { retireTime, isRetired }: Pick<RootKeyLife, "retireTime" | "isRetired">,
+  now: number,
+): RootKeyStanding {
+  if (isRetired) return "retired";
   if (retireTime === 0) return "signing";
   return now < retireTime ? "verifying" : "retired";
 }
@@ -29,6 +38,7 @@ export function rootStanding({ retireTime }: RootKeyLife, now: number): RootKeyS
 export interface RootKeyEnd {
   readonly principal: string;
   readonly retireTime: number;
+  readonly isRetired: boolean;
 }
 
 /**
@@ -46,7 +56,10 @@ export function rotationEnds(keys: readonly RootKeyLife[], now: number, overlapM
   const end = now + overlapMs;
   return keys
     .filter(({ retireTime }) => retireTime === 0 || retireTime > end)
-    .map(({ principal }) => ({ principal, retireTime: end }));
+    .map(({ principal, isRetired }) => ({
+      ...{ principal, retireTime: end },
+      isRetired: isRetired || overlapMs === 0,
+    }));
 }
 
 /**
@@ -68,7 +81,7 @@ export function retirementEnd(
   }
   const state = rootStanding(key, now);
   if (state === "retired") return undefined;
-  if (state === "verifying") return { principal, retireTime: now };
+  if (state === "verifying") return { principal, retireTime: now, isRetired: true };
   throw new DeputeError(
     ErrorReason.KEY_NOT_USABLE,
     "the root key signs; rotate the root with retire_now, which retires it at once",

@@ -382,6 +382,7 @@ ${requestTableSql("mint_requests")};
         principal TEXT NOT NULL UNIQUE,
         create_ms BIGINT NOT NULL,       -- from when it signs
         retire_ms BIGINT NOT NULL,       -- from when its tokens are denied; 0 while it signs
+        retired BIGINT NOT NULL,         -- 1 once it stays retired whatever a clock says
         succession TEXT NOT NULL,        -- the statement of the key before, JSON; empty for a key of the key file
         caller TEXT NOT NULL,            -- of the rotation that made it, with request id and digest
         request_id TEXT NOT NULL,

@@ -1,5 +1,5 @@
 import type { RootSuccession } from "@depute/dct/transparency";
-import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
+import { flag, integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { RootKeyEnd, RootKeyLife } from "../rules/root-key.ts";
 
 /** A root key as stored. */
@@ -16,20 +16,28 @@ export interface RootKeyRow extends RootKeyLife {
   readonly digest: string;
 }
 
-const ROOT_KEY_ROW = row<RootKeyRow>({
-  ...{ number: integer, principal: text, createTime: integer, retireTime: integer, sealed: text },
+const ROOT_KEY_ROW = row({
+  ...{
+    number: integer,
+    principal: text,
+    createTime: integer,
+    retireTime: integer,
+    isRetired: flag,
+    sealed: text,
+  },
   ...{ succession: text, caller: text, requestId: text, digest: text },
 });
 const CHANGE_ROW = row<{ change: number }>({ change: integer });
 
 const KEYS = `SELECT k.number AS "number", k.principal AS principal, k.create_ms AS "createTime",
-    k.retire_ms AS "retireTime", COALESCE(s.sealed, '') AS sealed, k.succession AS succession, k.caller AS caller,
+    k.retire_ms AS "retireTime", k.retired AS "isRetired", COALESCE(s.sealed, '') AS sealed, k.succession AS succession, k.caller AS caller,
     k.request_id AS "requestId", k.digest AS digest
   FROM root_keys k LEFT JOIN root_key_secrets s ON s.principal = k.principal`;
 
 /** Returns all root keys, oldest first. */
 export async function readRootKeys(tx: ReadTx): Promise<RootKeyRow[]> {
-  return tx.all(ROOT_KEY_ROW, `${KEYS} ORDER BY k.number`);
+  const rows = await tx.all(ROOT_KEY_ROW, `${KEYS} ORDER BY k.number`);
+  return rows.map((key) => ({ ...key, isRetired: key.isRetired === 1 }));
 }
 
 /** Returns the number of the last change of any root key; 0 before the first key. */
@@ -41,8 +49,9 @@ export async function lastRootChange(tx: ReadTx): Promise<number> {
 /** Inserts a key. Its seed goes to a table of its own, so that a retirement erases it. */
 export async function insertRootKey(tx: WriteTx, key: RootKeyRow): Promise<void> {
   await tx.run(
-    `INSERT INTO root_keys (number, principal, create_ms, retire_ms, succession, caller, request_id, digest, change)
-     SELECT ?, ?, ?, ?, ?, ?, ?, ?, COALESCE(MAX(change), 0) + 1 FROM root_keys`,
+    `INSERT INTO root_keys
+       (number, principal, create_ms, retire_ms, retired, succession, caller, request_id, digest, change)
+     SELECT ?, ?, ?, ?, 0, ?, ?, ?, ?, COALESCE(MAX(change), 0) + 1 FROM root_keys`,
     [
       ...[key.number, key.principal, key.createTime, key.retireTime, key.succession],
       ...[key.caller, key.requestId, key.digest],
@@ -53,19 +62,30 @@ export async function insertRootKey(tx: WriteTx, key: RootKeyRow): Promise<void>
 }
 
 /** Stores the end of a key. */
-export async function endRootKey(tx: WriteTx, { principal, retireTime }: RootKeyEnd): Promise<void> {
+export async function endRootKey(
+  tx: WriteTx,
+  { principal, retireTime, isRetired }: RootKeyEnd,
+): Promise<void> {
   await tx.run(
-    `UPDATE root_keys SET retire_ms = ?, change = (SELECT MAX(change) + 1 FROM root_keys) WHERE principal = ?`,
-    [retireTime, principal],
+    `UPDATE root_keys SET retire_ms = ?, retired = ?, change = (SELECT MAX(change) + 1 FROM root_keys)
+     WHERE principal = ?`,
+    [retireTime, isRetired ? 1 : 0, principal],
   );
 }
 
-/** Erases the private keys of retired keys; returns their number. */
-export async function eraseRetired(tx: WriteTx, now: number): Promise<number> {
+/**
+ * Marks the keys whose overlap ended before a time as retired, and erases the private keys of all retired keys.
+ *
+ * @returns the number of marked keys
+ */
+export async function eraseRetired(tx: WriteTx, before: number): Promise<number> {
   const { changes } = await tx.run(
-    `DELETE FROM root_key_secrets WHERE principal IN
-       (SELECT principal FROM root_keys WHERE retire_ms > 0 AND retire_ms <= ?)`,
-    [now],
+    `UPDATE root_keys SET retired = 1, change = (SELECT MAX(change) + 1 FROM root_keys)
+     WHERE retired = 0 AND retire_ms > 0 AND retire_ms <= ?`,
+    [before],
+  );
+  await tx.run(
+    "DELETE FROM root_key_secrets WHERE principal IN (SELECT principal FROM root_keys WHERE retired = 1)",
   );
   return changes;
 }

@@ -76,6 +76,7 @@ export function createReplica(shared: {
   const ownReader = isShared ? reader : undefined;
   const audit = new AuditLog({ engine, store, bus, clock, timers, log: silent });
   const delegations = new DelegationLog({
+    roots: { retiredIn: async () => undefined },
     engine,
     store,
     clock,

@@ -17,6 +17,7 @@ export const MAX_RECORD_LAG_MS = 5 * 60_000;
 
 /** A delegation that the tokens service has recorded. Times are epoch milliseconds. */
 export interface RecordedDelegation {
+  from: string;
   to: string;
   contractId: string;
   revocationId: string;
@@ -117,6 +118,9 @@ function authorityByRecord(
   if (last.contractId !== contractId)
     return failed("authority", "the delegation belongs to another contract");
   if (chain.some(({ expiry }) => time > expiry)) return failed("authority", "the delegation had expired");
+  const [{ from } = last] = chain;
+  if (!authority.rootsAt(recordTime).has(from))
+    return failed("authority", "the root of the delegation was not trusted");
   return chain.some(({ revocationId }) => authority.wasRevoked(revocationId, recordTime))
     ? failed("authority", "the delegation was revoked")
     : passed("authority");
