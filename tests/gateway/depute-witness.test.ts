@@ -260,3 +260,32 @@ test(
   },
   LONG,
 );
+
+test(
+  "heads continue after a rotation of the root key, also across a restart",
+  async () => {
+    vi.stubEnv("DEPUTE_WITNESS_TOKEN_FILE", at("token.secret"));
+    const data = at("rotated-data");
+    const witness = await witnessAt("rotated", true);
+    await witness.start();
+    const flags = ["--witness", `depute+${witness.url}`, ...WITH_CREDENTIAL];
+    const first = await start(data, flags);
+    await revokeOne(first);
+    const before = await untilWitnessed(witness, "platform-1", 1);
+    const rotation = { requestId: "rotate", retireNow: true };
+    const answer = await first.post("/depute.tokens.v1.RootKeyService/RotateRootKey", rotation);
+    const { key } = (await answer.json()) as { key: { principal: string } };
+    await revokeOne(first);
+    const after = await untilWitnessed(witness, "platform-1", 2);
+    expect(after.revocationCheckpoint.signer).toBe(key.principal);
+    expect(before.revocationCheckpoint.signer).not.toBe(key.principal);
+    await stop(first);
+    const second = await start(data, flags);
+    await revokeOne(second);
+    await untilWitnessed(witness, "platform-1", 3);
+    const { signature } = after.revocationCheckpoint;
+    const forged = { ...before.revocationCheckpoint, sequence: "4", signature };
+    expect(await witness.publish("platform-1", { revocationCheckpoint: forged })).toBe("SIGNATURE_INVALID");
+  },
+  LONG,
+);

@@ -323,7 +323,7 @@ export const AUTHORITY: readonly Command[] = [
     path: "keys rotate-root",
     summary: "Creates a root key that signs tokens from now on, while the platform runs",
     details:
-      "The platform accepts tokens of the earlier keys until the overlap ends. Clients that pin the root need the new key by then. Only operators may call it.",
+      "The platform accepts tokens of the earlier keys until the overlap ends. Clients that pin the root need the new key for new tokens. Only operators may call it.",
     remote: true,
     flags: {
       overlap: {

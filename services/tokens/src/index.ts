@@ -39,7 +39,7 @@ import { delegationService } from "./handlers/delegation-service.ts";
 import { holderSessionService } from "./handlers/holder-session-service.ts";
 import { keyService } from "./handlers/key-service.ts";
 import { revocationService } from "./handlers/revocation-service.ts";
-import { rootKeyService } from "./handlers/root-key-service.ts";
+import { rootKeyService, successionOf } from "./handlers/root-key-service.ts";
 import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
 import { HolderProofs } from "./holder-proofs.ts";
@@ -159,6 +159,7 @@ async function start(
   const seenLog = new CheckpointFile({ file, engine, signer, timers, log, sign: signFile, look });
   const witness = revocationWitness({
     ...{ deps, engine, isSigner: (principal: string) => roots.isOwn(principal), store },
+    successions: () => roots.keys.flatMap((key) => successionOf(key) ?? []),
     sign,
   });
   await notes.start();

@@ -1,3 +1,4 @@
+import type { RootSuccession } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { type CryptoEngine, createProof, keypairFromSeed } from "@depute/dct";
 import { type Checkpoint, isSignedCheckpoint } from "@depute/dct/transparency";
 import { type ServiceDeps, type Verdict, Witness } from "@depute/service";
@@ -10,6 +11,8 @@ interface RevocationWitnessOptions {
   readonly engine: CryptoEngine;
   /** Whether a principal is or was the platform's root, which must have signed the head. */
   readonly isSigner: (principal: string) => boolean;
+  /** Returns the statements by which root keys followed each other. */
+  readonly successions: () => readonly RootSuccession[];
   readonly store: Store;
   /** Signs the current state of the log. */
   readonly sign: () => Checkpoint;
@@ -21,9 +24,10 @@ interface RevocationWitnessOptions {
  * @throws SettingsError as `witnessFor`
  */
 export function revocationWitness(options: RevocationWitnessOptions): Witness | undefined {
-  const { deps, engine, isSigner, store, sign } = options;
+  const { deps, engine, isSigner, successions, store, sign } = options;
   const { clock, timers, log } = deps;
   const place = deps.witnessFor("revocations", {
+    successions,
     holderProof: (seed, claims) =>
       createProof(engine, keypairFromSeed(engine, seed), { ...claims, now: clock.now() }),
   });

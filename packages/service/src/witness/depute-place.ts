@@ -1,5 +1,6 @@
 import { type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import type { RootSuccession } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { WitnessService } from "@depute/contracts/depute/verifier/v1/witness_service_pb";
 import { ErrorReason } from "@depute/core";
 import { reasonOf } from "../errors-on-wire.ts";
@@ -26,6 +27,8 @@ export interface WitnessedLog {
    * proofs.
    */
   readonly consistency?: (firstSize: number, secondSize: number) => Promise<readonly Uint8Array[]>;
+  /** Returns the statements by which root keys followed each other. Absent for a log whose signer never changes. */
+  readonly successions?: () => readonly RootSuccession[];
 }
 
 export interface DeputePlaceOptions {
@@ -76,7 +79,9 @@ export function deputePlace({ witness, name, credentials, ca, log }: DeputePlace
       const firstSize = kept === undefined ? 0 : toHead(name, kept).size;
       const isProven = log.consistency !== undefined && kept !== undefined && firstSize < size;
       const consistencyProof = isProven ? [...((await log.consistency?.(firstSize, size)) ?? [])] : [];
-      await client.publishLogHead({ head, firstSize: BigInt(firstSize), consistencyProof }).catch(refused);
+      const successions = kept === undefined ? [] : [...(log.successions?.() ?? [])];
+      const request = { head, firstSize: BigInt(firstSize), consistencyProof, successions };
+      await client.publishLogHead(request).catch(refused);
     },
   };
 }

@@ -5,6 +5,8 @@ import {
   RootKeySchema,
   type RootKeyService,
   RootKeyState,
+  type RootSuccession,
+  RootSuccessionSchema,
   RotateRootKeyRequestSchema,
 } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import {
@@ -81,19 +83,24 @@ async function operator(tokens: TokensContext, context: HandlerContext): Promise
 
 function message(key: RootKeyRow, now: number): RootKey {
   const { principal, createTime, retireTime } = key;
-  const succession = parseSuccession(key.succession);
+  const succession = successionOf(key);
   return create(RootKeySchema, {
     principal,
     state: STATES[rootStanding(key, now)],
     createTime: toTimestamp(createTime),
     ...(retireTime > 0 && { retireTime: toTimestamp(retireTime) }),
-    ...(succession !== undefined && {
-      succession: {
-        ...{ earlier: succession.from, successor: succession.to },
-        createTime: toTimestamp(parseTime(succession.createdAt) ?? 0),
-        earlierSignature: decodeBase64Url(succession.fromSignature) ?? new Uint8Array(),
-        successorSignature: decodeBase64Url(succession.toSignature) ?? new Uint8Array(),
-      },
-    }),
+    ...(succession !== undefined && { succession }),
+  });
+}
+
+/** Returns the statement by which the key before names a key; undefined if there is none. */
+export function successionOf(key: RootKeyRow): RootSuccession | undefined {
+  const succession = parseSuccession(key.succession);
+  if (succession === undefined) return undefined;
+  return create(RootSuccessionSchema, {
+    ...{ earlier: succession.from, successor: succession.to },
+    createTime: toTimestamp(parseTime(succession.createdAt) ?? 0),
+    earlierSignature: decodeBase64Url(succession.fromSignature) ?? new Uint8Array(),
+    successorSignature: decodeBase64Url(succession.toSignature) ?? new Uint8Array(),
   });
 }

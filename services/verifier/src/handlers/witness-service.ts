@@ -4,6 +4,7 @@ import {
   type RevocationCheckpoint,
   RevocationCheckpointSchema,
 } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import type { RootSuccession as RootSuccessionMessage } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { type LogHead, LogHeadSchema } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import {
   type PublishLogHeadRequest,
@@ -24,7 +25,12 @@ import {
   toTimestamp,
 } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import { isSignedCheckpoint, verifyConsistency, verifyLogHead } from "@depute/dct/transparency";
+import {
+  followRootSuccessions,
+  isSignedCheckpoint,
+  verifyConsistency,
+  verifyLogHead,
+} from "@depute/dct/transparency";
 import { hasRole, type Identity } from "@depute/service";
 import { tooMany } from "../rules/limits.ts";
 import { advance, type Continuation, type WitnessedHead } from "../rules/witnessed-head.ts";
@@ -149,13 +155,33 @@ function publisher(engine: CryptoEngine, request: PublishLogHeadRequest): Publis
       return (kept, now) => {
         const last =
           kept.checkpoint === null ? undefined : fromJsonString(RevocationCheckpointSchema, kept.checkpoint);
-        if (advance(last && shownByCheckpoint(last), shownByCheckpoint(next)) === "same") return undefined;
+        const isSuccessor = () =>
+          last !== undefined && follows(engine, last.signer, next.signer, request.successions);
+        if (
+          advance(last && shownByCheckpoint(last), shownByCheckpoint(next), undefined, isSuccessor) === "same"
+        )
+          return undefined;
         return { ...kept, checkpoint: toJsonString(RevocationCheckpointSchema, next), checkpointTime: now };
       };
     }
     default:
       throw invalid("head", "a log_head or a revocation_checkpoint is required");
   }
+}
+
+/** Whether signed statements of succession lead from one root key to another. */
+function follows(
+  engine: CryptoEngine,
+  earlier: string,
+  later: string,
+  successions: readonly RootSuccessionMessage[],
+): boolean {
+  const statements = successions.map(({ earlier: from, successor: to, createTime, ...signatures }) => ({
+    ...{ from, to, createdAt: formatTime(createTime === undefined ? 0 : fromTimestamp(createTime)) },
+    fromSignature: encodeBase64Url(signatures.earlierSignature),
+    toSignature: encodeBase64Url(signatures.successorSignature),
+  }));
+  return followRootSuccessions(engine, [earlier], statements).has(later);
 }
 
 function forged(field: string, signer: string): DeputeError {

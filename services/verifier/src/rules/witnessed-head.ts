@@ -23,6 +23,7 @@ export interface Continuation {
  *
  * @param continuation the proof; absent for a log that has no such proofs: then only the sizes of its heads are
  * compared
+ * @param isSuccessor whether a proven succession leads from the signer of the kept head to the signer of the new one
  * @returns `newer` for a head that replaces the kept one, `same` for a head of the same state
  * @throws DeputeError LOG_HEAD_OLDER, LOG_HEAD_CONTRADICTS, LOG_HEAD_MOVED
  */
@@ -30,10 +31,12 @@ export function advance(
   kept: WitnessedHead | undefined,
   next: WitnessedHead,
   continuation?: Continuation,
+  isSuccessor: () => boolean = () => false,
 ): "newer" | "same" {
   if (kept === undefined) return "newer";
   const metadata = { size: String(kept.size) };
-  if (next.signer !== kept.signer) {
+  const isSameSigner = next.signer === kept.signer;
+  if (!isSameSigner && !isSuccessor()) {
     throw new DeputeError(
       ErrorReason.LOG_HEAD_CONTRADICTS,
       "another key signed the kept head; publish with the credentials of the other platform, or ask the operator to delete the record",
@@ -48,7 +51,8 @@ export function advance(
     );
   }
   if (next.size === kept.size) {
-    if (next.digest === kept.digest) return "same";
+    // The record must name the new signer, so that later heads continue from it.
+    if (next.digest === kept.digest) return isSameSigner ? "same" : "newer";
     throw contradiction("the head has the size of the kept head and other entries", metadata);
   }
   if (continuation === undefined) return "newer";
