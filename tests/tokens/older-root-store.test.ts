@@ -1,21 +1,25 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { newRequest } from "../../services/tokens/src/testing/holders.ts";
-import { startPlatform } from "../../services/tokens/src/testing/platform.ts";
+import { startPlatform } from "../gateway/platform.ts";
 
 test("a SQLite store that was copied before a rotation of the root does not start", async () => {
-  const platform = await startPlatform();
+  const folder = mkdtempSync(join(tmpdir(), "depute-older-root-"));
+  const [dataDir, copy] = [join(folder, "data"), join(folder, "copy")];
+  const storeFiles = (of: string) => readdirSync(of).filter((name) => name.startsWith("tokens.sqlite"));
   try {
-    const database = join(platform.dataDir, "tokens.sqlite");
-    const copy = await platform.whileDown(() => readFileSync(database));
-    await platform.rootKeys.rotateRootKey({ requestId: newRequest(), retireNow: true });
-    const restored = platform.whileDown(() => {
-      for (const end of ["-wal", "-shm"]) rmSync(database + end, { force: true });
-      writeFileSync(database, copy);
-    });
-    await expect(restored).rejects.toThrow("a retired root would count again");
-  } finally {
+    await (await startPlatform([], { dataDir })).stop();
+    cpSync(dataDir, copy, { recursive: true });
+    const platform = await startPlatform([], { dataDir });
+    const rotation = { requestId: "rotate", retireNow: true };
+    const answer = await platform.post("/depute.tokens.v1.RootKeyService/RotateRootKey", rotation);
+    expect(answer.status).toBe(200);
     await platform.stop();
+    for (const name of storeFiles(dataDir)) rmSync(join(dataDir, name));
+    for (const name of storeFiles(copy)) cpSync(join(copy, name), join(dataDir, name));
+    await expect(startPlatform([], { dataDir })).rejects.toThrow("a retired root would count again");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });
