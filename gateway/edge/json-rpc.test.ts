@@ -94,7 +94,6 @@ function endpoint() {
     ]),
     errors: errorTable({}),
     streaming: new Set(["stream"]),
-    missing: new Map([["later", "it is not built"]]),
   };
   const notes: CallNote[] = [];
   const ask = (body: unknown) =>
@@ -184,7 +183,6 @@ describe("a refusal", () => {
     ["parameters that are null", rpc("echo", { id: 7, params: null }), -32600, 7],
     ["an unknown method", rpc("nothing", { id: 7 }), -32601, 7],
     ["a method with the name of an inherited member", rpc("constructor", { id: 7 }), -32601, 7],
-    ["a method of a later version", rpc("later", { id: 7 }), -32601, 7],
   ])("%s", async (_, body, code, id) => {
     const { ask, ran } = endpoint();
     expect(await ask(body)).toMatchObject({
@@ -197,11 +195,9 @@ describe("a refusal", () => {
     expect(await ask(rpc("echo"))).toMatchObject({ body: { result: { echo: null } } });
   });
 
-  test("refuses a method that is not implemented, with the missing feature", async () => {
-    const answer = await endpoint().ask(rpc("later"));
-    expect(answer).toMatchObject({
-      body: { error: { data: { detail: "later is not implemented: it is not built" } } },
-    });
+  test("names the unknown method, and says why", async () => {
+    const data = { detail: "the method does not exist at this address", metadata: { method: "nothing" } };
+    expect(await endpoint().ask(rpc("nothing"))).toMatchObject({ body: { error: { data } } });
   });
 
   test.each([

@@ -46,8 +46,6 @@ export interface JsonRpcEndpoint {
    * refused.
    */
   readonly ignoresUnknown?: boolean;
-  /** Known methods that Depute does not implement. The value names the missing feature. */
-  readonly missing?: ReadonlyMap<string, string>;
   /**
    * Returns the `data` member of an error in the form that the wire's protocol defines. If this function is
    * absent, `toRpcError` creates the data.
@@ -204,15 +202,11 @@ function plainId(id: unknown): Id {
   return typeof id === "number" || (typeof id === "string" && id.length <= 256) ? id : null;
 }
 
-function methodOf({ methods, missing }: JsonRpcEndpoint, method: string): JsonRpcMethod {
+function methodOf({ methods }: JsonRpcEndpoint, method: string): JsonRpcMethod {
   const methodEntry = methods.get(method);
   if (methodEntry !== undefined) return methodEntry;
-  const missingMethod = missing?.get(method);
-  const detail =
-    missingMethod === undefined
-      ? "the method does not exist at this address"
-      : `${method} is not implemented: ${missingMethod}`;
-  throw new DeputeError(ErrorReason.UNKNOWN_METHOD, detail, { metadata: { method } });
+  const message = "the method does not exist at this address";
+  throw new DeputeError(ErrorReason.UNKNOWN_METHOD, message, { metadata: { method } });
 }
 
 /**

@@ -62,7 +62,7 @@ export class CheckpointFile {
     if (rootChange < (fileCheckpoint.rootChange ?? 0)) {
       throw new SettingsError(
         `the root keys are older than ${file} says: a rotation or retirement is missing, so a retired root would count ` +
-          "again. Put the newer store back; or, knowing that, remove the file and rotate the root again",
+          "again. Restore the newer store. Or delete the file, and then rotate the root again",
       );
     }
     if (isContinued(fileCheckpoint, headThen)) return;

@@ -136,8 +136,11 @@ export class RootKeys implements AcceptedRoots {
 
   /** Returns the key that signs, as a transaction sees it. Another replica may have rotated it. */
   async currentIn(tx: ReadTx): Promise<Keypair> {
-    const known = await this.readChanged(tx);
-    return known === undefined ? this.current() : this.#require(signingKey(known.keys));
+    return this.#require(signingKey(await this.#keysIn(tx)));
+  }
+
+  async #keysIn(tx: ReadTx): Promise<readonly RootKeyRow[]> {
+    return (await this.readChanged(tx))?.keys ?? this.keys;
   }
 
   /** Returns the keypairs of all keys that are not retired, the one that signs first. */
@@ -148,18 +151,20 @@ export class RootKeys implements AcceptedRoots {
   }
 
   /**
-   * Returns the keypair of one of the platform's roots, to repeat a signature.
+   * Returns the keypair of one of the platform's roots, as a transaction sees them, to repeat a signature.
    *
-   * @returns undefined if the principal is no root of the platform
+   * @returns undefined if the principal is not a root of the platform
    * @throws DeputeError KEY_NOT_USABLE for a retired key
    */
-  signerOf(principal: string): Keypair | undefined {
-    const key = this.#byPrincipal.get(principal);
+  async signerIn(tx: ReadTx, principal: string): Promise<Keypair | undefined> {
+    const keys = await this.#keysIn(tx);
+    const key = keys.find((one) => one.principal === principal);
     if (key === undefined) return undefined;
-    if (this.retired(principal) === undefined) return this.#require(key);
+    const retireTime = this.#retiredAmong(keys, principal);
+    if (retireTime === undefined) return this.#require(key);
     throw new DeputeError(
       ErrorReason.KEY_NOT_USABLE,
-      `the root key that signed it retired at ${formatTime(key.retireTime)}, so its tokens are denied already`,
+      `the root key that signed it retired at ${formatTime(retireTime)}, so its tokens are denied already`,
       { metadata: { key: principal, state: "retired" } },
     );
   }
@@ -197,7 +202,7 @@ export class RootKeys implements AcceptedRoots {
 
   /** Returns the time at which a root of the platform retired, as a transaction sees it; undefined otherwise. */
   async retiredIn(tx: ReadTx, principal: string): Promise<number | undefined> {
-    return this.#retiredAmong((await this.readChanged(tx))?.keys ?? this.keys, principal);
+    return this.#retiredAmong(await this.#keysIn(tx), principal);
   }
 
   #retiredAmong(keys: readonly RootKeyRow[], principal: string): number | undefined {
@@ -221,7 +226,8 @@ export class RootKeys implements AcceptedRoots {
       const keys = await readRootKeys(tx);
       const made = keys.find((key) => key.caller === caller && key.requestId === requestId);
       if (made !== undefined && made.digest !== digest) throw requestIdReused(requestId);
-      if (made !== undefined) return rotated(keys, made.number);
+      // Applied here, too: another replica may have rotated, and the checkpoint file must cover its change.
+      if (made !== undefined) return rotated(await this.#applyAfterCommit(tx), made.number);
       const now = clock.now();
       const ends = rotationEnds(keys, now, overlapMs);
       const before = this.#require(signingKey(keys));
@@ -257,7 +263,7 @@ export class RootKeys implements AcceptedRoots {
       const now = clock.now();
       const keys = await readRootKeys(tx);
       const end = retirementEnd(keys, principal, now);
-      if (end === undefined) return keyOf(keys, principal);
+      if (end === undefined) return keyOf(await this.#applyAfterCommit(tx), principal);
       await endRootKey(tx, end);
       await eraseRetired(tx, now);
       await audit.write(tx, {

@@ -42,20 +42,21 @@ export async function mintToken(
 /** The keys that may sign a new token. */
 export interface Issuers {
   /** Returns the key that signs new tokens, as a transaction sees it. */
-  currentIn(tx: ReadTx): Promise<Keypair> | Keypair;
+  currentIn(tx: ReadTx): Promise<Keypair>;
   /**
-   * Returns the key of a principal, to repeat its signature; undefined for a principal of others.
+   * Returns the key of a principal, as a transaction sees it, to repeat a signature. Returns undefined if the issuer does
+   * not have this key.
    *
    * @throws DeputeError KEY_NOT_USABLE
    */
-  signerOf(principal: string): Keypair | undefined;
+  signerIn(tx: ReadTx, principal: string): Promise<Keypair | undefined>;
 }
 
 /** Returns one key as the only issuer. */
 export function signedBy(keypair: Keypair): Issuers {
   return {
-    currentIn: () => keypair,
-    signerOf: (principal) => (principal === keypair.principal.id ? keypair : undefined),
+    currentIn: async () => keypair,
+    signerIn: async (_, principal) => (principal === keypair.principal.id ? keypair : undefined),
   };
 }
 
@@ -80,7 +81,12 @@ export async function mintAs(
   const key: RequestKey = { caller, requestId: request.requestId, digest };
   const { response, blocks } = await store.write(async (tx) => {
     const minted = await findMint(tx, key);
-    if (minted !== undefined) return signAgain(context, minted, key, issuers);
+    if (minted !== undefined) {
+      // A rotation may have replaced the key that signed the token.
+      const signer = await issuers.signerIn(tx, minted.issuer);
+      if (signer === undefined) throw requestIdReused(key.requestId, "issuer");
+      return signToken(context, minted, signer);
+    }
     const now = clock.now();
     const issuer = await issuers.currentIn(tx);
     const authority = checked(() =>
@@ -104,13 +110,6 @@ export async function mintAs(
     return answer;
   });
   return { ...response, revocationId: blocks[0]?.revocationId ?? "" };
-}
-
-/** Signs a replayed authority block with the key that signed it before, which a rotation may have replaced. */
-function signAgain(context: TokensContext, authority: Authority, key: RequestKey, issuers: Issuers) {
-  const issuer = issuers.signerOf(authority.issuer);
-  if (issuer === undefined) throw requestIdReused(key.requestId, "issuer");
-  return signToken(context, authority, issuer);
 }
 
 /** Signs an authority block as its issuer and returns the token. Equal blocks give equal tokens. */

@@ -178,9 +178,13 @@ async function chainOf({ chains }: TokensContext, { token }: RevokeTokenRequest)
  * @throws DeputeError KEY_NOT_USABLE if that root is retired
  */
 async function rootOfBlock({ store, roots }: TokensContext, revocationId: string): Promise<Keypair> {
-  const signers = await store.read((tx) => signersOf(tx, revocationId));
-  const signer = signers.find((principal) => roots.isOwn(principal));
-  return (signer === undefined ? undefined : roots.signerOf(signer)) ?? roots.current();
+  return store.read(async (tx) => {
+    for (const signer of await signersOf(tx, revocationId)) {
+      const root = await roots.signerIn(tx, signer);
+      if (root !== undefined) return root;
+    }
+    return roots.currentIn(tx);
+  });
 }
 
 function deny(
