@@ -4,7 +4,7 @@ import { signRootSuccession } from "@depute/dct/transparency";
 import { type SealedSecrets, SettingsError } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
-import { nextRetirement, retirementEnd, rootStanding, rotationEnds } from "./rules/root-key.ts";
+import { nextRetirement, retirementEnd, rootKeyState, rotationEnds } from "./rules/root-key.ts";
 import {
   endRootKey,
   eraseRetired,
@@ -146,7 +146,7 @@ export class RootKeys implements AcceptedRoots {
   /** Returns the keypairs of all keys that are not retired, the one that signs first. */
   signers(): Keypair[] {
     const now = this.#options.clock.now();
-    const keys = this.keys.filter((key) => rootStanding(key, now) !== "retired");
+    const keys = this.keys.filter((key) => rootKeyState(key, now) !== "retired");
     return keys.toReversed().flatMap((key) => this.#open(key) ?? []);
   }
 
@@ -177,7 +177,7 @@ export class RootKeys implements AcceptedRoots {
   trusted(): ReadonlySet<string> {
     const now = this.#options.clock.now();
     if (this.#accepted !== undefined && now < this.#accepted.until) return this.#accepted.roots;
-    const states = new Map(this.keys.map((key) => [key.principal, rootStanding(key, now)]));
+    const states = new Map(this.keys.map((key) => [key.principal, rootKeyState(key, now)]));
     const own = this.keys.map(({ principal }) => principal).toReversed();
     // A retired root stays denied, even if a setting names it.
     const roots = new Set([...own, ...this.#options.configured]);
@@ -207,7 +207,7 @@ export class RootKeys implements AcceptedRoots {
 
   #retiredAmong(keys: readonly RootKeyRow[], principal: string): number | undefined {
     const key = keys.find((one) => one.principal === principal);
-    if (key === undefined || rootStanding(key, this.#options.clock.now()) !== "retired") return undefined;
+    if (key === undefined || rootKeyState(key, this.#options.clock.now()) !== "retired") return undefined;
     return key.retireTime;
   }
 

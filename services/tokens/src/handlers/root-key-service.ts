@@ -24,7 +24,7 @@ import {
 import { hasRole } from "@depute/service";
 import type { TokensContext } from "../context.ts";
 import { spanMs } from "../rules/documents.ts";
-import { rootStanding } from "../rules/root-key.ts";
+import { rootKeyState } from "../rules/root-key.ts";
 import { parseSuccession, type RootKeyRow, readRootKeys } from "../store/root-key-rows.ts";
 
 const STATES = {
@@ -86,7 +86,7 @@ function message(key: RootKeyRow, now: number): RootKey {
   const succession = successionOf(key);
   return create(RootKeySchema, {
     principal,
-    state: STATES[rootStanding(key, now)],
+    state: STATES[rootKeyState(key, now)],
     createTime: toTimestamp(createTime),
     ...(retireTime > 0 && { retireTime: toTimestamp(retireTime) }),
     ...(succession !== undefined && { succession }),

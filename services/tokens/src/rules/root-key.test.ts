@@ -6,8 +6,8 @@ import {
   nextRetirement,
   type RootKeyLife,
   retirementEnd,
+  rootKeyState,
   rootRetired,
-  rootStanding,
   rotationEnds,
 } from "./root-key.ts";
 
@@ -23,11 +23,11 @@ describe("the state of a root key", () => {
     ["at its end", NOW, "retired"],
     ["after its end", NOW - 1, "retired"],
   ])("%s is %s", (_, retireTime, standing) => {
-    expect(rootStanding(key("a", retireTime), NOW)).toBe(standing);
+    expect(rootKeyState(key("a", retireTime), NOW)).toBe(standing);
   });
 
   it("is retired for good once it is marked so, also by a clock that is behind", () => {
-    expect(rootStanding(key("a", NOW, true), NOW - 60_000)).toBe("retired");
+    expect(rootKeyState(key("a", NOW, true), NOW - 60_000)).toBe("retired");
   });
 });
 

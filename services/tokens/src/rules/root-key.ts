@@ -22,13 +22,13 @@ export interface RootKeyLife {
   readonly isRetired: boolean;
 }
 
-export type RootKeyStanding = "signing" | "verifying" | "retired";
+export type RootKeyState = "signing" | "verifying" | "retired";
 
 /** Returns the state of a root key at a time. A key without an end signs: only a rotation sets the end. */
-export function rootStanding(
+export function rootKeyState(
   { retireTime, isRetired }: Pick<RootKeyLife, "retireTime" | "isRetired">,
   now: number,
-): RootKeyStanding {
+): RootKeyState {
   if (isRetired) return "retired";
   if (retireTime === 0) return "signing";
   return now < retireTime ? "verifying" : "retired";
@@ -50,7 +50,7 @@ export interface RootKeyEnd {
  */
 export function rotationEnds(keys: readonly RootKeyLife[], now: number, overlapMs: number): RootKeyEnd[] {
   if (keys.length >= MAX_ROOT_KEYS) throw limitExceeded("root_keys", MAX_ROOT_KEYS);
-  const overlapping = keys.filter((key) => rootStanding(key, now) === "verifying");
+  const overlapping = keys.filter((key) => rootKeyState(key, now) === "verifying");
   if (overlapMs > 0 && overlapping.length >= MAX_OVERLAPPING)
     throw limitExceeded("overlapping_root_keys", MAX_OVERLAPPING);
   const end = now + overlapMs;
@@ -79,7 +79,7 @@ export function retirementEnd(
       violations: [{ field: "principal", description: "is not a root key of the platform" }],
     });
   }
-  const state = rootStanding(key, now);
+  const state = rootKeyState(key, now);
   if (state === "retired") return undefined;
   if (state === "verifying") return { principal, retireTime: now, isRetired: true };
   throw new DeputeError(
