@@ -29,7 +29,7 @@ import {
 import { createProof, createRevocation } from "@depute/dct";
 import type { TokensContext } from "../context.ts";
 import { scopeWord } from "../rules/documents.ts";
-import { keyStanding } from "../rules/kept-key.ts";
+import { keptKeyState } from "../rules/kept-key.ts";
 import { signKeyRevocation } from "../rules/key-revocation.ts";
 import { listKeys, type StoredKey } from "../store/kept-keys.ts";
 import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
@@ -166,7 +166,7 @@ function message(key: StoredKey, now: number): KeptKey {
   const { id, principal, owner, agentId, organization, successorId, createTime, endTime } = key;
   return create(KeptKeySchema, {
     ...{ id, principal, owner, agentId, organization, successorId },
-    state: STATES[keyStanding(key, now)],
+    state: STATES[keptKeyState(key, now)],
     createTime: toTimestamp(createTime),
     ...(endTime > 0 && { endTime: toTimestamp(endTime) }),
   });

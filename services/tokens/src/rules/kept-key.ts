@@ -19,10 +19,10 @@ export interface KeyLife {
 /** A use of a key. */
 export type KeyUse = "mint" | "attenuate" | "prove" | "revoke" | "rotate";
 
-export type KeyStanding = KeyLife["state"] | "retired";
+export type KeptKeyState = KeyLife["state"] | "retired";
 
 /** The uses that each state of a key allows. In every state, a key may sign revocations. */
-const USES: Readonly<Record<KeyStanding, readonly KeyUse[]>> = {
+const USES: Readonly<Record<KeptKeyState, readonly KeyUse[]>> = {
   active: ["mint", "attenuate", "prove", "revoke", "rotate"],
   replaced: ["attenuate", "prove", "revoke", "rotate"],
   retired: ["revoke", "rotate"],
@@ -30,7 +30,7 @@ const USES: Readonly<Record<KeyStanding, readonly KeyUse[]>> = {
 };
 
 /** Returns the state of a key at a time. A replaced key is `retired` after REPLACED_MS. */
-export function keyStanding({ state, endTime }: KeyLife, now: number): KeyStanding {
+export function keptKeyState({ state, endTime }: KeyLife, now: number): KeptKeyState {
   return state === "replaced" && now >= endTime + REPLACED_MS ? "retired" : state;
 }
 
@@ -40,7 +40,7 @@ export function keyStanding({ state, endTime }: KeyLife, now: number): KeyStandi
  * @throws DeputeError KEY_NOT_USABLE
  */
 export function assertUsable(key: KeyLife, use: KeyUse, now: number): void {
-  const state = keyStanding(key, now);
+  const state = keptKeyState(key, now);
   if (USES[state].includes(use)) return;
   throw new DeputeError(ErrorReason.KEY_NOT_USABLE, `the key is ${state}; use an active key`, {
     metadata: { key: key.id, state },

@@ -22,8 +22,8 @@ describe("the state of a root key", () => {
     ["before its end", NOW + 1, "verifying"],
     ["at its end", NOW, "retired"],
     ["after its end", NOW - 1, "retired"],
-  ])("%s is %s", (_, retireTime, standing) => {
-    expect(rootKeyState(key("a", retireTime), NOW)).toBe(standing);
+  ])("%s is %s", (_, retireTime, state) => {
+    expect(rootKeyState(key("a", retireTime), NOW)).toBe(state);
   });
 
   it("is retired for good once it is marked so, also by a clock that is behind", () => {
