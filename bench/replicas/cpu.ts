@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Client } from "pg";
 
 /** Milliseconds of one clock tick of /proc. Linux counts a hundred ticks a second. */
 const TICK_MS = 10;
@@ -27,6 +28,18 @@ export function cpuOfPostgres(dataDirectory: string): number {
     else if (times.parent === postmaster) sumMs += times.ownMs;
   }
   return sumMs;
+}
+
+/** Returns the folder of the server's data, which names its first process. */
+export async function dataDirectoryOf(url: string): Promise<string> {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    const { rows } = await client.query("SHOW data_directory");
+    return String(rows[0]?.data_directory);
+  } finally {
+    await client.end();
+  }
 }
 
 function timesOf(pid: number): ProcessTimes | undefined {

@@ -1,9 +1,8 @@
 import { postgresForTests } from "@depute/store/testing";
-import { Client } from "pg";
 import { Stage } from "../../tests/tasks/stage.ts";
 import { amount } from "../amount.ts";
 import type { Benchmark } from "../bench.ts";
-import { cpuOf, cpuOfPostgres } from "./cpu.ts";
+import { cpuOf, cpuOfPostgres, dataDirectoryOf } from "./cpu.ts";
 import { replicaRunner } from "./runner.ts";
 
 /**
@@ -85,16 +84,5 @@ async function measureAt(url: string, count: number): Promise<Measured> {
     return { deputeMs, postgresMs, rate };
   } finally {
     stage.close();
-  }
-}
-
-async function dataDirectoryOf(url: string): Promise<string> {
-  const client = new Client(url);
-  await client.connect();
-  try {
-    const { rows } = await client.query("SHOW data_directory");
-    return String(rows[0]?.data_directory);
-  } finally {
-    await client.end();
   }
 }

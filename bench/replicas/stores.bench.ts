@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { freeSchema, ownPostgresForTests } from "@depute/store/testing";
 import { amount, turns } from "../amount.ts";
 import { startApart } from "../apart.ts";
@@ -8,7 +8,7 @@ import type { Benchmark } from "../bench.ts";
 import type { Question } from "../queue/jobs.ts";
 import { startPlatform } from "../tasks/platform.ts";
 import { inTurns } from "../turns.ts";
-import { cpuOf, cpuOfPostgres } from "./cpu.ts";
+import { cpuOf, cpuOfPostgres, dataDirectoryOf } from "./cpu.ts";
 
 /**
  * Measures tasks from creation to completion with SQLite and with Postgres: one process of the services, commits that
@@ -49,10 +49,10 @@ export default async function benchmarks(): Promise<Benchmark[]> {
   ];
 }
 
-async function start(postgres: { readonly url: string; readonly path: string }, cpuMs: Map<string, number>) {
+async function start(postgres: { readonly url: string }, cpuMs: Map<string, number>) {
   const folders: string[] = [];
   const stops: (() => Promise<unknown>)[] = [];
-  const dataDirectory = dirname(postgres.path);
+  const dataDirectory = await dataDirectoryOf(postgres.url);
   const open = async (name: typeof SQLITE | typeof POSTGRES, env: NodeJS.ProcessEnv) => {
     const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
     folders.push(folder);
