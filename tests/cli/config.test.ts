@@ -78,5 +78,5 @@ describe("a file of settings", () => {
     expect(again.out).toBe(
       "host: 127.0.0.9 # shown.yaml:1\nallowedHosts: [ a.example, b.example ] # shown.yaml:3\n",
     );
-  });
+  }, 60_000);
 });

@@ -184,7 +184,8 @@ describe.skipIf(postgres === undefined || hasRedis === undefined)("two replicas 
       await expect.poll(() => read(replica, kept), PATIENCE).toBe("CONTEXT_EXPIRED");
     expect(await take(b, agentId, "worker", { wait: "0.1s" })).toEqual([]);
     expect(await taskOf(a, waiting.id)).toMatchObject({ status: "TASK_STATUS_EXPIRED" });
-    expect(await read(a, await share(b))).toEqual(SECRET);
+    const shared = await share(b);
+    await expect.poll(() => read(a, shared), PATIENCE).toEqual(SECRET);
   }, 60_000);
 
   test("a restart of a replica loses nothing", async () => {

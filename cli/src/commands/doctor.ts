@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
+import { isIP } from "node:net";
 import { isAbsolute, relative, resolve } from "node:path";
 import {
   envName,
@@ -72,7 +73,9 @@ function factsOf(table: SettingsTable, settings: Readonly<Record<string, unknown
 function factsOfCertificate(certificate: X509Certificate): CertificateFacts {
   return {
     expireMs: Date.parse(certificate.validTo),
-    isFor: (host) => (certificate.checkHost(host) ?? certificate.checkIP(host)) !== undefined,
+    // Node throws if `checkIP` gets a name.
+    isFor: (host) =>
+      (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined,
     hasKey(path) {
       try {
         return certificate.checkPrivateKey(createPrivateKey(readFileSync(path)));
