@@ -131,10 +131,15 @@ const java: Language = {
 };
 
 const RUST = "examples/rust";
-/** Further crates use the libraries that the build of the example compiled. */
-const RUST_BUILDS = { CARGO_TARGET_DIR: resolve(RUST, "target") };
+/** Further crates use the libraries that the build of the example compiled. The tests need no debug information. */
+const RUST_BUILDS = {
+  CARGO_TARGET_DIR: resolve(RUST, "target"),
+  CARGO_PROFILE_DEV_DEBUG: "0",
+  CARGO_INCREMENTAL: "0",
+};
 const cargo = (command: string): Command => ({
   argv: ["cargo", command, "--quiet", "--locked", "--manifest-path", join(RUST, "Cargo.toml")],
+  env: RUST_BUILDS,
 });
 
 const rust: Language = {
