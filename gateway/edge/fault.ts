@@ -69,7 +69,7 @@ function rest(field: string, name: string): string {
   return field.startsWith(name) ? field.slice(name.length) : "";
 }
 
-/** Returns the message of a refusal. If the refusal has violations, the message lists each one with its path. */
+/** Returns the violations of a refusal, each with its path; without violations, the message of the refusal. */
 function faultsOf({ message, violations }: DeputeError): string {
   if (violations.length === 0) return message;
   return violations

@@ -158,8 +158,8 @@ type Envelope =
   { ok: true; id: Id | undefined; method: string; params: unknown } | { ok: false; id: Id; detail: string };
 
 /**
- * Reads the members of a call that JSON-RPC defines, and validates them. The parameters are not checked here, because
- * each method has its own message type for them.
+ * Reads the members of a call that JSON-RPC defines, and validates them. The parameters must be an object or an
+ * array; their members are checked by each method.
  */
 function readEnvelope(element: JsonValue, ignoresUnknown: boolean): Envelope {
   if (typeof element !== "object" || element === null || Array.isArray(element)) {
@@ -175,7 +175,7 @@ function readEnvelope(element: JsonValue, ignoresUnknown: boolean): Envelope {
   return { ok: true, id: idOf(read.message), method: read.message.method, params };
 }
 
-/** Returns the members of a call that JSON-RPC defines. (JSON-RPC 2.0 section 4) */
+/** Returns the members `jsonrpc`, `id` and `method` of a call, without those that JSON-RPC does not define. */
 function knownMembers(call: JsonObject): JsonObject {
   return Object.fromEntries(
     ["jsonrpc", "id", "method"].flatMap((name) => (name in call ? [[name, call[name] as JsonValue]] : [])),

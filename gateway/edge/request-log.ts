@@ -28,9 +28,10 @@ export interface LoggedRequest {
 }
 
 /**
- * Prepares the log lines of a request. The returned function writes the lines. Each line contains the wire, the method,
- * the status, the time, the request id and the caller. Served requests are logged at debug, refused ones at info, and
- * faults of this process at error with their cause.
+ * Prepares the log lines of a request. The returned function writes the lines. Each line contains the wire, the
+ * method, the path, the status, the duration in milliseconds, the request id and the caller. Served requests, and
+ * those whose client has disconnected, are logged at debug, refused ones at info, and faults of this process at error
+ * with their cause.
  */
 export function beginLog(
   logged: LoggedRequest,
@@ -62,8 +63,8 @@ export function beginLog(
 }
 
 /**
- * Returns the level of a log line. An INTERNAL error of a service is logged at info, because the service itself has
- * logged the cause.
+ * Returns the level of a log line: debug for a success or a client that has left, error for a fault of this process,
+ * otherwise info. The INTERNAL error of a service is at info, because the service itself has logged the cause.
  */
 function levelOf(thrown: unknown, hasLeft: boolean): "debug" | "info" | "error" {
   if (thrown === undefined || hasLeft) return "debug";
@@ -72,8 +73,8 @@ function levelOf(thrown: unknown, hasLeft: boolean): "debug" | "info" | "error" 
 }
 
 /**
- * Returns the members of the log line about the caller: the principal or, if no service has verified the holder proof,
- * `unproven` and the key that the proof claims.
+ * Returns the members of the log line about the caller. If neither this process nor a successful call has proven the
+ * principal, they are `unproven` and the key that the holder proof claims, if any.
  */
 function callerOf(
   request: HttpRequest,

@@ -105,7 +105,7 @@ export interface MethodRoute extends Declared {
   readonly isStream?: boolean;
 }
 
-/** Timeout in milliseconds of a call to a service, for routes that declare none. */
+/** Timeout in milliseconds of a call to a service, for routes without `timeoutMs`. */
 export const ANSWER_MS = 30_000;
 
 /** An address that answers JSON-RPC 2.0 by POST. Each method has its own time limit. */

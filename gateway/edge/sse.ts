@@ -5,7 +5,7 @@ import { type HttpResponse, iterateUntilAborted } from "@depute/service";
 
 /** One server-sent event. */
 export interface SseEvent {
-  /** The name of the event; absent for an event without a name. */
+  /** The name of the event; absent for an event that clients treat as `message`, the default of SSE. */
   readonly event?: string;
   readonly data: JsonValue;
   /** The id of the event. A client sends it as `Last-Event-ID` to resume the stream after this event. */
@@ -56,7 +56,8 @@ export async function sendEvents(
     const signal = AbortSignal.any([closed.signal, stopping]);
     for await (const event of iterateUntilAborted(signal, events)) await writer.send(frame(event));
   } catch {
-    // Reached when the client has disconnected or the process drains. The code below closes the stream.
+    // Reached when the client has disconnected, the process drains or the stream fails. The code below closes the
+    // stream.
   } finally {
     writer.end();
     // Not awaited: a generator that waits for its next event finishes `return` only after that event, or when the

@@ -31,15 +31,19 @@ export interface WireCall {
    */
   readonly aside: CallOptions;
   /**
-   * The principal for which calls with `aside` read. Empty if these calls contain the caller's own credentials.
-   * Undefined if the gateway cannot determine the principal. The value is valid only after a service has accepted a
-   * call with `asCaller`, because that service verifies the holder proof.
+   * The principal for whom a handler reads with `aside`: the key that the holder proof names. Empty without a holder
+   * proof, because then `aside` contains the caller's own credentials. Undefined if the proof names no key. The value
+   * is valid only after a service has accepted a call with `asCaller`, because that service verifies the holder
+   * proof.
    */
   readonly viewer: string | undefined;
-  /** Aborts when the client has disconnected. */
+  /** Aborts when the client disconnects. Of a request over plain HTTP it also aborts when the answer is complete. */
   readonly signal: AbortSignal;
   readonly requestId: string;
-  /** The last event that the client has received, if it resumes a stream (`Last-Event-ID`). */
+  /**
+   * The id of the last event that the client has received, from `Last-Event-ID`; absent unless the client resumes a
+   * stream.
+   */
   readonly lastEventId?: string;
   /**
    * Whether the client accepts `text/event-stream`: by name, by a range such as `*\/*`, or by the absence of an

@@ -57,8 +57,8 @@ const TASK_KEY = { name: "mcp-tasks.key", danger: "its readers can forge ids of 
 const CONSOLE = new URL("../console/", import.meta.url);
 
 /**
- * The gateway serves every service and the JSON wires on one port. It stores no state, so any replica can answer any
- * request.
+ * The gateway serves every service and the JSON wires on one port. No answer depends on what one replica stores: the
+ * replicas share the key of MCP task ids. So any replica can answer any request.
  */
 export const gateway = defineService({
   name: "gateway",

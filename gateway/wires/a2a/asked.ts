@@ -26,7 +26,7 @@ export function statedIn({ headers, query }: Pick<WireRequest, "headers" | "quer
 
 /**
  * Returns the call data of an HTTP request. `agentId` is the agent in the address; empty if the address has none.
- * Throws DeputeError INVALID_REQUEST for a malformed sequence.
+ * Throws DeputeError INVALID_REQUEST for a malformed `A2A-After-Sequence`.
  */
 export function callAt(agentId: string, { headers }: Pick<WireRequest, "headers">, call: WireCall): A2aCall {
   const hasCredentials = CREDENTIALS.some((name) => headers[name] !== undefined);

@@ -72,7 +72,10 @@ const OWN = {
   PROTOCOL_VERSION_UNSUPPORTED: A2A.VERSION_NOT_SUPPORTED,
 } as const satisfies Partial<Record<keyof typeof ErrorReason, A2aError>>;
 
-/** The JSON-RPC code for each reason: the code of the A2A error if A2A defines one, otherwise Depute's own code. */
+/**
+ * The JSON-RPC code for each reason: the code of the A2A error if A2A defines one, otherwise JSON-RPC's or Depute's
+ * code.
+ */
 export const A2A_ERRORS = errorTable({
   ...OWN,
   MALFORMED_JSON: JSON_RPC.PARSE_ERROR,

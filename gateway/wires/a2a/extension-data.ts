@@ -142,7 +142,10 @@ class ExtensionData {
   }
 }
 
-/** Returns the data of an extension; undefined if the extension is not active or the message has no such data. */
+/**
+ * Returns the data of an extension; undefined if the extension is not active or the message has no such data. Throws
+ * DeputeError INVALID_REQUEST if the data is not an object.
+ */
 function dataOf({ metadata }: Message, uri: string, active: Active): ExtensionData | undefined {
   const value = metadata?.[uri];
   if (value === undefined || !active.has(uri)) return undefined;

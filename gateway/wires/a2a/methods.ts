@@ -219,7 +219,10 @@ export class A2aMethods {
     return { conversation, task: conversation.task };
   }
 
-  /** If the message names a task, answers the open question of this task. Otherwise creates a task for the message. */
+  /**
+   * If the message names a task, answers the open question of the task, or suspends or resumes the task by the
+   * message's extension data. Otherwise creates a task for the message.
+   */
   async #begin(request: SendMessageRequest, a2aCall: A2aCall): Promise<Begun> {
     const { message } = request;
     if (message === undefined) throw new Error("a valid request has a message");
@@ -305,10 +308,7 @@ export class A2aMethods {
     return { task: toConversation(conversation), sequence, events };
   }
 
-  /**
-   * Watches the events of a task after a sequence. The caller of this method has already checked that the client may
-   * see the task.
-   */
+  /** Watches the events of a task after a sequence. Does not check whether the client may see the task. */
   #follow(taskId: string, afterSequence: bigint, { aside }: WireCall): AsyncIterator<StreamItem> {
     const { tasks } = this.#context.clients;
     return leavable((options) => tasks.watchTask({ taskId, afterSequence }, options), aside);

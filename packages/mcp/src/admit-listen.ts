@@ -25,8 +25,8 @@ export interface ListenOptions {
 
 /**
  * Decides whether a client may listen (`subscriptions/listen`). The client needs the capability to read each resource
- * that the request names. For each task, the client needs the capabilities of the call that began the task. One proof
- * covers them all.
+ * that the request names. For each task, the client needs the capabilities of the call that began the task. One
+ * holder proof covers the whole request.
  *
  * @throws Refusal; UpstreamError; DeputeError if the authoriser is unavailable
  */

@@ -56,7 +56,6 @@ export interface AskBridgeOptions {
   readonly isPerSession: boolean;
 }
 
-/** A connection that is in use. */
 interface OpenConnection {
   readonly connection: BridgedConnection;
   readonly session: string;

@@ -71,7 +71,7 @@ export interface Authoriser {
   /**
    * Charges an amount in microcents of a reservation, or the whole reservation if the amount is undefined.
    *
-   * @returns the charged amount
+   * @returns the charged amount in microcents
    */
   commit(reservationId: string, microcents: number | undefined): Promise<number>;
   /** Cancels a reservation without a charge. */

@@ -46,7 +46,8 @@ interface Requested {
 }
 
 /**
- * Decides on a request, and reports the decision before the request is forwarded.
+ * Decides on a request, and reports the decision before the request is forwarded. If `decide` throws an error other
+ * than a denial, there is no report.
  *
  * @param decide makes the decision, and writes what it establishes into `facts`
  * @throws the errors of `decide` and of `report`

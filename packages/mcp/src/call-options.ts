@@ -18,10 +18,10 @@ export interface CallOptions {
    * process.
    */
   readonly processOf?: string;
-  /** Maximum duration in milliseconds, instead of the configured one. */
+  /** Timeout of the call in milliseconds; if absent, the configured timeout applies. */
   readonly timeoutMs?: number;
   /** Whether the caller accepts a task in place of the result (MCP 2026-07-28, extension for tasks). */
   readonly takesTasks?: boolean;
-  /** HTTP headers of the request that repeat arguments. */
+  /** HTTP headers that repeat arguments of the call for the server. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -5,7 +5,7 @@ import { type ToolInput, ToolInputs } from "./tool-inputs.ts";
 
 /** Maximum number of pages in one list; a server with more is considered faulty. */
 const MAX_PAGES = 64;
-/** Maximum number of entries in one list whose digests are stored. Later entries cannot be used. */
+/** Maximum number of digests that are stored for one list. The entries beyond this number cannot be used. */
 const MAX_ENTRIES = 10_000;
 /**
  * Maximum number of attempts to read a list. An attempt is repeated if the server announces a change while the list is
@@ -22,8 +22,8 @@ export interface DefinitionsOptions {
   readonly list: Pinned;
   readonly clock: Clock;
   /**
-   * Milliseconds for which a list is valid, unless the server promises longer validity. With 0 the list is read before
-   * each use.
+   * Milliseconds for which a list is valid, unless `trustsPromises` is true and the server states another time. With
+   * 0, the list is read before each use.
    */
   readonly ttlMs: number;
   /**
@@ -35,7 +35,7 @@ export interface DefinitionsOptions {
   isAnnounced(): boolean;
   /** Reads a page from the server. Throws UpstreamError. */
   page(cursor: string | undefined): Promise<Readonly<Record<string, unknown>>>;
-  /** Called when a list differs from the previous one. */
+  /** Called when a list differs from the previous one, but at most once in NOTICE_MS. */
   onChanged(): void;
 }
 
@@ -171,7 +171,10 @@ export class Definitions {
     return { digests, ttlMs };
   }
 
-  /** Returns the name and the digest of an entry, and stores the input that the entry declares. */
+  /**
+   * Returns the name and the digest of an entry; nothing if the entry has no canonical form. Stores the input that a
+   * tool declares.
+   */
   #read(entry: unknown): [string, string][] {
     const named = namedDigest(entry);
     const { list } = this.#options;

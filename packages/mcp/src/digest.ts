@@ -12,8 +12,8 @@ export function argumentsDigest(args: unknown): string {
 }
 
 /**
- * Computes the digest of a tool's whole definition. If a server replaces the tool behind a name, the digest changes.
- * Throws CanonicalError.
+ * Computes the digest of a tool's definition, without `_meta`. If a server replaces the tool behind a name, the
+ * digest changes. Throws CanonicalError.
  */
 export function definitionDigest(tool: Readonly<Record<string, unknown>>): string {
   const { _meta, ...definition } = tool;

@@ -49,7 +49,7 @@ export interface DownstreamOptions {
   readonly watchers?: Map<Server, WatchedResources>;
   /** The MCP era of the clients: `modern` from revision 2026-07-28 on, otherwise `legacy`. */
   readonly era: Era;
-  /** Whether clients of revision 2026-07-28 can listen to single resources. */
+  /** Whether clients of revision 2026-07-28 can listen to single resources. Default: whether `watchers` is present. */
   readonly listens?: boolean;
   /** Receives faults that no response reports. */
   readonly onError: (error: Error) => void;
@@ -224,8 +224,9 @@ function requestOf(
 }
 
 /**
- * Forwards those log messages of the server that the client wants. In revision 2026-07-28, each request names the
- * lowest level; in earlier revisions, the session does.
+ * Returns the receiver of the server's log messages for a request. In revision 2026-07-28, a request names the lowest
+ * level that it wants; without a level there is no receiver. In earlier revisions the session names the level, so the
+ * receiver takes all messages.
  */
 function logsOf({ mcpReq }: ServerContext, onError: (error: Error) => void): Pick<ProxyRequest, "logs"> {
   const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope;

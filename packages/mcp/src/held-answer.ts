@@ -8,10 +8,10 @@ import type { Timers } from "@depute/core";
 export const HOLD_MS = 500;
 
 /**
- * Delays a response until its first bytes arrive, because sent headers cannot be changed. The delay ends after
- * {@link HOLD_MS}, because clients wait for the headers.
+ * Delays a response until its first bytes arrive, because sent headers cannot be changed. The delay ends after {@link
+ * HOLD_MS}, because clients wait for the headers.
  *
- * @param instead called after the first bytes; may return a response that replaces the delayed response
+ * @param instead called after the delay; may return a response that replaces the delayed response
  */
 export async function held(
   answer: Response,

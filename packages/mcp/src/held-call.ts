@@ -27,7 +27,7 @@ export interface HeldCallOptions {
   readonly timeoutMs: number;
   /** Sends the call to the server. */
   readonly send: (options: Required<Pick<CallOptions, "signal" | "ask" | "timeoutMs">>) => Promise<Result>;
-  /** Called when the call has ended, or has waited for HELD_MS. */
+  /** Called once, when the call has ended. */
   readonly onEnd: () => void;
 }
 

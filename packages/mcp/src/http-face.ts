@@ -176,7 +176,7 @@ export class HttpFace {
     }
   }
 
-  /** Notifies each session and stream that watches this resource that the resource has changed. */
+  /** Notifies each session and stream that watches a resource of the resource's change. */
   resourceChanged(uri: string): void {
     for (const watched of this.#watchers.values()) watched.changed(uri);
     this.#bus.resourceChanged(uri);

@@ -41,7 +41,10 @@ export class Listed {
     }
   }
 
-  /** Returns the digest of the definition that the proxy has shown to the caller; undefined if it has shown none. */
+  /**
+   * Returns the digest of the definition that the proxy has shown to the caller; undefined if the proxy has shown
+   * none within REMEMBERED_MS.
+   */
   of(caller: string, { list, name }: Used): string | undefined {
     const listed = this.#callers.get(caller);
     return listed === undefined || listed.until < this.#clock.now()

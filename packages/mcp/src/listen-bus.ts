@@ -36,7 +36,7 @@ export class ListenBus implements ServerEventBus {
   /**
    * Answers a request that listens to resources.
    *
-   * @param watch creates the subscriptions; `notify` sends a changed address to the request's stream
+   * @param watch creates the subscriptions; `notify` sends the address of a changed resource to the request's stream
    * @param answer opens the stream
    */
   async open(

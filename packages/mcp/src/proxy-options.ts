@@ -20,10 +20,11 @@ export interface ProxyOptions {
   readonly audience: () => string;
   /**
    * Receives each decision on a call of a tool, or of a method that has a rule. For requests on tasks, it receives
-   * decisions on answers and cancellations; for all other requests on tasks, only denials.
+   * decisions on answers and cancellations. For all other requests on tasks, and for subscriptions, it receives only
+   * denials.
    */
   readonly onDecision?: DecisionReport;
-  /** Called when a call has ended that used a tool, or a method that has a rule. */
+  /** Called when a call of a tool, or of another method that needs a rule, has ended. */
   readonly onCall?: (call: ObservedCall) => void;
   /** Called when a request on the server's tasks has ended. */
   readonly onTaskRequest?: (request: ObservedTaskRequest) => void;

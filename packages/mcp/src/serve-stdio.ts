@@ -21,7 +21,10 @@ export interface StdioFace {
    * 2026-07-28.
    */
   declared(): Declared | undefined;
-  /** Passes a log message of the server to the client, unless the message is below the client's log level. */
+  /**
+   * Passes a log message of the server to the client, unless the message is below the client's log level, or the
+   * client uses revision 2026-07-28.
+   */
   logged(message: LogMessage): void;
   /** Notifies the client that a resource has changed, if the client subscribed to it. */
   resourceChanged(uri: string): void;

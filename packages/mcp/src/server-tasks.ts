@@ -93,7 +93,8 @@ export class ServerTasks {
 
   /** Returns the era of the request's client if the server offers tasks to this client; otherwise undefined. */
   async eraOf({ era }: Pick<ProxyRequest, "era">): Promise<Era | undefined> {
-    // Each server process numbers its own tasks, so two processes may use the same task id.
+    // Each server process numbers its own tasks, so two processes may use the same task id. A server with a process
+    // for each session therefore offers no tasks.
     if (era === undefined || this.#options.upstream.isPerSession) return undefined;
     const { capabilities, era: own } = await this.#options.upstream.description();
     return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;
@@ -201,7 +202,10 @@ export class ServerTasks {
     });
   }
 
-  /** Refuses a method that the server does not have for the request's era. Throws Refusal. */
+  /**
+   * Refuses a method that the server does not have for the request's era, and a request of revision 2026-07-28 that
+   * does not declare the extension for tasks. Throws Refusal.
+   */
   async #assertServed(request: ProxyRequest): Promise<void> {
     const era = await this.eraOf(request);
     if (era === undefined || !TASK_METHODS[era].includes(request.method))

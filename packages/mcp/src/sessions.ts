@@ -78,7 +78,7 @@ export class Sessions {
     return session.transport.handleRequest(request, context);
   }
 
-  /** Iterates over the servers of all sessions, so that the caller can notify each session's client. */
+  /** Iterates over the servers of all sessions. Each server can notify the client of its session. */
   *servers(): Iterable<Server> {
     for (const { server } of this.#sessions.values()) yield server;
   }

@@ -96,7 +96,10 @@ export class StdioListens {
     );
   }
 
-  /** Returns a message for the client, with the additions of this class. */
+  /**
+   * Returns the SDK's message for the client. Adds to the acknowledgement of a request the resources and tasks that
+   * this class serves.
+   */
   sent(message: JSONRPCMessage): JSONRPCMessage {
     const json = message as Json;
     if (json.id !== undefined && json.method === undefined) this.#end(json.id);

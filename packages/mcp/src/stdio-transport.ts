@@ -115,8 +115,8 @@ export class StdioTransport implements Transport {
   }
 
   /**
-   * Resolves when the operating system has accepted the message. Rejects with NotWritten if the message cannot be
-   * written.
+   * Resolves when the operating system has accepted the message. Rejects with NotWritten if the server has received
+   * no byte of the message; with another error if the write failed.
    */
   send(message: JSONRPCMessage): Promise<void> {
     if (this.#child === undefined) return Promise.reject(new NotWritten("the server has ended"));

@@ -15,7 +15,7 @@ export interface TaskHandle {
   readonly tool: string;
   /** The capabilities that the call that created the task needed. Each later request needs them again. */
   readonly rights: readonly Right[];
-  /** The holder of the call's token, and the principal of its login; each is empty if the call had none. */
+  /** The holder of the token, and the principal of the login, of that call; each is empty if the call had none. */
   readonly caller: readonly [holder: string, login: string];
   /** The name of the connection to the server on which the task began: see Upstream.connectionOf. */
   readonly connection: string;

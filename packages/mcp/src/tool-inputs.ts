@@ -30,7 +30,7 @@ export class ToolInputs {
     this.#maxTools = maxTools;
   }
 
-  /** @param digest the digest of the tool's whole definition */
+  /** @param digest the digest of the tool's definition */
   note(
     name: string,
     digest: string,

@@ -33,7 +33,7 @@ const JSON_TYPE = "application/json";
 export interface OwnTool<Call> {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of the arguments. Only callers use it, because the tool itself validates its arguments. */
+  /** JSON Schema of the arguments, for clients. The tool itself validates its arguments. */
   readonly inputSchema: Tool["inputSchema"];
   /** Whether the tool changes nothing. */
   readonly isReadOnly: boolean;
@@ -44,8 +44,8 @@ export interface OwnTool<Call> {
    */
   begin?(args: Readonly<Record<string, unknown>>, call: Call): Promise<McpTask>;
   /**
-   * If present, it serves the calls instead of `run`. It returns a result in MCP's own form, such as an image. The
-   * context sends progress and log messages to the client.
+   * Serves the calls instead of `run`; absent if `run` serves them. The result has MCP's own form, for example with
+   * an image. The context sends progress and log messages to the client.
    */
   respond?(args: Readonly<Record<string, unknown>>, context: ServerContext): Promise<JsonObject>;
 }
@@ -98,11 +98,11 @@ export interface ToolServerOptions<Call> {
   readonly resources: OwnResources<Call>;
   readonly prompts: readonly OwnPrompt[];
   readonly tasks: OwnTasks<Call>;
-  /** Converts what a tool threw to the error content that the model reads. */
+  /** Converts an exception of a tool to the error content that the model reads. */
   refusalOf(thrown: unknown, call: Call): JsonObject;
   /**
-   * Converts what a tool threw to an HTTP response, if the client must act before the model; otherwise returns
-   * undefined.
+   * Converts an exception to an HTTP response if the client must act before the model, for example present
+   * credentials; otherwise returns undefined.
    */
   httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
   readonly timers: Timers;

@@ -18,7 +18,8 @@ const NEEDED: Readonly<Record<string, string>> = {
 
 /**
  * Returns the client capabilities that the proxy declares to a server: those that the client declared and whose
- * requests the tool map allows. Extensions are left out, because the proxy supports none.
+ * requests the tool map allows. Extensions are left out, because the proxy itself declares the extension for tasks,
+ * and supports no other.
  */
 export function shownCapabilities(
   declared: Declared | undefined,

@@ -7,7 +7,10 @@ export class Faults {
     return undefined;
   }
 
-  /** Returns a value if it is an object with only known members. Otherwise records a fault and returns undefined. */
+  /**
+   * Returns a value if it is an object; otherwise records a fault and returns undefined. Also records a fault for
+   * each member that is not in `known`. Without `known`, every member is allowed.
+   */
   object(value: unknown, path: string, known?: readonly string[]): Record<string, unknown> | undefined {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
       return this.add(path, "must be an object");

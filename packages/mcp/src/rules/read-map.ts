@@ -32,7 +32,7 @@ const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 const NOT_MAPPED =
   /^(initialize|ping|server\/discover|tools\/.*|tasks\/.*|notifications\/.*|(resources|prompts)\/(.*\/)?list)$/;
 
-/** Reads a tool map. Adds each fault to `faults`. If there are faults, the caller must not use the returned map. */
+/** Reads a tool map. Adds each fault to `faults`. If there are faults, the returned map must not be used. */
 export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {
   const map = faults.object(value, path, MAP_MEMBERS) ?? {};
   const methods = readRules(map.methods, `${path}/methods`, faults);
@@ -60,7 +60,7 @@ export function readToolMap(value: unknown, path: string, faults: Faults): ToolM
   return { tools: readRules(map.tools, `${path}/tools`, faults), methods, passed: new Set(passed) };
 }
 
-/** Merges two maps. If both have a rule for a tool, the rule of `over` applies. */
+/** Merges two maps. If both have a rule for a tool or a method, the rule of `over` applies. */
 export function mergeMaps(base: ToolMap, over: ToolMap): ToolMap {
   return {
     tools: new Map([...base.tools, ...over.tools]),

@@ -6,7 +6,7 @@ export type CallResources =
   | { readonly ok: true; readonly resources: readonly string[]; readonly needsRealPath: boolean }
   | { readonly ok: false; readonly detail: string };
 
-/** Maximum number of arguments in one call that may name a resource. */
+/** Maximum number of resources that one argument, a list, may name. */
 const MAX_VALUES = 1000;
 /**
  * Maximum number of resources of one call that the proxy checks one by one. A call with more resources needs a token

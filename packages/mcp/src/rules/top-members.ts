@@ -115,8 +115,8 @@ export class TopMembers {
   }
 
   /**
-   * Parses the collected JSON text of `id` and clears the text; returns undefined if the text is missing or is not
-   * JSON.
+   * Parses and clears the collected JSON text of a member's name or of `id`; returns undefined if the text is missing
+   * or is not JSON.
    */
   #takeId(): unknown {
     const idBytes = this.#idBytes;
@@ -130,7 +130,7 @@ export class TopMembers {
   }
 }
 
-/** Returns the next position of a byte; the length if the byte does not occur again. */
+/** Returns the next position of a byte; the number of bytes if the byte does not occur again. */
 function placeOf(byte: number | undefined, bytes: Uint8Array, from: number): number {
   const at = bytes.indexOf(byte as number, from);
   return at < 0 ? bytes.length : at;
