@@ -208,7 +208,8 @@ function receiptAnswer(receipt: ExecutionReceipt | undefined, status = 200): Ans
 }
 
 /**
- * Headers contain the status and the digest, because the schema of an offer's document allows no additional members.
+ * Returns an answer with an offer. Headers contain the offer's status and digest, because the schema of the document
+ * allows no additional members.
  */
 function offerAnswer({ offer, status, digest }: PublishedOffer, http: number): Answer {
   const document = requireValue(offer);
@@ -283,7 +284,8 @@ function timeOf(query: URLSearchParams, name: string): number | undefined {
 }
 
 /**
- * Reads the member `name`, a text, from a body for which the protocol defines no document. Refuses all other members.
+ * Reads the member `name`, a text, from a body for which the protocol defines no document; returns an empty text if
+ * the member is absent. Refuses all other members.
  */
 function textOf(body: JsonObject, name: string): string {
   for (const other of Object.keys(body))

@@ -18,8 +18,8 @@ export function writeAsp(body: JsonValue, headers: IncomingHttpHeaders): { bytes
 }
 
 /**
- * Returns the media type of a response: the type that the `accept` header allows. If this header is absent, a request
- * with a MessagePack body gets a MessagePack response.
+ * Returns the media type of a response: one of ASP_TYPES that the `accept` header names. If the header names none,
+ * the response to a MessagePack body is MessagePack, and every other response is ASP_JSON.
  */
 function typeFor({ accept = "", "content-type": sent = "" }: IncomingHttpHeaders): string {
   const accepted = accept.toLowerCase();

@@ -12,8 +12,8 @@ import type { SseEvent } from "../../edge/sse.ts";
 import { toAspError } from "./errors.ts";
 
 /**
- * Converts a session's messages to server-sent events. Their names are those of ASP's WebSocket frames: `message`,
- * `session_state`, `error`.
+ * Converts a session's messages to server-sent events. The events have the names of ASP's WebSocket frames:
+ * `message`, `session_state`, `error`.
  */
 export async function* toSse(
   watched: AsyncIterable<WatchSessionResponse>,

@@ -80,7 +80,8 @@ class LiveSession {
   readonly #peer: WebSocket;
   readonly #received: Headers;
   /**
-   * The SPIFFE id of the client's certificate; empty if the certificate has no id, undefined if the client has none.
+   * The SPIFFE id of the client's certificate; empty if the certificate has no id, undefined if the client has no
+   * certificate.
    */
   readonly #certificate: string | undefined;
   readonly #address: string;

@@ -62,7 +62,7 @@ export class AspMethods {
     return json(encode(SessionSchema, requireValue(session)));
   }
 
-  /** Appends the CLOSE message in the body, which ends the session. The gateway never deletes a session. */
+  /** Appends the CLOSE message in the body, although the HTTP method is DELETE. The gateway never deletes a session. */
   async closeSession(wireRequest: WireRequest): Promise<Answer> {
     const envelope = readAsp(EnvelopeSchema, wireRequest.body);
     requireSession(envelope, wireRequest);

@@ -1,6 +1,6 @@
-/** The type and the length that the head of a MessagePack value states. (MessagePack specification "Formats") */
+/** What the first byte of a MessagePack value states. (MessagePack specification "Formats") */
 interface Head {
-  /** Size in bytes of the length or number after the first byte. */
+  /** Size in bytes of the length, or of the number, that follows the first byte. */
   readonly width: number;
   readonly kind: "value" | "text" | "list" | "map";
 }

@@ -170,7 +170,10 @@ export class CapMethods {
     }
   }
 
-  /** Returns the reviews of the caller, or of the principal that the request names. */
+  /**
+   * Returns a page of the oversight reviews of the caller, or of the reviewer that the request names. Without
+   * `state`, only pending reviews are returned.
+   */
   async reviews({ query, call }: WireRequest): Promise<Answer> {
     const state = query.get("state")?.toUpperCase() ?? "PENDING";
     if (!Object.hasOwn(ReviewState, state)) throw invalid("state", "must be a state of a review");

@@ -16,7 +16,7 @@ import { toSse } from "./events.ts";
 import { CapMethods, wholeNumber } from "./methods.ts";
 import { AGENT_SCHEMA, compileManifests } from "./validate.ts";
 
-/** The query parameters that every list accepts. */
+/** The query parameters of a list whose pages are linked by cursors. */
 const PAGE = ["limit", "cursor"];
 
 /** The CAP wire: manifests, messages, inboxes, lineages and reviews over HTTP. */

@@ -8,7 +8,10 @@ import { compilePublished } from "@depute/wire/json-schema";
 /** The published schema of manifests. */
 export const AGENT_SCHEMA = textOfFile(new URL("./documents/agent.schema.json", import.meta.url));
 
-/** Checks a manifest by CAP's schema and by Depute's additional rules. Throws DeputeError INVALID_REQUEST. */
+/**
+ * Checks a manifest by CAP's schema and by Depute's additional rules. Throws DeputeError INVALID_REQUEST,
+ * LIMIT_EXCEEDED.
+ */
 export type ReadManifest = (document: JsonValue) => AgentManifest;
 
 /**

@@ -141,7 +141,7 @@ function assertInTime({ constraints }: TaskContract, clock: Clock): void {
 
 /**
  * Finds the active agent of a key. If the key has several agents, those that send heartbeats have priority. Of these,
- * the function returns the agent whose id comes first.
+ * the function returns the agent whose id comes first. Throws TurnedDown if the key has no live agent.
  */
 async function delegatee({ agents }: Clients, principal: string, call: WireCall): Promise<Agent> {
   for (const health of [AgentHealth.ALIVE, AgentHealth.UNKNOWN]) {

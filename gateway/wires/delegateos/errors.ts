@@ -21,8 +21,8 @@ export const DENIED = { code: -32001, message: "DCT verification failed" } as co
 /** The code for each reason: DelegateOS's only code or a code of JSON-RPC if one fits, otherwise Depute's own code. */
 export const DELEGATEOS_ERRORS = errorTable({
   TOKEN_DENIED: DENIED,
-  // Also the reason if a principal other than the delegatee signed a statement about a delegation. DelegateOS treats
-  // this case as a denial.
+  // DELEGATION_NOT_FOUND is also the reason if a principal other than the delegatee signed a statement about a
+  // delegation. DelegateOS treats this case as a denial.
   DELEGATION_NOT_FOUND: DENIED,
   CAPABILITY_AMBIGUOUS: JSON_RPC.INVALID_PARAMS,
 });

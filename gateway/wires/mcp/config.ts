@@ -14,7 +14,7 @@ import { MESSAGE } from "./names.ts";
 /** Milliseconds between two checks of the configuration file for changes. */
 const LOOK_MS = 1000;
 
-/** The configuration of an MCP server with an address, which the gateway needs to serve it. */
+/** The configuration of an MCP server that has an address. The gateway cannot serve a server without an address. */
 export interface ServableUpstream extends UpstreamConfig {
   readonly address: UpstreamAddress;
 }

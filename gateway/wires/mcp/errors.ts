@@ -28,8 +28,9 @@ export function mcpErrors(served: () => readonly string[]): typeof spell {
 }
 
 /**
- * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1). An error
- * inside the result would reach the model, but only the client can present other credentials.
+ * Answers missing or invalid credentials at `path` with 401 and the challenge (RFC 9449 7.1, RFC 9728 5.1). Returns
+ * undefined for any other error. An error inside the result would reach the model, but only the client can present
+ * other credentials.
  */
 export function challenge(
   path: string,
@@ -49,6 +50,7 @@ export function challenge(
  *
  * @param path the address of the MCP server
  * @param id the id of the request
+ * @throws the errors of `loginOf` except UNAUTHENTICATED
  */
 export async function loginOrChallenge(
   path: string,

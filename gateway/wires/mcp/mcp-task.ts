@@ -7,14 +7,14 @@ import { type McpTask, toolResult } from "@depute/mcp";
 import { refusalIn } from "../../edge/fault.ts";
 import { statusWord, toView } from "./methods.ts";
 
-/** The error reasons that mean that a task does not exist, or is hidden from the caller. */
+/** The error reasons that mean that a task does not exist, is hidden from the caller, or has a malformed id. */
 const ABSENT: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_NOT_FOUND,
   ErrorReason.CALLER_NOT_ALLOWED,
   ErrorReason.INVALID_REQUEST,
 ]);
 
-/** Whether an error means that a task does not exist, or is hidden from the caller. */
+/** Whether an error means that a task does not exist, is hidden from the caller, or has a malformed id. */
 export function isAbsent(thrown: unknown): boolean {
   return ABSENT.has(refusalIn(thrown).reason);
 }

@@ -70,7 +70,10 @@ function proxyOf(proxies: ReadonlyMap<string, McpProxy>, name: string): McpProxy
   throw new Refusal(OWN.NOT_FOUND.code, OWN.NOT_FOUND.message, { reason: "UNKNOWN_METHOD", detail });
 }
 
-/** Returns the token in the header or the body, with the holder proof in the header; undefined if there is no token. */
+/**
+ * Returns the token in the header or the body, with the holder proof in the header; undefined if there is no token.
+ * Throws Refusal if the header and the body have different tokens.
+ */
 function presentationOf(
   { headers }: HttpRequest,
   dct: string | undefined,

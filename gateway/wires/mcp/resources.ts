@@ -18,7 +18,7 @@ const PAGE_SIZE = 50;
 /** Matches the URI of a resource: the kind, the id, and optionally the name of a view. */
 const ADDRESS = /^depute:\/\/(tasks|sessions)\/([^/]{1,128})(?:\/([a-z]+))?$/;
 
-/** The error reasons that mean that a resource does not exist, or is hidden from the caller. */
+/** The error reasons that mean that a resource does not exist, is hidden from the caller, or has a malformed id. */
 const ABSENT: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_NOT_FOUND,
   ErrorReason.SESSION_NOT_FOUND,

@@ -19,8 +19,8 @@ function output(full: JsonValue, compact?: JsonValue, minimal?: string) {
 const budget = (maxTokens: number, detailLevel: DetailLevel) =>
   create(TokenBudgetSchema, { maxTokens, detailLevel });
 
-// The full, compact and minimal forms take 10, 4 and 1 language-model tokens. The estimate counts the JSON with its
-// quotes, but a text without quotes.
+// The full, compact and minimal forms take 10, 4 and 1 language-model tokens of four characters. Of an object, the
+// JSON with its quotes counts; of a text, only its characters.
 const FULL = { text: "x".repeat(29) };
 const COMPACT = { text: "x".repeat(5) };
 const MINIMAL = "xxxx";

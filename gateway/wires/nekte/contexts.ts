@@ -17,8 +17,9 @@ type Contexts = Pick<Clients, "contexts">;
 
 /**
  * nekte.context (NEKTE 7): shares, reads or revokes a context. If the address names an agent, the context is shared
- * with that agent. The caller identifies a context by its own id or by the server's id. If a context has a scope, a
- * request to read it must state the purpose in the scope of the envelope. NEKTE does not define this rule; Depute does.
+ * with that agent. The caller identifies a context by the id that the caller chose, or by the server's id. If a
+ * context has a scope, a request to read the context must name a capability in the scope of the request's envelope.
+ * NEKTE does not define this rule; Depute does.
  *
  * @throws DeputeError INVALID_REQUEST without the required id; the errors of ContextService, except CONTEXT_NOT_FOUND
  */
@@ -58,9 +59,9 @@ export async function answerContext(
 }
 
 /**
- * Returns the fields of the task draft that a delegation's context determines. The delegation either names a shared
- * context (`compression` is `reference`) or contains a new one. The data of the context becomes the task's input. The
- * context's permissions and time to live apply.
+ * Returns the fields of the task draft that a delegation's context determines; an empty object if the delegation has
+ * no context. The delegation either names a shared context (`compression` is `reference`) or contains a new one. The
+ * data of the context becomes the task's input. The context's permissions and time to live apply.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST
  */

@@ -90,7 +90,7 @@ export function endpoint({ methods, epochMs }: EndpointOptions, agentId: string)
     async "nekte.context"(params, call) {
       const request = readParams(ContextRequestSchema, wholeSeconds(completeReference(params), "envelope"));
       const answer = await methods.context(agentId, request, call);
-      // The answer to a request for a context is only its envelope, and not a ContextResponse.
+      // The answer to a request for a context is only the context's envelope, and not a ContextResponse.
       if (answer.envelope !== undefined) {
         return withFraction(encode(ContextEnvelopeSchema, answer.envelope));
       }

@@ -22,7 +22,7 @@ export const NEKTE = {
   TASK_NOT_RESUMABLE: { code: -32011, message: "TASK_NOT_RESUMABLE" },
 } as const;
 
-/** The NEKTE code for each reason: NEKTE's own number if it defines one, otherwise Depute's own code. */
+/** The JSON-RPC code for each reason: NEKTE's own code if NEKTE defines one, otherwise JSON-RPC's or Depute's code. */
 export const NEKTE_ERRORS = errorTable({
   VERSION_MISMATCH: NEKTE.VERSION_MISMATCH,
   CAPABILITY_NOT_FOUND: NEKTE.CAPABILITY_NOT_FOUND,
@@ -45,7 +45,7 @@ export const NEKTE_ERRORS = errorTable({
   TOKEN_DENIED: OWN.TOKEN_DENIED,
 });
 
-/** Reasons with which the platform itself ends a task without a result. */
+/** The reasons whose NEKTE codes an error event of a task can contain. */
 const ENDS = [
   ErrorReason.BUDGET_EXCEEDED,
   ErrorReason.CONTEXT_EXPIRED,
@@ -57,8 +57,7 @@ const ENDS = [
 ] as const;
 
 /**
- * Converts the code of an error event to the reason with which the platform ended the task; INTERNAL for any other
- * code.
+ * Converts the NEKTE code of an error event to the reason in ENDS that has this code; to INTERNAL for any other code.
  */
 export function reasonOfEnd(code: number): ErrorReason {
   return ENDS.find((reason) => rowOf(NEKTE_ERRORS, reason).code === code) ?? ErrorReason.INTERNAL;

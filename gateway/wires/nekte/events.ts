@@ -184,8 +184,8 @@ export function readLastEventId(lastEventId: string | null | undefined): bigint 
 }
 
 /**
- * Converts a NEKTE event to a server-sent event. Its name is the name of the oneof member that is set, and its data is
- * the value of this member.
+ * Converts a NEKTE event to a server-sent event. The name of the server-sent event is the name of the oneof member
+ * that is set. The data is the value of this member.
  */
 export function toSse({ event: { event }, sequence }: SequencedEvent): SseEvent {
   const field = FIELDS.get(event.case ?? "");

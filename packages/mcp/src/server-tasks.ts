@@ -93,8 +93,7 @@ export class ServerTasks {
 
   /** Returns the era of the request's client if the server offers tasks to this client; otherwise undefined. */
   async eraOf({ era }: Pick<ProxyRequest, "era">): Promise<Era | undefined> {
-    // Each server process numbers its own tasks, so two processes may use the same task id. A server with a process
-    // for each session therefore offers no tasks.
+    // Each server process numbers its own tasks, so two processes may use the same task id.
     if (era === undefined || this.#options.upstream.isPerSession) return undefined;
     const { capabilities, era: own } = await this.#options.upstream.description();
     return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;
@@ -202,10 +201,7 @@ export class ServerTasks {
     });
   }
 
-  /**
-   * Refuses a method that the server does not have for the request's era, and a request of revision 2026-07-28 that
-   * does not declare the extension for tasks. Throws Refusal.
-   */
+  /** Throws Refusal for a method that the request's era does not have, and for an undeclared extension for tasks. */
   async #assertServed(request: ProxyRequest): Promise<void> {
     const era = await this.eraOf(request);
     if (era === undefined || !TASK_METHODS[era].includes(request.method))
