@@ -53,8 +53,8 @@ export function requireActor(
     throw new Refused("not_a_participant", "the first message of an invited agent must be ACCEPT");
   }
   if (by.some((actor) => is(actor, session, party, object))) return;
-  // No role of the sender allows the message. The code is authority_exceeded for a delegate, and wrong_party for any
-  // other sender.
+  // No role of the sender allows the message. The code for a delegate is authority_exceeded, unless only a
+  // delegation's target may send the message. The code is wrong_party in every other case.
   if (!isPrincipal(party) && !by.includes("target")) {
     throw new Refused(
       "authority_exceeded",

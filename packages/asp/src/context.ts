@@ -12,7 +12,7 @@ export interface AgentFacts {
   /** The conformance level that the agent's card declares. If it is absent, the agent supports the whole protocol. */
   readonly conformance?: ConformanceLevel;
   /**
-   * The agent's trust score from 0 to 100; absent without a trust service. Without it, scores in messages have no
+   * The agent's trust score from 0 to 100; absent without a trust service. If absent, scores in messages have no
    * effect.
    */
   readonly trustScore?: number;

@@ -76,10 +76,10 @@ export function evidenceOf(
 }
 
 /**
- * Whether the verifier's signature of the evidence is valid. The check is offline, so the caller must already trust the
- * key.
+ * Whether the verifier's signature of the evidence is valid. The check is offline. It does not prove that the key
+ * belongs to the verifier, unless `keyOf` is present.
  *
- * @param keyOf returns the trusted key of an agent, base64url
+ * @param keyOf returns the trusted key of an agent, base64url; if absent, the key in the evidence is accepted
  */
 export function verifyEvidence(
   engine: CryptoEngine,

@@ -6,8 +6,8 @@ import { Refused } from "./refusal.ts";
 import type { Party } from "./session.ts";
 
 /**
- * Checks the card in a party's introduction. The card must have the party's agent id, and a key in it must be the
- * party's signing key.
+ * Checks the card in a party's introduction. The card must have the party's agent id. If the card states a signing
+ * key, this key must be the party's.
  *
  * @throws Refused malformed, unknown_agent
  */

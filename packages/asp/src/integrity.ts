@@ -67,9 +67,10 @@ export function holdsIntegrity(engine: CryptoEngine, envelope: Envelope, publicK
 }
 
 /**
- * Fills in a message's hash and signature. The caller must have set previousHash.
+ * Fills in a message's hash and signature. `integrity.previousHash` of the message must be set.
  *
  * @param seed the 32-byte seed of the sender's Ed25519 key
+ * @throws TypeError without `integrity`; CanonicalError, WireEncodeError for a message that has no JSON form
  */
 export function seal(engine: CryptoEngine, envelope: Envelope, seed: Uint8Array): Envelope {
   const digest = digestOf(engine, envelope);

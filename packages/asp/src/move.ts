@@ -3,7 +3,7 @@ import type { AppendContext } from "./context.ts";
 import type { Party } from "./session.ts";
 import type { About, MessageBody } from "./subject.ts";
 
-/** A validated message, and the entry of ASP's table of transitions that allows it. */
+/** A validated message, its sender, its subject and the object to which it refers. */
 export interface Move extends About {
   readonly envelope: Envelope;
   readonly body: MessageBody;

@@ -9,7 +9,10 @@ type Opened = Pick<SessionObject, "kind"> &
     id?: string | undefined;
     /** The time at which the object lapses, ISO 8601 with any offset; absent if the body states none. */
     validUntil?: string | undefined;
-    /** Milliseconds until the object lapses; used if the message states no time. */
+    /**
+     * Milliseconds until the object lapses, if the message states no `maxResponseTimeMs`; absent for an object that
+     * then lapses only at `validUntil`.
+     */
     waitMs?: number;
   };
 

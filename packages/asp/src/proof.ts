@@ -28,8 +28,8 @@ export interface ProofRules {
 }
 
 /**
- * A valid proof. The caller stores `id` until `expireMs`, and refuses any proof with a stored id. So no proof is used
- * twice.
+ * A valid proof. The platform stores `id` until `expireMs`, and refuses any proof with a stored id. So no proof is
+ * used twice.
  */
 export interface Proven {
   /**

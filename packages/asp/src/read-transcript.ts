@@ -18,8 +18,8 @@ import { MAX_MESSAGES } from "./limits.ts";
 const MAX_DEPTH = 128;
 
 /**
- * Maximum size of an accepted transcript in bytes. The transcript of a session that reaches every limit is larger. Such
- * a transcript would not fit into a program's memory.
+ * Maximum size of an accepted transcript in bytes. The limit is several times MAX_SESSION_BYTES, because a file may
+ * have white space and escapes that the canonical form lacks.
  */
 export const MAX_TRANSCRIPT_BYTES = 256 * 1_048_576;
 

@@ -23,13 +23,16 @@ export const REFUSALS = {
   malformed: kind("protocol", OTHER),
   /** The version is not asp/0.1, and versions are not negotiated. */
   unsupported_version: kind("protocol", RejectionCode.SCHEMA_UNSUPPORTED),
-  /** An invitation requests an unsupported format, or a message does not have the session's format. */
+  /**
+   * The media type of an invitation's content is not the `messageFormat` of the invitation, or a message does not
+   * have the session's format.
+   */
   unsupported_format: kind("protocol", RejectionCode.SCHEMA_UNSUPPORTED),
   /** The message is for another session. */
   wrong_session: kind("protocol", OTHER),
-  /** The agent, or its key, is unknown. */
+  /** The agent or its key is unknown, or the card in an introduction is not the sender's. */
   unknown_agent: kind("trust", UNAUTHORIZED),
-  /** The sender is not a participant of the session, or has left it. */
+  /** The sender is not a participant of the session, has left or closed it, or has not accepted the invitation. */
   not_a_participant: kind("rejection", UNAUTHORIZED),
   /** integrity.hash is not the hash of the message. */
   wrong_hash: kind("integrity", OTHER),

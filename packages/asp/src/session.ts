@@ -65,7 +65,7 @@ export interface Obligation {
    * refused: the other side contests the fulfilment.
    */
   readonly status: "outstanding" | "overdue" | "claimed" | "confirmed" | "refused";
-  /** The time by which the obligation is due, in epoch milliseconds; absent for none. */
+  /** The time by which the obligation is due, in epoch milliseconds; absent if the obligation may stay open. */
   readonly dueMs?: number;
 }
 

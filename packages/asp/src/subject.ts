@@ -68,7 +68,10 @@ function informed(session: Session, type: string): About {
   return open === undefined ? { subject: "resolution" } : { subject: "resolution", object: open };
 }
 
-/** Finds the object that ACCEPT, REJECT, COUNTER or WITHDRAW refers to. The object must await an answer. */
+/**
+ * Finds the object that ACCEPT, REJECT, COUNTER or WITHDRAW refers to. The object must be open, or an accepted
+ * commitment. WITHDRAW may also refer to an accepted or reported delegation.
+ */
 function answered(session: Session, id: string, isWithdrawal: boolean): About {
   const object = find(session, id);
   const { kind, status } = object;

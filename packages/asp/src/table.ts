@@ -88,12 +88,12 @@ function row(
 }
 
 /**
- * The state machine: for each message, the roles that may send it, the states that allow it, and the next
- * state. A message without a row is refused. (ASP specification "State machine", ASP "Delegation chain") Where
- * ASP is silent, the rule is Depute's choice: WITHDRAW of an invitation ends the session. An identity is an
- * INFORM of type `identity`, and a decision of a higher authority is an INFORM of type `resolution`. ACCEPT
- * confirms an accepted commitment, and REJECT contests it. A delegate accepts only proposals, because binding
- * messages belong to the two parties.
+ * The state machine: for each message, the roles that may send it, the states that allow it, and the next state. A
+ * message without a row is refused. (ASP specification "State machine", ASP "Delegation chain") Where ASP is silent,
+ * the rule is Depute's choice: WITHDRAW of an invitation ends the session. An identity is an INFORM of type
+ * `identity`, and a decision of a higher authority is an INFORM of type `resolution`. ACCEPT confirms an accepted
+ * commitment, and REJECT contests it. Apart from its own delegation, a delegate accepts only proposals, because
+ * binding messages belong to the two parties.
  */
 export const TABLE: readonly Row[] = [
   row(PROPOSE, "invitation", ["newcomer"], to(INVITED, IDLE)),

@@ -78,7 +78,10 @@ function deadlines(session: Session): Deadline[] {
   return [...lapses, ...late, ...ending(session)].sort((a, b) => a.atMs - b.atMs);
 }
 
-/** Returns the time of the session's next deadline in epoch milliseconds; undefined after the session's end. */
+/**
+ * Returns the time of the session's next deadline in epoch milliseconds; undefined before the first message and after
+ * the session's end.
+ */
 export function nextDeadlineMs(session: Session): number | undefined {
   return deadlines(session)[0]?.atMs;
 }

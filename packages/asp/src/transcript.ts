@@ -118,7 +118,7 @@ export function verifyTranscript(transcript: Transcript, options: VerifyOptions)
   }
 }
 
-/** Like verifyTranscript, but yields after each message, so that callers can run other work between messages. */
+/** Like verifyTranscript, but yields after each message, so that other work can run between messages. */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a transcript in the order of the text
 export function* verifySteps(
   transcript: Transcript,
