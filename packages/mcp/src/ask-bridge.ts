@@ -7,7 +7,7 @@ import { INVALID_PARAMS, LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
 /** Maximum number of connections to one server. */
 const MAX_CONNECTIONS = 64;
-/** Milliseconds without a call after which the server process of one session ends. */
+/** Milliseconds without a call after which the server process of one MCP session ends. */
 const IDLE_MS = 1_800_000;
 /** Maximum number of calls of one server that wait for their clients. */
 const MAX_HELD = 1000;
@@ -29,7 +29,7 @@ export class UnknownState extends Refusal {
  * Returns the identity of a call: its caller, method and parameters. The client's answers and `requestState` are left
  * out, because they differ in each round.
  *
- * @param caller the caller's token or session
+ * @param caller the caller's token or MCP session
  */
 export function callOwner(caller: string, method: string, params: Readonly<Record<string, unknown>>): string {
   const { _meta, inputResponses, requestState, ...own } = params;
@@ -52,7 +52,7 @@ export interface AskBridgeOptions {
   /** Whether the tool map allows this method for a request from the server to the client. */
   isAllowed(method: string): boolean;
   connect(capabilities: Record<string, unknown>): BridgedConnection;
-  /** Whether each session has its own connection, even if its client declares no capability. */
+  /** Whether each MCP session has its own connection, even if its client declares no capability. */
   readonly isPerSession: boolean;
 }
 
@@ -89,9 +89,9 @@ export class AskBridge {
    *
    * @param owner returns the identity of the call: see callOwner
    * @returns undefined if the shared connection must serve the call: the client declared no capability that the map
-   * allows, and sessions have no connections of their own
-   * @throws UpstreamError; UnknownState; Refusal if too many calls wait for their clients, or too many connections are
-   * open
+   * allows, and MCP sessions have no connections of their own
+   * @throws UpstreamError; UnknownState; Refusal if too many calls wait for their clients, or too many connections
+   * are open
    */
   request(
     method: string,
@@ -123,7 +123,7 @@ export class AskBridge {
     if (typeof requestState === "string") this.#held.get(requestState)?.call.cancel();
   }
 
-  /** Ends the server processes of a session. */
+  /** Ends the server processes of an MCP session. */
   endSession(session: string): void {
     if (session === "") return;
     for (const open of [...this.#connections.values()]) if (open.session === session) this.#drop(open);
@@ -137,8 +137,8 @@ export class AskBridge {
   }
 
   /**
-   * Adds 1 to, or subtracts 1 from, the number of running calls on a connection. A session's connection closes IDLE_MS
-   * after its last call.
+   * Adds 1 to, or subtracts 1 from, the number of running calls on a connection. An MCP session's connection closes
+   * IDLE_MS after its last call.
    */
   #use(open: OpenConnection, calls: 1 | -1): void {
     open.running += calls;
@@ -189,7 +189,7 @@ export class AskBridge {
   }
 
   /**
-   * Returns the connection for these client capabilities and this session. Opens the connection if there is none.
+   * Returns the connection for these client capabilities and this MCP session. Opens the connection if there is none.
    * Throws Refusal if MAX_CONNECTIONS are open.
    */
   #connectionOf(capabilities: Record<string, unknown>, session: string): OpenConnection {

@@ -4,9 +4,9 @@ import { INTERNAL_ERROR, Refusal } from "./rules/refusal.ts";
 type Ask = NonNullable<CallOptions["ask"]>;
 
 /**
- * The running calls of a server that may send questions to the calls' clients. Over stdio, a question does not name its
- * call. If one call runs, its client gets the question. If several calls of one session run, they have the same client,
- * and that client gets the question.
+ * The running calls of a server that may send questions to the calls' clients. Over stdio, a question does not name
+ * its call. If one call runs, its client gets the question. If several calls of one MCP session run, they have the
+ * same client, and that client gets the question.
  */
 export class AskedCalls {
   readonly #asks = new Set<Ask>();
@@ -14,7 +14,7 @@ export class AskedCalls {
   /** Whether a call ended while the server could still ask a question for that call. */
   #hasAbandoned = false;
 
-  /** @param isOneClient whether all calls belong to one session */
+  /** @param isOneClient whether all calls belong to one MCP session */
   constructor(isOneClient: boolean) {
     this.#isOneClient = isOneClient;
   }

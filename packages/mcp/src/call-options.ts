@@ -14,8 +14,8 @@ export interface CallOptions {
   /** Answers the server's requests during this call. Used only if the server's revision is before 2026-07-28. */
   readonly ask?: (method: string, params: unknown) => Promise<unknown>;
   /**
-   * Identifies the login and the session of the call. If each session has its own server process, this text selects the
-   * process.
+   * Identifies the login and the MCP session of the call. If each session has its own server process, this text
+   * selects the process.
    */
   readonly processOf?: string;
   /** Timeout of the call in milliseconds; if absent, the configured timeout applies. */

@@ -40,11 +40,11 @@ export interface DownstreamOptions {
    * @param attached the presentation that `withPresentation` attached to the request
    */
   readonly presentation: (attached: Presentation | undefined) => Presentation | undefined;
-  /** The name of the request's connection or session; absent if there is none. */
+  /** The name of the request's connection or MCP session; absent if there is none. */
   readonly session?: string;
   /**
-   * The subscriptions of each session, by the server that serves the session. The proxy can then notify a session of
-   * changed resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
+   * The subscriptions of each MCP session, by the server that serves the session. The proxy can then notify a session
+   * of changed resources. Absent in revision 2026-07-28, whose clients subscribe by another method.
    */
   readonly watchers?: Map<Server, WatchedResources>;
   /** The MCP era of the clients: `modern` from revision 2026-07-28 on, otherwise `legacy`. */
@@ -61,8 +61,8 @@ export interface DownstreamOptions {
 }
 
 /**
- * Creates a server for one connection, session or request. Throws UpstreamError if the server behind the proxy cannot
- * be reached.
+ * Creates a server for one connection, MCP session or request. Throws UpstreamError if the server behind the proxy
+ * cannot be reached.
  */
 export async function downstream({
   proxy,
@@ -150,7 +150,7 @@ async function withRequestId(run: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Creates the subscriptions of one session or stream. */
+/** Creates the subscriptions of one MCP session or stream. */
 export function watchedResources(
   proxy: McpProxy,
   notify: (uri: string) => Promise<void>,
@@ -180,8 +180,8 @@ function requestOf(
 ): ProxyRequest {
   const { _meta: meta, signal, notify, inputResponses, requestState, envelope } = context.mcpReq;
   const modern: Readonly<Record<string, unknown>> | undefined = envelope;
-  // A client of revision 2026-07-28 declares its capabilities in each request. A client of an earlier revision declares
-  // them in the first request of the session.
+  // A client of revision 2026-07-28 declares its capabilities in each request. A client of an earlier revision
+  // declares them in the first request of the MCP session.
   const clientCapabilities: Declared | undefined =
     envelope === undefined ? server.getClientCapabilities() : declaredIn({ _meta: envelope });
   const revision =
@@ -214,8 +214,8 @@ function requestOf(
       : {
           onProgress: (progress) => {
             const notified = { ...progress, progressToken: token };
-            // A task reports progress even after the response to its call. So the progress goes to the session and not
-            // to the call's stream.
+            // A task reports progress even after the response to its call. So the progress goes to the MCP session
+            // and not to the call's stream.
             const send = params?.task === undefined ? notify : server.notification.bind(server);
             send({ method: "notifications/progress", params: notified }).catch(onError);
           },
@@ -225,8 +225,8 @@ function requestOf(
 
 /**
  * Returns the receiver of the server's log messages for a request. In revision 2026-07-28, a request names the lowest
- * level that it wants; without a level there is no receiver. In earlier revisions the session names the level, so the
- * receiver takes all messages.
+ * level that it wants; without a level there is no receiver. In earlier revisions the MCP session names the level, so
+ * the receiver takes all messages.
  */
 function logsOf({ mcpReq }: ServerContext, onError: (error: Error) => void): Pick<ProxyRequest, "logs"> {
   const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope;

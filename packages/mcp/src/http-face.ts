@@ -37,11 +37,11 @@ export interface HttpFaceOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** Serves a proxy over MCP's Streamable HTTP. Revision 2026-07-28 has no sessions; older revisions allow them. */
+/** Serves a proxy over MCP's Streamable HTTP. Revision 2026-07-28 has no MCP sessions; older revisions allow them. */
 export class HttpFace {
   readonly #options: HttpFaceOptions;
   readonly #sessions: Sessions;
-  /** The subscriptions of each session, by the SDK server that serves the session. */
+  /** The subscriptions of each MCP session, by the SDK server that serves the session. */
   readonly #watchers = new Map<Server, WatchedResources>();
   readonly #bus = new ListenBus();
   readonly #taskStreams: TaskStreams;
@@ -89,7 +89,7 @@ export class HttpFace {
     // Checks first that the server is reachable, because the SDK's error would not contain the reason.
     await this.#options.proxy.upstream.description();
     const session = request.headers.get("mcp-session-id");
-    // Only older revisions have sessions. For a request without a session, the SDK determines the revision.
+    // Only older revisions have MCP sessions. For a request without one, the SDK determines the revision.
     const mayHaveOne = session !== null || isInitialize(body);
     if (!mayHaveOne || !(await isLegacyRequest(request, body))) {
       const answered = () => this.#handler.fetch(request, beside);
@@ -176,7 +176,7 @@ export class HttpFace {
     }
   }
 
-  /** Notifies each session and stream that watches a resource of the resource's change. */
+  /** Notifies each MCP session and stream that watches a resource of the resource's change. */
   resourceChanged(uri: string): void {
     for (const watched of this.#watchers.values()) watched.changed(uri);
     this.#bus.resourceChanged(uri);
@@ -190,8 +190,8 @@ export class HttpFace {
   }
 
   /**
-   * Returns the token with which the client opened the session, without its proof. The proof was valid only for the
-   * request `initialize`, so each call needs a new proof.
+   * Returns the token with which the client opened the MCP session, without its proof. The proof was valid only for
+   * the request `initialize`, so each call needs a new proof.
    */
   #ofSession(params: unknown, presentation: Presentation | undefined): Presentation | undefined {
     const { member } = strip((params ?? {}) as Record<string, unknown>);
@@ -206,14 +206,14 @@ export class HttpFace {
       onError,
       era,
       presentation: (attached) => attached ?? ofSession,
-      // The subscriptions of a session outlive the request. Without a session, a client subscribes by
+      // The subscriptions of an MCP session outlive the request. Without a session, a client subscribes by
       // `subscriptions/listen`.
       ...(session === undefined ? { listens: true } : { session, watchers: this.#watchers }),
     });
   }
 }
 
-/** The response for an unknown session, as MCP defines it. The client must then begin a new session. */
+/** The response for an unknown MCP session, as MCP defines it. The client must then begin a new session. */
 const NO_SESSION = { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found" } };
 
 function isInitialize(body: unknown): boolean {

@@ -12,7 +12,7 @@ export interface KnownTask {
   readonly owner: string;
   readonly rights: readonly Right[];
   readonly presentation: Presentation | undefined;
-  /** Sends the state of the task to the client's session; absent if the client has no session. */
+  /** Sends the state of the task to the client's MCP session; absent if the client has no session. */
   readonly notify?: (task: Record<string, unknown>) => void;
 }
 

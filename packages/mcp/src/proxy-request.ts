@@ -9,12 +9,13 @@ import type { WatchedResources } from "./watched-resources.ts";
 export interface ProxyRequest extends CallOptions {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** The token from the HTTP header, the session, or the proxy's own files; absent if there is none. */
+  /** The token from the HTTP header, the MCP session, or the proxy's own files; absent if there is none. */
   readonly presentation?: Presentation;
-  /** The request's connection or session; absent if unknown. It identifies a caller without a token. */
+  /** The request's connection or MCP session; absent if unknown. It identifies a caller without a token. */
   readonly session?: string;
   /**
-   * The subscriptions of the request's session; absent if there is no session, or if the revision has no subscriptions.
+   * The subscriptions of the request's MCP session; absent if there is no session, or if the revision has no
+   * subscriptions.
    */
   readonly watched?: WatchedResources;
   /**
@@ -26,7 +27,7 @@ export interface ProxyRequest extends CallOptions {
   readonly era?: Era;
   /** The principal of the request's login; absent or empty where the server needs no login. */
   readonly login?: string;
-  /** Sends the state of a task to the request's session. */
+  /** Sends the state of a task to the request's MCP session. */
   readonly notifyTask?: (task: Record<string, unknown>) => void;
   /** The client's MCP revision, such as `2025-11-25`; absent if it is unknown. */
   readonly revision?: string;

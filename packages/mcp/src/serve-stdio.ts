@@ -47,8 +47,8 @@ export interface StdioFaceOptions {
 }
 
 /**
- * Serves one client over stdio. A `_delegateos` in the request initialize applies to the whole session (DelegateOS
- * 11.3).
+ * Serves one client over stdio. A `_delegateos` in the request initialize applies to the whole MCP session
+ * (DelegateOS 11.3).
  */
 export function stdioFace(options: StdioFaceOptions): StdioFace {
   const { proxy, held, audience, onError, transport = new StdioServerTransport() } = options;

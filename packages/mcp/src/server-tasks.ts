@@ -440,7 +440,10 @@ export class ServerTasks {
   }
 }
 
-/** Returns the caller in whose list a task appears. For callers without a principal, the session distinguishes them. */
+/**
+ * Returns the caller in whose list a task appears. For callers without a principal, the MCP session distinguishes
+ * them.
+ */
 function ownerOf({ session = "" }: ProxyRequest, caller: TaskHandle["caller"]): string {
   return JSON.stringify(caller.every((principal) => principal === "") ? ["session", session] : caller);
 }

@@ -27,7 +27,7 @@ function start() {
     presentation: Presentation = token("one"),
   ) => face.answer(requestOf(headers), body, presentation);
   /**
-   * Opens a session of revision 2025-11-25.
+   * Opens an MCP session of revision 2025-11-25.
    *
    * @returns the id of the session
    */

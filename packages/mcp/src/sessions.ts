@@ -2,11 +2,11 @@ import { type Clock, randomUuid } from "@depute/core";
 import { type Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 
 /**
- * Maximum number of sessions. At the limit, the session that was idle longest ends. Only clients of MCP revisions
+ * Maximum number of MCP sessions. At the limit, the session that was idle longest ends. Only clients of MCP revisions
  * before 2026-07-28 use sessions.
  */
 const MAX_SESSIONS = 1000;
-/** Milliseconds without a request after which a session ends. */
+/** Milliseconds without a request after which an MCP session ends. */
 const IDLE_MS = 1_800_000;
 
 /** The context of a request: its parsed JSON, and its sender. */
@@ -32,10 +32,10 @@ export class Sessions {
   }
 
   /**
-   * Begins a session with its first request.
+   * Begins an MCP session with its first request.
    *
-   * @param caller identifies the login and the token in the request's headers. Every later request of the session must
-   * have the same login and token, because the session id alone does not identify the caller.
+   * @param caller identifies the login and the token in the request's headers. Every later request of the session
+   * must have the same login and token, because the session id alone does not identify the caller.
    * @param onEnd called when the session has ended
    */
   async begin(
@@ -62,7 +62,7 @@ export class Sessions {
     return answer;
   }
 
-  /** Continues a session; returns undefined for an unknown id, and for another caller's session. */
+  /** Continues an MCP session; returns undefined for an unknown id, and for another caller's session. */
   continue(
     id: string,
     caller: string,
@@ -72,13 +72,13 @@ export class Sessions {
     const session = this.#sessions.get(id);
     if (session === undefined || (session.caller !== "" && session.caller !== caller)) return undefined;
     session.used = this.#clock.now();
-    // Moves the session to the end of the map. So the session that was idle longest is always the first.
+    // Moves the MCP session to the end of the map. So the session that was idle longest is always the first.
     this.#sessions.delete(id);
     this.#sessions.set(id, session);
     return session.transport.handleRequest(request, context);
   }
 
-  /** Iterates over the servers of all sessions. Each server can notify the client of its session. */
+  /** Iterates over the servers of all MCP sessions. Each server can notify the client of its session. */
   *servers(): Iterable<Server> {
     for (const { server } of this.#sessions.values()) yield server;
   }

@@ -14,7 +14,7 @@ export interface SubscribeOptions {
 }
 
 /**
- * Begins or ends a session's subscription to a resource (MCP before 2026-07-28).
+ * Begins or ends an MCP session's subscription to a resource (MCP before 2026-07-28).
  *
  * @throws Refusal; UpstreamError; DeputeError if the authoriser is unavailable
  */

@@ -128,8 +128,8 @@ interface Exchange<Call> {
 }
 
 /**
- * Creates an MCP server that serves these tools over Streamable HTTP without sessions. It supports the current revision
- * and earlier ones.
+ * Creates an MCP server that serves these tools over Streamable HTTP without MCP sessions. It supports the current
+ * revision and earlier ones.
  */
 export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<Call> {
   const { name, version, instructions, onError } = options;

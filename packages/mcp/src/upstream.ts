@@ -146,13 +146,13 @@ export class Upstream {
     );
   }
 
-  /** Whether each session has its own server process. */
+  /** Whether each MCP session has its own server process. */
   get isPerSession(): boolean {
     const { address, ask } = this.#options;
     return ask === undefined && address.kind === "stdio" && address.process === "session";
   }
 
-  /** Ends the server processes that belong to a session. Called when the session has ended. */
+  /** Ends the server processes that belong to an MCP session. Called when the session has ended. */
   endSession(session: string): void {
     this.#bridge.endSession(session);
   }

@@ -1,7 +1,7 @@
 import type { Presentation } from "./presentation.ts";
 import { LIMIT_REACHED, Refusal } from "./rules/refusal.ts";
 
-/** Maximum number of resources that one session or stream watches. */
+/** Maximum number of resources that one MCP session or stream watches. */
 const MAX_WATCHED = 500;
 
 /** The authority under which a subscription began: the token; absent if there was none. */
@@ -20,7 +20,7 @@ export interface WatchedResourcesOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** The resources of one session (revisions before 2026-07-28), or of one `subscriptions/listen` stream. */
+/** The resources of one MCP session (revisions before 2026-07-28), or of one `subscriptions/listen` stream. */
 export class WatchedResources {
   readonly #options: WatchedResourcesOptions;
   readonly #watches = new Map<string, Watch>();
@@ -30,8 +30,8 @@ export class WatchedResources {
   }
 
   /**
-   * Begins a subscription. A new subscription to a resource replaces the session's earlier subscription to the same
-   * resource. Throws Refusal at the limit, or the error of `add`.
+   * Begins a subscription. A new subscription to a resource replaces the MCP session's earlier subscription to the
+   * same resource. Throws Refusal at the limit, or the error of `add`.
    */
   async subscribe(uri: string, watch: Watch): Promise<void> {
     const isNew = !this.#watches.has(uri);

@@ -10,7 +10,7 @@ export type Treatment =
   /** The token must grant the capability that the rule of the request names. */
   | { readonly kind: "authorised" }
   /**
-   * The request begins or ends the session's subscription to a resource. Only a beginning subscription needs a
+   * The request begins or ends the MCP session's subscription to a resource. Only a beginning subscription needs a
    * capability.
    */
   | { readonly kind: "subscription"; readonly isBegin: boolean }

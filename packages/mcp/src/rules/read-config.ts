@@ -11,7 +11,7 @@ export type UpstreamAddress =
       readonly args: readonly string[];
       readonly env: Readonly<Record<string, string>>;
       readonly cwd?: string;
-      /** Present if each session has its own server process; absent if all clients share one process. */
+      /** Present if each MCP session has its own server process; absent if all clients share one process. */
       readonly process?: "session";
     }
   | { readonly kind: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
@@ -87,7 +87,7 @@ const MEMBERS = [
 ];
 /** Eras of MCP revisions. `modern` means 2026-07-28 and later; `legacy` means all earlier revisions. */
 const REVISIONS = ["auto", "modern", "legacy"] as const;
-/** The clients that share one server process over stdio: all clients, or those of one session. */
+/** The clients that share one server process over stdio: all clients, or those of one MCP session. */
 const PROCESSES = ["shared", "session"] as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
