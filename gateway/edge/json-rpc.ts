@@ -58,7 +58,7 @@ export interface CallNote {
   readonly method: string;
   /** The code of the call's error; 0 if the call succeeded. */
   readonly code: number;
-  /** The exception that the call threw; absent if the call succeeded. */
+  /** The exception that the call threw; absent if the call succeeded, or was refused before its method ran. */
   readonly thrown?: unknown;
 }
 

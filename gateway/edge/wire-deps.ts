@@ -15,7 +15,6 @@ export interface WireDeps {
   readonly turns: ServiceDeps["turns"];
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
-  /** The limits for request bodies. */
   readonly bodies: BodyLimits;
   /**
    * Returns the principal of a request's login; see `ServiceDeps.loginOf`.

@@ -7,7 +7,6 @@ import { JSON_RPC } from "../../edge/own-codes.ts";
 /** The `domain` of A2A's errors in google.rpc.ErrorInfo. (A2A 5.4) */
 export const A2A_DOMAIN = "a2a-protocol.org";
 
-/** An error that A2A defines. */
 interface A2aError {
   /** The JSON-RPC code. */
   readonly code: number;

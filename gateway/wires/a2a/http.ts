@@ -91,7 +91,7 @@ export function a2aHttpWire(methods: A2aMethods): Wire {
   };
 }
 
-/** The query parameters of ListTasks. */
+/** The query parameters of ListTasks: its fields except `tenant`, because the path names the agent. */
 const LIST_PARAMETERS = ListTasksRequestSchema.fields
   .map(({ jsonName }) => jsonName)
   .filter((name) => name !== "tenant");

@@ -41,7 +41,6 @@ interface AgentaRequest {
   readObject(): Promise<JsonObject>;
 }
 
-/** The document to send as an answer, and its HTTP status. */
 interface Answer {
   readonly status: number;
   readonly body: JsonValue;

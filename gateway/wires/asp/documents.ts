@@ -5,7 +5,6 @@ import { decodeValid, parseJson, refusalOf } from "@depute/wire";
 import type { Body } from "../../edge/route.ts";
 import { ASP_MSGPACK, parseMsgpack, toMsgpack } from "./msgpack.ts";
 
-/** The media type of ASP's documents. */
 const ASP_JSON = "application/asp+json";
 /** Media types of requests and responses: ASP's own type, plain JSON, and MessagePack. */
 export const ASP_TYPES: readonly string[] = [ASP_JSON, "application/json", ASP_MSGPACK];

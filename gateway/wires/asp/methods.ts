@@ -89,7 +89,7 @@ export class AspMethods {
     const { entries, nextPageToken } = await this.#sessions.listMessages(request, call.asCaller);
     return json({
       messages: entries.map((entry) => encode(TranscriptEntrySchema, entry)),
-      // As in ASP, the cursor is an ordinal. It means the same as `since_sequence`.
+      // As in ASP, the cursor is an ordinal, with the same meaning as `since_sequence`.
       ...(nextPageToken === "" ? {} : { nextCursor: String(entries.at(-1)?.ordinal) }),
     });
   }
@@ -180,8 +180,8 @@ function limitOf(query: URLSearchParams): number {
 }
 
 /**
- * Returns the ordinal after which a list or a stream begins. It comes from the first of these that the request has: the
- * cursor, the last event id, `since_sequence`. Returns 0 if the request has none of them.
+ * Returns the ordinal after which a list or a stream begins. The ordinal is the first of these values that the
+ * request has: the cursor, the last event id, `since_sequence`. Returns 0 if the request has none of them.
  */
 function afterOf(query: URLSearchParams, lastEventId?: string): number {
   if (lastEventId !== undefined && !query.has("cursor")) {

@@ -59,7 +59,6 @@ const SECURITY: JsonObject = {
   },
 };
 
-/** The schema of a Connect error. */
 const CONNECT_ERROR: JsonObject = {
   type: "object",
   required: ["code"],

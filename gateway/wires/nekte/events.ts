@@ -110,7 +110,7 @@ function part(event: Parts): EventPayload {
   return create(DelegateEventSchema, event === undefined ? {} : { event }).event;
 }
 
-/** Returns the event of a task's completion. It contains as much detail of the result as the budget allows. */
+/** Returns the event of a task's completion. The event contains as much detail of the result as the budget allows. */
 function complete(event: TaskEvent, { output, usage }: TaskCompleted, view: TaskView): EventPayload {
   const { taskId, budget } = view;
   try {

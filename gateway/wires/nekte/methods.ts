@@ -251,8 +251,8 @@ export class NekteMethods {
   /**
    * nekte.task.cancel (NEKTE 4): cancels a task. The caller names the task by the caller's own id.
    *
-   * @throws DeputeError TASK_NOT_FOUND; TASK_NOT_CANCELLABLE if the task has ended, even if it is already cancelled
-   * (NEKTE library)
+   * @throws DeputeError TASK_NOT_FOUND; INVALID_REQUEST if the id is ambiguous; TASK_NOT_CANCELLABLE if the task has
+   * ended, even if it is already cancelled (NEKTE library)
    */
   async cancel(agentId: string, request: TaskCancelRequest, call: WireCall): Promise<Lifecycle> {
     const { taskId, reason = "" } = request;

@@ -32,7 +32,7 @@ export type Appended =
       /** The verified proof of possession in the message; absent if append had no proof to check. */
       readonly proven?: Proven;
     }
-  /** The session without the message. It includes the effects of deadlines that have passed. */
+  /** The session without the message. This session includes the effects of deadlines that have passed. */
   | { readonly ok: false; readonly refusal: Refusal; readonly session: Session };
 
 /**

@@ -11,7 +11,7 @@ import {
   withObject,
 } from "./session.ts";
 
-/** Returns the obligations that a COMMIT creates. */
+/** Returns the obligations that a COMMIT creates. Throws Refused unknown_party, malformed, expired. */
 export function obligationsOf(
   session: Session,
   { obligations, deadline }: CommitBody,

@@ -70,8 +70,8 @@ export function disputesOf(
 function reasonOf({ status }: Obligation, { escrow }: SessionObject): DisputeReason | undefined {
   if (status === "refused") return "fulfillment-mismatch";
   if (status === "overdue") return "timeout-breach";
-  // An outstanding obligation whose escrow was not refunded is not a dispute. It may become due after the session,
-  // for example a yearly payment.
+  // An outstanding obligation whose escrow was not refunded is not a dispute. The obligation may become due after the
+  // session, for example a yearly payment.
   return status === "outstanding" && escrow?.state === "refunded" ? "non-delivery" : undefined;
 }
 

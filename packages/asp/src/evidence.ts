@@ -76,8 +76,8 @@ export function evidenceOf(
 }
 
 /**
- * Whether the verifier's signature of the evidence is valid. The check is offline. It does not prove that the key
- * belongs to the verifier, unless `keyOf` is present.
+ * Whether the verifier's signature of the evidence is valid. The check is offline. The check does not prove that the
+ * key belongs to the verifier, unless `keyOf` is present.
  *
  * @param keyOf returns the trusted key of an agent, base64url; if absent, the key in the evidence is accepted
  */

@@ -29,8 +29,8 @@ export const DEFAULT_DURATION_MS = 3_600_000;
 /** Maximum duration in milliseconds that an invitation may request. */
 export const MAX_DURATION_MS = 7 * 86_400_000;
 /**
- * Maximum time in milliseconds without a message in a session. It does not apply while the session waits for a higher
- * authority.
+ * Maximum time in milliseconds without a message in a session. The maximum does not apply while the session waits for
+ * a higher authority.
  */
 export const IDLE_TIMEOUT_MS = 900_000;
 /** Milliseconds within which the other participants must close after the first principal has closed. */

@@ -62,7 +62,10 @@ export const REFUSALS = {
   session_ended: kind("protocol", OTHER),
   /** The session's state does not allow this message. */
   wrong_state: kind("protocol", OTHER),
-  /** One of the two parties has sent CLOSE, so a message may not open a new object. */
+  /**
+   * One of the two parties has sent CLOSE, so most messages are no longer allowed, for example one that opens an
+   * object.
+   */
   closing: kind("protocol", OTHER),
   /** The sender is not the party that may send this message. */
   wrong_party: kind("rejection", UNAUTHORIZED),

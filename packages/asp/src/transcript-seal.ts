@@ -45,10 +45,11 @@ export function entryHash(engine: CryptoEngine, entry: TranscriptEntry): string 
 }
 
 /**
- * Computes the session head of a transcript, which the platform adds to its transparency log. All exports of
- * a session with the same latest message have the same head.
+ * Computes the session head of a transcript, which the platform adds to its transparency log. All exports of a
+ * session with the same latest message have the same head.
  *
  * @param entryHashes entryHash of each message, in order
+ * @throws CanonicalError, WireEncodeError for a participant that has no JSON form
  */
 export function sessionHead(
   engine: CryptoEngine,

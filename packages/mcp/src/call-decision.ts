@@ -19,7 +19,7 @@ export interface CallDecision {
    */
   readonly login?: string;
   readonly isAllowed: boolean;
-  /** The reason of a denial; empty for an allowed call. */
+  /** Why the request was denied, such as `capability_not_granted`; empty for an allowed request. */
   readonly reason: string;
 }
 
@@ -34,7 +34,6 @@ export interface DecisionFacts {
   blocks: readonly string[];
 }
 
-/** The request that a decision is about. */
 interface Requested {
   readonly method: string;
   readonly name?: string;

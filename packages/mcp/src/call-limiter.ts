@@ -43,8 +43,8 @@ export interface CountedCall {
    */
   spend(microcents: number): void;
   /**
-   * Returns an unused amount to the principal's allowance. This is the part of the counted cost, in microcents, that
-   * was not charged.
+   * Returns an unused amount to the principal's allowance: the part of the counted cost, in microcents, that was not
+   * charged.
    */
   refund(microcents: number): void;
   /** Ends the call. */

@@ -25,7 +25,6 @@ export interface HeldCallOptions {
   readonly timers: Timers;
   /** Maximum time in milliseconds in which the server works on the call between two questions. */
   readonly timeoutMs: number;
-  /** Sends the call to the server. */
   readonly send: (options: Required<Pick<CallOptions, "signal" | "ask" | "timeoutMs">>) => Promise<Result>;
   /** Called once, when the call has ended. */
   readonly onEnd: () => void;

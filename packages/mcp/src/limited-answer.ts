@@ -5,11 +5,11 @@ const [LINE_FEED, CARRIAGE_RETURN] = [10, 13];
 const utf8 = new TextEncoder();
 
 /**
- * Limits the memory for an HTTP response: the proxy buffers at most one message of at most `maxBytes`. It replaces a
+ * Limits the memory for an HTTP response: the proxy buffers at most one message of at most `maxBytes`, and replaces a
  * larger message by an error for the request. An event stream ends after this error.
  *
- * @param requestId id of the request; undefined for a stream that belongs to no request. Such a stream ends without an
- * error
+ * @param requestId id of the request; undefined for a stream that belongs to no request. Such a stream ends without
+ * an error
  */
 export async function limitedAnswer(
   answer: Response,
@@ -37,7 +37,10 @@ export async function limitedAnswer(
   return new Response(bytes === 0 ? null : Buffer.concat(parts), init);
 }
 
-/** Returns a transformer for an event stream. It forwards each event only after the event's last byte has arrived. */
+/**
+ * Returns a transformer for an event stream. The transformer forwards each event only after the event's last byte has
+ * arrived.
+ */
 function limitedEvents(maxBytes: number, instead: string): TransformStream<Uint8Array, Uint8Array> {
   let held: Uint8Array[] = [];
   let bytes = 0;

@@ -2,7 +2,7 @@ import { randomUuid } from "@depute/core";
 import type { JSONRPCErrorResponse, RequestId } from "@modelcontextprotocol/client";
 import { INTERNAL_ERROR } from "./rules/refusal.ts";
 
-/** A random text in this process's own errors. It distinguishes them from errors of a server. */
+/** A random text in the data of this process's own errors, which distinguishes these errors from a server's. */
 const MARK = randomUuid();
 
 /** Creates the response that replaces a response over the size limit. */

@@ -104,7 +104,6 @@ export function createdTask(era: Era, task: McpTask): JsonObject {
     : { resultType: "task", ...extensionTask(task, false) };
 }
 
-/** The dependencies of the methods on tasks. */
 interface TaskMethods<Call> {
   readonly tasks: OwnTasks<Call>;
   /** Runs a method. Converts a refusal of the platform to the error of the call. */

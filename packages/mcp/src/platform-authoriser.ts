@@ -39,7 +39,7 @@ export interface PlatformAuthoriserOptions {
   callOptions(): CallOptions;
   /** Converts a thrown value to a DeputeError. */
   refusalIn(thrown: unknown): DeputeError;
-  /** Maximum duration of a call in milliseconds. */
+  /** Maximum duration of a call to the MCP server in milliseconds. Reservations last longer. */
   readonly longestCallMs: number;
 }
 

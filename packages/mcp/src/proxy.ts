@@ -149,8 +149,8 @@ export class McpProxy {
   }
 
   /**
-   * Throws Refusal if the client may not learn that a resource changed. `presentation` is the client's token; undefined
-   * for a client without a token.
+   * Throws Refusal if the client may not learn that a resource changed, and DeputeError if the authoriser is
+   * unavailable. `presentation` is the client's token; undefined for a client without a token.
    */
   async admitUpdate(uri: string, presentation: Presentation | undefined): Promise<void> {
     await admitWish(this.#gate, gatedRequestOf(SUBSCRIBE, { uri }, this.#options.config.map), presentation);

@@ -279,7 +279,7 @@ export class Upstream {
     return methods.has(method) || passed.has(method);
   }
 
-  /** Opens a separate connection to the server. It serves only calls of clients with these capabilities. */
+  /** Opens a separate connection to the server. The connection serves only calls of clients with these capabilities. */
   #sibling(capabilities: Record<string, unknown>): BridgedConnection {
     const { config, address, clock, timers, onTaskStatus } = this.#options;
     const connection = JSON.stringify(capabilities);
