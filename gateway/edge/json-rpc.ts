@@ -159,7 +159,7 @@ type Envelope =
 
 /**
  * Reads the members of a call that JSON-RPC defines, and validates them. The parameters must be an object or an
- * array; their members are checked by each method.
+ * array; each method checks their members.
  */
 function readEnvelope(element: JsonValue, ignoresUnknown: boolean): Envelope {
   if (typeof element !== "object" || element === null || Array.isArray(element)) {

@@ -19,7 +19,7 @@ export interface LoggedRequest {
   readonly wire: string;
   /**
    * The path as the route declares it. The log does not contain the requested path, because that path may contain
-   * another tenant's ids.
+   * ids.
    */
   readonly path: string;
   readonly request: HttpRequest;

@@ -108,7 +108,10 @@ export interface MethodRoute extends Declared {
 /** Timeout in milliseconds of a call to a service, for routes without `timeoutMs`. */
 export const ANSWER_MS = 30_000;
 
-/** An address that answers JSON-RPC 2.0 by POST. Each method has its own time limit. */
+/**
+ * An address that answers JSON-RPC 2.0 by POST. The gateway sets no timeout for the methods' calls to services: the
+ * platform's default applies to unary calls, and none to streams.
+ */
 export interface JsonRpcRoute extends Declared {
   readonly kind: "json-rpc";
   /** @throws any error that the wire's `toError` can convert */

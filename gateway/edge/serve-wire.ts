@@ -203,7 +203,7 @@ class Served<Declared extends Pick<Route, "path">> {
     this.#write(request.headers, response, { status, body, ...(headers && { headers }) });
   }
 
-  /** Writes an answer or an error as JSON in the wire's format. */
+  /** Writes the JSON value of an answer or an error in the wire's format. */
   #write(
     received: IncomingHttpHeaders,
     response: HttpResponse,

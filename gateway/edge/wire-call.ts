@@ -37,7 +37,10 @@ export interface WireCall {
    * proof.
    */
   readonly viewer: string | undefined;
-  /** Aborts when the client disconnects. Of a request over plain HTTP it also aborts when the answer is complete. */
+  /**
+   * Aborts when the client disconnects. For a request over plain HTTP, the signal also aborts when the answer is
+   * complete.
+   */
   readonly signal: AbortSignal;
   readonly requestId: string;
   /**
@@ -59,7 +62,8 @@ const PROOF = "dpop";
  * Collects the call data of a request over plain HTTP.
  *
  * @param wireName the name of the wire, for the audit log
- * @param timeoutMs timeout of each call to a service in milliseconds; absent means no timeout
+ * @param timeoutMs timeout of each call to a service in milliseconds; if absent, unary calls have the platform's
+ * default timeout, and streams have none
  */
 export function wireCall(
   request: HttpRequest,

@@ -118,7 +118,7 @@ test("a silent client gets three pings; one that answers stays", async () => {
     clock.advance(HEARTBEAT_MS);
     await expect.poll(() => polite.types().filter((type) => type === "heartbeat").length).toBe(beat);
     polite.socket.send('{"type":"pong"}');
-    // The invalid frame `1` gets an answer. Then the client has read all earlier frames too.
+    // When the answer to the invalid frame `1` arrives, the client has read all earlier frames.
     const before = polite.types().length;
     polite.socket.send("1");
     await expect.poll(() => polite.types().length).toBeGreaterThan(before);

@@ -1,4 +1,4 @@
-/** What the first byte of a MessagePack value states. (MessagePack specification "Formats") */
+/** The facts that the first byte of a MessagePack value states. (MessagePack specification "Formats") */
 interface Head {
   /** Size in bytes of the length, or of the number, that follows the first byte. */
   readonly width: number;

@@ -21,7 +21,10 @@ import { declaredRights, type Estimates, estimate } from "./estimates.ts";
 const ROOT_DELEGATION = "del_000000000000";
 /** Maximum duration of a task in milliseconds. */
 const LONGEST_MS = 30 * 24 * 3_600_000;
-/** The last part of the token's resource if a description, and not a capability, defines the work. */
+/**
+ * The last part of the resource in a denial, in place of a capability: a description, and not a capability, defines
+ * the task.
+ */
 const FREE_WORK = "-";
 
 /** Thrown to decline a delegation. The message becomes the reason in the result (DelegateOS 9.3). */
@@ -206,8 +209,8 @@ async function handOver(
 }
 
 /**
- * Returns the milliseconds from the contract's creation to its deadline. The function does not use the current time, so
- * that a repeated request has the same content.
+ * Returns the milliseconds from the contract's creation to its deadline, at least 1,000 and at most LONGEST_MS. The
+ * function does not use the current time, so that a repeated request has the same content.
  */
 function allowedMs({ createdAt, constraints }: TaskContract): number {
   const from = parseTime(createdAt) ?? 0;

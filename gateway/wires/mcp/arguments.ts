@@ -42,7 +42,7 @@ export class Arguments {
   /**
    * Returns a required text argument.
    *
-   * @throws DeputeError INVALID_REQUEST if the argument is absent or not a text
+   * @throws DeputeError INVALID_REQUEST if the argument is absent, empty or not a text
    */
   requiredText(name: string): string {
     const value = this.text(name);
@@ -69,7 +69,7 @@ export class Arguments {
   }
 
   /**
-   * Returns a list of objects whose members are all texts.
+   * Returns a required list of objects that have exactly these members, each a text that is not empty.
    *
    * @throws DeputeError INVALID_REQUEST
    */

@@ -13,8 +13,8 @@ const PAUSE_MS = 100;
 
 /**
  * Returns those tasks of the list that the caller may follow. A holder proof is valid for one call, so it authorizes
- * only the read of the first task. The gateway reads the other tasks in its own name. Of these, it returns those whose
- * delegator is the holder of the proof.
+ * only the read of the first task. The gateway reads the other tasks in its own name. Of the other tasks, the
+ * function returns those whose delegator is the holder of the proof.
  *
  * @throws the errors of the tasks service, except the error for an unknown task
  */

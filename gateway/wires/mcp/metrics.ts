@@ -9,8 +9,8 @@ import {
 } from "@depute/service";
 
 /**
- * The value of the label `tool` for calls of tools or methods that have no rule. All of them share it, so that callers
- * cannot create new values.
+ * The value of the label `tool` for calls of tools or methods that have no rule. All these calls share the value, so
+ * that callers cannot create new values.
  */
 const NO_RULE = "other";
 /** The value of the label `tool` for requests on tasks that belong to no tool, such as a list. */

@@ -42,7 +42,7 @@ const TASK_VIEWS: Readonly<Record<string, (task: Task) => JsonObject>> = {
   }),
 };
 
-/** Returns Depute's own resources: tasks, their artifacts and checks, and transcripts of sessions. */
+/** Returns Depute's own resources: tasks, their artifacts and checks, and transcripts of ASP sessions. */
 export function ownResources({ tasks, aspSessions }: OwnClients): OwnResources<WireCall> {
   return {
     templates: [

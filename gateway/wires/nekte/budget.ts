@@ -77,8 +77,9 @@ export function fittingLevels(
 }
 
 /**
- * Returns a preliminary result if it fits the token budget, otherwise undefined. The worker sends a preliminary result
- * in only one form. Its level is the lower of two: the level that the worker states, and the requested level.
+ * Returns a preliminary result if it fits the token budget, otherwise undefined. The worker sends a preliminary
+ * result in only one form. The level of the returned result is the lower of two: the level that the worker states,
+ * and the requested level.
  *
  * @param statedLevel the level that the worker states; an unknown word counts as `compact`
  */

@@ -29,8 +29,8 @@ export interface Discovery {
 
 /**
  * Lists the capabilities of one agent, or of all live agents (NEKTE 1). If the list is about all agents, and several
- * agents offer a capability with the same id, its id becomes `agent/capability`. Filters and invocations also accept
- * this form.
+ * agents offer a capability with the same id, the id in the list becomes `agent/capability`. Filters and invocations
+ * also accept this form.
  *
  * @throws the ConnectErrors of DiscoveryService.DiscoverCapabilities and AgentService.GetAgent
  */

@@ -47,8 +47,8 @@ const GUIDE: Answer = {
 };
 
 /**
- * The health check of the platform and of each agent: 200 if the platform serves requests, otherwise 503. While it
- * serves, 404 for an unknown agent.
+ * The health check of the platform and of each agent: 200 if the platform serves requests, otherwise 503. While the
+ * platform serves requests, the answer for an unknown agent is 404.
  */
 function healthRoute(path: string, { methods, isServing }: NekteOptions): MethodRoute {
   return {

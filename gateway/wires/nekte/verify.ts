@@ -119,8 +119,8 @@ function sampleOf({ input, output }: Task, budget: TokenBudget | undefined) {
 }
 
 /**
- * Returns what the platform knows about the origin of a result: the agent, and the number of processed items. The
- * platform does not know the number of failed items.
+ * Returns the known facts about the origin of a result: the agent, and the number of processed items. The platform
+ * does not know the number of failed items.
  */
 function sourceOf({ agentId, progress }: Task) {
   return create(VerifySourceSchema, {

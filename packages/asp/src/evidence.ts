@@ -12,9 +12,9 @@ import type { Entry } from "./transcript.ts";
 
 /** The prefix of a reference to evidence from another session. Depute chose it, because ASP defines no form. */
 const PREFIX = "evidence:";
-/** Maximum number of registry statuses that evidence copies from a result. */
+/** Maximum number of `registryConfirmed` values that evidence copies from a result. */
 const MAX_CONFIRMATIONS = 100;
-/** Maximum nesting depth in a result down to which registry statuses are collected. */
+/** Maximum nesting depth in a result down to which `registryConfirmed` values are collected. */
 const MAX_DEPTH = 4;
 
 /** The place of evidence: the session and the delegation from which the evidence comes. */
@@ -40,8 +40,9 @@ export function evidenceReferences({ content }: Envelope): EvidencePlace[] {
 }
 
 /**
- * Returns a delegate's report as portable evidence: the delegate as verifier, the delegation, the time and the
- * registry statuses. Returns undefined if there is no report. (ASP "Cross-Session References")
+ * Returns a delegate's report as portable evidence: the delegate as verifier, the delegation, the time of the report,
+ * and the `registryConfirmed` values in its result. Returns undefined if there is no report. (ASP "Cross-Session
+ * References")
  *
  * @param delegateMessage the message that created the delegation
  * @param report the message with the delegate's report
@@ -110,7 +111,7 @@ export function verifyEvidence(
   );
 }
 
-/** Returns the evidence in a report's data, and the registry statuses that the data contains. */
+/** Returns the result in a report's data, and the `registryConfirmed` values that the data contains. */
 function findEvidence(data: Value | undefined) {
   return { ...(data === undefined ? {} : { result: data }), confirmations: confirmationsOf(data) };
 }

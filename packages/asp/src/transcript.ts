@@ -54,7 +54,7 @@ export function exportTranscript(session: Session, entries: readonly Entry[], no
   });
 }
 
-/** The faults that concern a transcript as a whole, and not one message. */
+/** The faults of a transcript other than the refusal of a message by `append`. */
 export type TranscriptFault =
   /** A participant, an ordinal or a time is invalid. */
   | "malformed_transcript"
@@ -62,7 +62,7 @@ export type TranscriptFault =
   | "untrusted_key"
   /** The messages lead to a different state or latest message than the transcript states. */
   | "wrong_outcome"
-  /** The seal does not match, so the transcript was changed after the export. */
+  /** The seal does not match: the transcript was changed after the export, or the seal is incomplete. */
   | "wrong_seal"
   /** The key of the seal, or the key of the log head that proves the seal, is not a key of the platform. */
   | "unknown_seal_key";
@@ -87,7 +87,7 @@ export type TranscriptVerdict =
       readonly ok: false;
       readonly code: RefusalCode | TranscriptFault;
       readonly detail: string;
-      /** The ordinal of the faulty message, starting at 1; 0 for none. */
+      /** The ordinal of the faulty message, starting at 1; 0 if the fault concerns no single message. */
       readonly ordinal: number;
       /** The session up to the fault. */
       readonly session: Session;

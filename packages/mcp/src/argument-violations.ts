@@ -4,7 +4,7 @@ import { type SchemaViolation, uncheckable } from "./rules/invalid-arguments.ts"
 import type { SchemaCheck } from "./schema-check.ts";
 import type { ToolInput } from "./tool-inputs.ts";
 
-/** The verifier's error reasons that mean that it cannot check a server's schema. */
+/** The reasons with which the verifier refuses to check a server's schema. */
 const UNCHECKABLE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.SCHEMA_INVALID,
   ErrorReason.UNSUPPORTED_PATTERN,

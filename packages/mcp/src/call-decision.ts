@@ -5,8 +5,8 @@ export interface CallDecision {
   /** The MCP method, such as `tools/call` or `tasks/cancel`. */
   readonly method: string;
   /**
-   * The name of the tool, resource or prompt. For a request on a task, the name of the task's tool; empty if the tool
-   * is unknown.
+   * The name of the tool or, for another request that needs a rule, the method, such as `resources/read`. For a
+   * request on a task, the name of the task's tool; empty if the tool is unknown. Also empty for a subscription.
    */
   readonly name: string;
   /** The principal that holds the token; empty if no token was proved. */
@@ -48,7 +48,7 @@ interface Requested {
  * Decides on a request, and reports the decision before the request is forwarded. If `decide` throws an error other
  * than a denial, there is no report.
  *
- * @param decide makes the decision, and writes what it establishes into `facts`
+ * @param decide makes the decision, and writes the established facts into `facts`
  * @throws the errors of `decide` and of `report`
  */
 export async function decided<T>(

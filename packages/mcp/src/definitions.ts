@@ -3,7 +3,7 @@ import { definitionDigest } from "./digest.ts";
 import type { Pinned } from "./rules/definition.ts";
 import { type ToolInput, ToolInputs } from "./tool-inputs.ts";
 
-/** Maximum number of pages in one list; a server with more is considered faulty. */
+/** Maximum number of pages that the proxy reads of one list. The entries of later pages cannot be used. */
 const MAX_PAGES = 64;
 /** Maximum number of digests that are stored for one list. The entries beyond this number cannot be used. */
 const MAX_ENTRIES = 10_000;

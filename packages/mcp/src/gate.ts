@@ -27,7 +27,7 @@ export interface Admitted {
   readonly right: Right;
   /** All capabilities that the call needs, at least one. */
   readonly rights: readonly Right[];
-  /** The principal that holds the token; undefined if the call needed no token. */
+  /** The principal that holds the token; undefined if the call has no token. */
   readonly principal?: string;
   /** The revocation ids of the token's blocks, beginning with the authority block; empty if the call has no token. */
   readonly blocks: readonly string[];

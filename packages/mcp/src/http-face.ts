@@ -176,7 +176,7 @@ export class HttpFace {
     }
   }
 
-  /** Notifies each MCP session and stream that watches a resource of the resource's change. */
+  /** If a resource has changed, notifies each MCP session and each stream that watches the resource. */
   resourceChanged(uri: string): void {
     for (const watched of this.#watchers.values()) watched.changed(uri);
     this.#bus.resourceChanged(uri);

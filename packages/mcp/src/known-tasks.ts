@@ -8,7 +8,10 @@ const MAX_TASKS = 10_000;
 export interface KnownTask {
   /** The id under which the client knows the task. */
   readonly id: string;
-  /** The caller in whose list the task appears. */
+  /**
+   * Identifies the caller in whose list the task appears: by the token's holder and the login or, without both, by
+   * the MCP session.
+   */
   readonly owner: string;
   readonly rights: readonly Right[];
   readonly presentation: Presentation | undefined;

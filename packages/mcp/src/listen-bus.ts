@@ -12,8 +12,8 @@ interface Opened {
 
 /**
  * The events of one server for its clients' streams (`subscriptions/listen`, revision 2026-07-28). A change of a list
- * reaches all streams. A change of a resource reaches each stream that listens to it and whose token still allows
- * reading it.
+ * reaches all streams. A change of a resource reaches each stream that listens to the resource, if the stream's token
+ * still allows the read.
  */
 export class ListenBus implements ServerEventBus {
   readonly #listeners = new Map<Listener, Opened | undefined>();

@@ -67,7 +67,7 @@ export function takesTask(
 }
 
 /**
- * Opens the tasks to which a request listens.
+ * Returns the tasks to which a request listens, in the form of the extension.
  *
  * @throws Refusal if the request does not declare the extension; the errors of the platform
  */

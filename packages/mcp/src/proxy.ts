@@ -254,7 +254,7 @@ export class McpProxy {
       request.method === TOOLS_CALL
         ? await this.#tasks.ofCall(request, wanted, admitted, admitted.name)
         : undefined;
-    // If the server runs no tasks for this client, it must not learn that the client accepts a task.
+    // If the server runs no tasks for this client, the parameter `task` is left out, so that the server creates none.
     const isPlain = request.method === TOOLS_CALL && taskCall?.era !== "legacy";
     const params = isPlain ? plainParams : wanted;
     const used = usedBy(request.method, params);

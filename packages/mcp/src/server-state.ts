@@ -4,7 +4,10 @@ import { restartDelayMs, STABLE_MS } from "./rules/restarts.ts";
 /** The state of a server: `up` after a start, `failed` after a crash or a failed start. */
 export type ServerState =
   | { readonly kind: "up" }
-  /** `failures` counts crashes and failed starts in a row; `retryAfterMs` is the time until the next possible start. */
+  /**
+   * `failures` counts crashes and failed starts in a row. The next start is possible after `retryAfterMs`
+   * milliseconds.
+   */
   | { readonly kind: "failed"; readonly failures: number; readonly retryAfterMs: number };
 
 /** Tracks the starts and failures of one server, and delays its next start after failures. */

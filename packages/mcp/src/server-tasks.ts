@@ -93,7 +93,7 @@ export class ServerTasks {
 
   /** Returns the era of the request's client if the server offers tasks to this client; otherwise undefined. */
   async eraOf({ era }: Pick<ProxyRequest, "era">): Promise<Era | undefined> {
-    // Each server process numbers its own tasks, so two processes may use the same task id.
+    // Server processes of single MCP sessions may use the same task id, so such a server offers no tasks.
     if (era === undefined || this.#options.upstream.isPerSession) return undefined;
     const { capabilities, era: own } = await this.#options.upstream.description();
     return own === era && shownTaskCapabilities(era, capabilities) !== undefined ? era : undefined;

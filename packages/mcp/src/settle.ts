@@ -3,7 +3,7 @@ import { type CallOutcome, settlementOf } from "./rules/cost.ts";
 import type { BudgetState } from "./rules/refusal.ts";
 import type { CostRule } from "./rules/tool-map.ts";
 
-/** Money that the tokens service has reserved for one call. */
+/** The reservation of one call at the tokens service, and the rule for the call's cost. */
 export interface CallReservation {
   readonly reservationId: string;
   readonly cost: CostRule;

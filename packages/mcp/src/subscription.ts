@@ -22,7 +22,8 @@ export interface SubscriptionOptions {
 /**
  * Receives a server's list changes while the connection to the server is open. A server of revision 2026-07-28
  * announces changes only to subscribers. Over stdio, a server of an older revision announces them without a
- * subscription. Over HTTP, the proxy may not notice that a stream was lost.
+ * subscription. Over HTTP, the proxy does not rely on an older server's announcements, because the proxy may not
+ * notice that a stream was lost.
  */
 export class Subscription {
   readonly #options: SubscriptionOptions;

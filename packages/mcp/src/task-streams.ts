@@ -31,8 +31,8 @@ export class TaskStreams {
   readonly #timers: Timers;
   readonly #onError: (error: Error) => void;
   /**
-   * A function for each stream that shows only tasks; it ends the stream. The SDK has already ended its part of such a
-   * stream.
+   * The functions that end the streams that show only tasks, one function for each stream. The SDK has already ended
+   * its part of such a stream.
    */
   readonly #ends = new Set<() => void>();
   #open = 0;

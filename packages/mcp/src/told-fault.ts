@@ -8,7 +8,8 @@ export function toldOf(thrown: unknown, budget: BudgetState): Refusal {
   const { fault } = thrown;
   switch (fault.kind) {
     case "error": {
-      // If the call costs nothing, and the error's data is an object, the client gets the server's own error unchanged.
+      // If nothing was reserved for the call, and the error's data is an object, the client gets the server's own
+      // error unchanged.
       if (budget.state === "none" && isObject(fault.data)) {
         return new Refusal(fault.code, fault.message, fault.data as never);
       }

@@ -401,7 +401,8 @@ export class Upstream {
       if (!this.#closed) this.#starts.crashed();
     };
     const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes, timers);
-    // The SDK's client calls a receiver that is set before it connects, and then its own receiver.
+    // A receiver that is set before the SDK's client connects gets each message first, and then the client's own
+    // receiver does.
     transport.onmessage = (message) => {
       this.#taskProgress.receive(message);
       this.#taskListens.receive(message);

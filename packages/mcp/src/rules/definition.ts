@@ -28,7 +28,7 @@ export interface DefinitionFacts {
 
 const WORDS = { tools: "tool", prompts: "prompt" } as const;
 
-/** Returns the entry that a request uses; undefined if it uses no entry of these lists. */
+/** Returns the tool or the prompt that a request uses; undefined if the request uses neither. */
 export function usedBy(method: string, params: Readonly<Record<string, unknown>>): Used | undefined {
   if (method === "tools/call") return usedEntry("tools", params.name);
   if (method === "prompts/get") return usedEntry("prompts", params.name);

@@ -95,8 +95,8 @@ const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_TTL_MS = 3_600_000;
 const DEFAULT_ANSWER_BYTES = 10_485_760;
 /**
- * The bounds of `maxAnswerBytes`. Below the minimum, the proxy would refuse a server's description of itself. Above the
- * maximum, a message would be too long for a JavaScript string.
+ * The bounds of `maxAnswerBytes`. Below the minimum, the proxy would refuse a server's description of itself. Up to
+ * the maximum, every message fits into a JavaScript string.
  */
 const LEAST_ANSWER_BYTES = 65_536;
 const MOST_ANSWER_BYTES = 268_435_456;
