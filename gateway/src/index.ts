@@ -57,8 +57,9 @@ const TASK_KEY = { name: "mcp-tasks.key", danger: "its readers can forge ids of 
 const CONSOLE = new URL("../console/", import.meta.url);
 
 /**
- * The gateway serves every service and the JSON wires on one port. No answer depends on what one replica stores: the
- * replicas share the key of MCP task ids. So any replica can answer any request.
+ * The gateway serves every service and the JSON wires on one port. Its stored state is the key of MCP task ids, which
+ * replicas share, and audit records that are not delivered yet. So any replica can answer any request, except one
+ * that continues an MCP session or an open MCP call.
  */
 export const gateway = defineService({
   name: "gateway",

@@ -62,7 +62,9 @@ export type TranscriptFault =
   | "untrusted_key"
   /** The messages lead to a different state or latest message than the transcript states. */
   | "wrong_outcome"
-  /** The seal does not match: the transcript was changed after the export, or the seal is incomplete. */
+  /**
+   * The seal does not match: the transcript was changed after the export, or the proof of the transparency log fails.
+   */
   | "wrong_seal"
   /** The key of the seal, or the key of the log head that proves the seal, is not a key of the platform. */
   | "unknown_seal_key";

@@ -22,8 +22,8 @@ export interface DefinitionsOptions {
   readonly list: Pinned;
   readonly clock: Clock;
   /**
-   * Milliseconds for which a list is valid, unless `trustsPromises` is true and the server states another time. With
-   * 0, the list is read before each use.
+   * Milliseconds for which a list is valid, unless `trustsPromises` is true and the server states another time or
+   * announces changes. With 0, the list is read before each use.
    */
   readonly ttlMs: number;
   /**
