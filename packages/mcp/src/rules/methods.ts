@@ -91,14 +91,3 @@ export function gatedRequestOf(
   const name = typeof params.name === "string" ? params.name : "";
   return { rule: map.tools.get(name), args: params.arguments ?? {}, name };
 }
-
-/**
- * Notifications by which a client affects only its own requests. The proxy forwards no other notification to the
- * server.
- */
-export const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
-  "notifications/initialized",
-  "notifications/cancelled",
-  "notifications/progress",
-  "notifications/roots/list_changed",
-]);
