@@ -36,7 +36,8 @@ interface AgentKeysOptions {
 
 /**
  * Reports to the registry that a key of an agent was replaced (DelegateOS 13.3). The transaction that replaces the key
- * also stores the report. The service deletes the report after the registry has accepted it.
+ * also stores the report. The service deletes the report when the registry has accepted it, or has refused it with a
+ * final error.
  */
 export class AgentKeys {
   readonly #options: AgentKeysOptions;
@@ -63,7 +64,9 @@ export class AgentKeys {
     );
   }
 
-  /** Starts a report. Call this method after a key was replaced. */
+  /**
+   * Starts the reports; with replicas, in the replica that has the lease. Call this method after a key was replaced.
+   */
   wake(): void {
     const { lease } = this.#options;
     if (lease?.isHeld === false) lease.wakeHolder();

@@ -37,7 +37,7 @@ interface AuditOptions {
 /**
  * The append-only record of every decision on authority. A change and its decisions commit in one transaction. A
  * verification changes nothing, so it does not wait for a write: its decision joins a batch that is durable within a
- * second. While the batch is full, the service makes no further decision.
+ * second. While MAX_WAITING decisions wait for a write, the service makes no further decision.
  */
 export class AuditLog {
   readonly #options: AuditOptions;
@@ -72,7 +72,7 @@ export class AuditLog {
   }
 
   /**
-   * Requires that the batch has room. Call this method before each decision.
+   * Requires that fewer than `maxWaiting` decisions wait for a write. Call this method before each decision.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
@@ -109,7 +109,7 @@ export class AuditLog {
   }
 }
 
-/** Returns the members of a call for the audit log. Omits empty members. */
+/** Returns the members of a call for the audit log, without `caller` and without empty members. */
 function toAuditedCall({ caller: _, ...call }: CurrentCall): AuditedCall {
   return Object.fromEntries(Object.entries(call).filter(([, value]) => value !== ""));
 }

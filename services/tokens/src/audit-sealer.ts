@@ -50,8 +50,8 @@ export class AuditSealer {
       ...{ timers, log, lease, failureMessage: "delivery of an audit seal to the transparency log failed" },
       first: (limit) => store.read((tx) => readUnloggedSeals(tx, limit)),
       tell: (seal, signal) => this.#append(seal, signal),
-      // There is no row to delete: `#append` stores the seal's position in the transparency log, and the seal is then
-      // delivered.
+      // There is no row to delete: after `#append` has stored the seal's position in the transparency log, the seal
+      // counts as delivered.
       drop: async () => {},
     });
   }
@@ -89,7 +89,8 @@ export class AuditSealer {
     });
     const positions = { index: Number(index), rootIndex: rootIndex === undefined ? null : Number(rootIndex) };
     await this.#options.store.write((tx) => setSealLogged(tx, day, positions));
-    // The outbox then calls again later. During an upgrade, the verifier is of the version before for a while.
+    // A verifier of the earlier version returns no `rootIndex`, for example during an upgrade. After this error, the
+    // outbox repeats the call later.
     if (isRooted(seal) && rootIndex === undefined)
       throw new Error("the verifier service is of a version without roots of audit seals; upgrade it");
   }

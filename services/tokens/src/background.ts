@@ -45,7 +45,10 @@ export class BackgroundWork {
     if (!this.#isRunning) this.#running = this.#run();
   }
 
-  /** Starts the work. Then checks repeatedly for unfinished work while this process holds the lease. */
+  /**
+   * Runs the work whenever this process takes the lease or gets a wake-up of the lease. While this process holds the
+   * lease, also runs the work every TAKEOVER_MS, because a wake-up can be lost.
+   */
   takeOver(lease: WorkLease): void {
     lease.onTaken(() => this.wake());
     lease.onWake(() => this.wake());
@@ -75,8 +78,8 @@ export class BackgroundWork {
       this.#log.error({ err }, `${this.#purpose}; trying again`);
       if (!this.#closed) this.#cancelRetry = this.#timers.after(RETRY_MS, () => this.wake());
     }
-    // The loop clears this flag in the same turn of the event loop as the last step. A later `wake` therefore starts a
-    // new run.
+    // No `await` separates the last check of the loop from this line. So each `wake` either continues the loop or
+    // starts a new run.
     this.#isRunning = false;
   }
 }

@@ -19,14 +19,14 @@ export interface Notes {
 
 /** Reads and writes the recorded limits of blocks. */
 export interface BlockRecords {
-  /** Prepares the recorded limits. Call this method before the first read. */
+  /** Loads the records that the class keeps in memory, if any. Call this method before the first read. */
   start(): Promise<void>;
   /**
    * Records the new spend of a block, in microcents charged plus reserved. Call this method in the transaction that
    * changes the spend.
    */
   count(tx: WriteTx, revocationId: string, counted: number): void;
-  /** Stores the binding of a block in the caller's transaction. */
+  /** Stores the binding of a block in the transaction `tx`. */
   bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void>;
   /** Reads the recorded limits of blocks; undefined if none of the blocks has limits. */
   read(revocationIds: readonly string[]): Promise<Notes | undefined>;
@@ -44,7 +44,7 @@ interface Note {
   readonly bindings: readonly Binding[];
 }
 
-/** Rolls back the transaction if one of the blocks was used before. */
+/** Thrown to roll back the transaction of `useUpBlocks`, because one of the blocks was used before. */
 class UsedError extends Error {}
 
 /**

@@ -108,8 +108,8 @@ export class ContractLineages {
 
 /**
  * The contracts along one chain. `isPart` uses only known lineages: it returns false for a contract without a known
- * lineage. If the chain's signatures are valid, the caller then reads the missing lineages with `learn`, and verifies
- * again.
+ * lineage. If the chain's signatures are valid, Chains then reads the missing lineages with `learn`, and verifies the
+ * chain again.
  */
 export class ChainContracts {
   readonly #lineages: ContractLineages;
@@ -162,13 +162,15 @@ interface ChainsOptions {
   maxLifetimeMs: number;
   /** Maximum time, in milliseconds, by which a token's issuedAt may be ahead of this service's clock. */
   clockSkewMs: number;
-  /** Reads the revocations that other replicas have logged; see RevocationReader. */
+  /**
+   * Reads the revocations that other replicas have logged. Returns undefined without replicas; see RevocationReader.
+   */
   catchUp?: () => Promise<void> | undefined;
 }
 
 /**
- * The question about a chain that no caller presents: whether it grants a request, and whether it is for a contract.
- * Without members, the question is only whether the chain is valid.
+ * The question about a chain that no caller presents: whether it grants a request and the required capabilities, and
+ * whether it is for a contract. Without members, the question is only whether the chain is valid.
  */
 type ChainQuestion = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
 
@@ -215,7 +217,7 @@ export class Chains {
       return { result: await this.#decide(verification, contracts), verification };
     };
     const decision = await decide();
-    // Another replica may have made the root key.
+    // Another replica may have created this root key. This process reads the key together with new revocations.
     return isOfUnknownRoot(decision.result) && (await this.#caughtUp()) ? decide() : decision;
   }
 
@@ -290,7 +292,10 @@ export class Chains {
     return state.isStale(clock.now()) ? { type: "revocation_state_stale" } : undefined;
   }
 
-  /** Reads what other replicas recorded. Returns false without replicas, and if the store does not respond. */
+  /**
+   * Reads the revocations and root keys that other replicas have recorded. Returns false without replicas, and if the
+   * read fails.
+   */
   async #caughtUp(): Promise<boolean> {
     const catching = this.#options.catchUp?.();
     if (catching === undefined) return false;
@@ -303,7 +308,8 @@ export class Chains {
   #decideUnrevoked(input: TokenInput, now: number): Promise<VerifyResult> {
     const contracts = this.#options.lineages.ofChain();
     const revocations = { isRevoked: () => false };
-    // Retired roots count: the result is no authority, and ends what began under the chain.
+    // Also accepts retired roots, because the result grants nothing. It only shows blocks, for revocations,
+    // explanations and budgets.
     const trustedRoots = this.#options.roots.everTrusted();
     const context = { ...this.#context(now, contracts), ...BEARER, revocations, trustedRoots };
     return this.#decide({ input, context }, contracts);

@@ -15,7 +15,10 @@ const WRITE_AFTER_MS = 1000;
 interface CheckpointFileOptions {
   file: string;
   engine: CryptoEngine;
-  /** The root of the key file, which must have signed the file. A rotation of the root does not change it. */
+  /**
+   * The principal of the root key in the key file. The checkpoint file must have a signature of this key, also after a
+   * rotation of the root.
+   */
   signer: string;
   timers: Timers;
   log: Logger;
@@ -26,16 +29,16 @@ interface CheckpointFileOptions {
 }
 
 /**
- * The file with the last known state of the revocation log and of the root keys, outside the store. The file shows when
- * an operator restored the store from an old copy. Such a store lacks acknowledged revocations, or accepts a retired root
- * again, and nothing in it shows the loss.
+ * The file with the last known state of the revocation log and of the root keys, outside the store. The file shows
+ * whether an operator has restored an old copy of the store. Such a copy lacks acknowledged revocations, or accepts a
+ * retired root again, and nothing in the copy shows the loss.
  */
 export class CheckpointFile {
   readonly #options: CheckpointFileOptions;
   #cancel: (() => void) | undefined;
   /** The sequence of the last log entry that the file durably covers. */
   #saved = 0;
-  /** The last change of a root key that the file durably covers. */
+  /** The number of the last change of a root key that the file durably covers. */
   #savedRootChange = 0;
   /** The running write, and the next write. All calls during a write wait for the same next write. */
   #writing: Promise<void> | undefined;
@@ -46,10 +49,10 @@ export class CheckpointFile {
   }
 
   /**
-   * Compares the log with the checkpoint in the file.
+   * Compares the revocation log and the root keys with the checkpoint in the file. Without a file, does nothing.
    *
-   * @throws SettingsError when the log is shorter or differs, or the file cannot be read; the service then does not
-   * start
+   * @throws SettingsError when the log is shorter or differs, a change of a root key is missing, or the file cannot be
+   * read; the service then does not start
    */
   async check(store: Store): Promise<void> {
     const { file, log } = this.#options;

@@ -70,13 +70,13 @@ export interface TokensContext {
   /**
    * Identifies the caller without a network call. All other services call this service to identify a caller.
    *
-   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED, LIMIT_EXCEEDED, SHUTTING_DOWN
+   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED, CALLER_NOT_ALLOWED, LIMIT_EXCEEDED, SHUTTING_DOWN
    */
   identify(context: HandlerContext): Promise<Identity>;
 }
 
 /**
- * Refuses a caller that may not mint tokens with the platform's key, and records the refusal.
+ * Refuses a caller that may not use the platform's root key to mint or to revoke, and records the refusal.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED; LIMIT_EXCEEDED if the audit log has no room
  */

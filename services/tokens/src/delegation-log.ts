@@ -34,8 +34,8 @@ const CASCADE_BATCH = 500;
 const MAX_SAME_ID = 100;
 
 /**
- * Identifies a delegation by its id. If several delegations have this id, the revocation id selects one; otherwise it
- * may be empty.
+ * Identifies a delegation by its id. If several delegations have this id, `revocationId` selects one; otherwise
+ * `revocationId` may be empty.
  */
 export interface DelegationKey {
   readonly id: string;
@@ -96,11 +96,12 @@ export class DelegationLog {
   }
 
   /**
-   * Records a verified chain in the caller's transaction.
+   * Records a verified chain in the transaction `tx`.
    *
    * @param caller the caller's organization owns the new delegations. If a delegation above them is already recorded,
    * its owner owns them. The caller's subject is stored with a new root delegation and all delegations below it
-   * @throws DeputeError TOKEN_DENIED if a block of the chain was revoked since the verification
+   * @throws DeputeError TOKEN_DENIED if a block of the chain was revoked since the verification, or if the chain's root
+   * is retired
    */
   async record(
     tx: WriteTx,
@@ -119,8 +120,8 @@ export class DelegationLog {
   }
 
   /**
-   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, all delegations below the
-   * block are also marked, the last ones by the background work.
+   * Marks the delegations of a revoked block as revoked. With the revocation scope `chain`, also marks all delegations
+   * below the block: the first CASCADE_BATCH in `tx`, and the others in the background work.
    */
   async revoke(
     tx: WriteTx,
@@ -155,8 +156,8 @@ export class DelegationLog {
   }
 
   /**
-   * Reads a recorded chain by the id of its last delegation, root first. The method does not check the caller, because
-   * the caller has presented the token.
+   * Reads the recorded chain with the id `chainId`, root first. An error names `delegationId`, the id of the chain's
+   * last delegation. The method does not check the caller, because the caller has presented the token.
    *
    * @throws DeputeError DELEGATION_NOT_FOUND for a chain that is not recorded
    */

@@ -79,10 +79,10 @@ export class HolderProofs {
 
   /**
    * Marks a valid proof as used. Returns the denial if the proof may have been used before, its key is revoked, its
-   * session is closed, or the memory of used proofs is full; otherwise undefined. The proofs of a holder session that
-   * one process holds are recorded in that session. All other proofs are recorded in the store, so that a restarted
-   * process and other replicas refuse them too. A proof by a revoked key is denied, because another party may have the
-   * key.
+   * holder session is closed, or the memory of used proofs is full; otherwise undefined. The proofs of a holder session
+   * that one process holds are recorded in that session. All other proofs are recorded in the store, so that a
+   * restarted process and other replicas refuse them too. A proof by a revoked key is denied, because another party may
+   * have the key.
    *
    * @param jwt the text of the proof
    */
@@ -114,7 +114,7 @@ export class HolderProofs {
     }
   }
 
-  /** Stores a holder session. Returns false if the maximum number of sessions is reached. */
+  /** Stores a holder session. Returns false if the maximum number of holder sessions is reached. */
   keep(session: HolderSession, now: number): boolean | Promise<boolean> {
     return this.#options.sharedSessions?.add(session, now) ?? this.#sessions.add(session, now);
   }

@@ -22,7 +22,7 @@ interface HolderSessionsOptions {
   chains: Chains;
   proofs: HolderProofs;
   tokenVerifier: TokenVerifier;
-  /** Returns the platform's root key, which signs the terms of sessions. */
+  /** Returns the platform's root key, which signs the terms of holder sessions. */
   verifier: () => Keypair;
 }
 
@@ -83,7 +83,9 @@ export class HolderSessions {
     return { ok: true, grant: opened.grant };
   }
 
-  /** Closes the holder session that a proof names. */
+  /**
+   * Closes the holder session that a proof names. Returns success without a principal if the holder session is unknown.
+   */
   async close(proof: HolderProof, token: string | undefined): Promise<ProofResult> {
     const { tokenVerifier, proofs } = this.#options;
     await proofs.load(proof.jwt);

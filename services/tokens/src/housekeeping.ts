@@ -81,7 +81,8 @@ export class Housekeeping {
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),
       (tx) => forgetHolderSessions(tx, now, BATCH),
-      // A replica whose clock is behind may still use the key.
+      // Waits for the clock skew, because a replica whose clock is behind may still sign with a root key that has
+      // retired.
       (tx) => eraseRetired(tx, now - CLOCK_SKEW_MS),
     ];
     if (auditRetentionMs > 0) {
@@ -110,7 +111,7 @@ export class Housekeeping {
     const over = await expirePending(tx, now, BATCH);
     for (const one of over) {
       if ("statement" in one) tx.afterCommit(() => state.dropPendingKey(one.statement.key));
-      // If another entry for the block is still pending, with another scope, the block stays pending.
+      // If the same revoker has another pending entry for the block, with another scope, the block stays pending.
       else if ((await findPending(tx, one.entry, now)).length === 0) {
         tx.afterCommit(() => state.dropPending(one.entry));
       }

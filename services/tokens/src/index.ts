@@ -78,7 +78,7 @@ import { UsedAssertions } from "./used-assertions.ts";
  */
 const SEALED_AT_ONCE = 500;
 
-/** The tokens module: mints, attenuates, verifies and revokes DelegateOS tokens. */
+/** The tokens service: mints, attenuates, verifies and revokes DelegateOS tokens. */
 export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
@@ -121,7 +121,7 @@ async function start(
   const secrets = new SealedSecrets(master);
   const roots = new RootKeys({
     ...{ engine, store, clock, secrets, file: root, configured: settings.trustedRoots },
-    // Other replicas read the root keys together with the revocations.
+    // Other replicas read the root keys together with the revocations, so this topic wakes them.
     onChange: () => bus.publish(REVOCATIONS_TOPIC, ALL_KEYS),
   });
   await roots.start();
@@ -199,7 +199,7 @@ async function start(
   const revocations = new RevocationLog({
     ...{
       engine,
-      // A thief of a retired root must not fill the log.
+      // A retired root has a quota like any other key, so a thief of the root's key cannot fill the log.
       isRoot: (principal) => roots.isOwn(principal) && roots.retired(principal) === undefined,
       store,
       bus,

@@ -129,7 +129,7 @@ export class KeyStore {
    * Signs with a key, for its owner.
    *
    * @param sign receives the keypair, which is erased when the returned promise settles
-   * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE
+   * @throws DeputeError KEY_NOT_FOUND, KEY_NOT_USABLE; INTERNAL if the key cannot be decrypted
    */
   async use<T>(
     id: string,

@@ -27,8 +27,8 @@ export interface PendingCaller {
 
 /**
  * Limits the number of pending revocations. Each known key has a quota, and its entries do not expire. All unknown keys
- * share one pool, because any party can generate keys. Each caller may use one share of the pool. The pool deletes an
- * entry when every token that is older than the entry has expired.
+ * share one pool, because any party can generate keys. Each caller may use one share of the pool. An entry in the pool
+ * expires when every token that is older than the entry has expired.
  */
 export class PendingPool {
   readonly #options: PendingPoolOptions;

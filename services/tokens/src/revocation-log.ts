@@ -18,14 +18,17 @@ import {
   type LoggedRevocation,
 } from "./store/revocation-rows.ts";
 
-/** Returned if an entry must wait, but the caller must first find out whether the revoker's key is known. */
+/**
+ * The result of `#record` if an entry must wait, and `record` must first ask other services whether the revoker's key
+ * is known.
+ */
 const NEEDS_LOOKUP = Symbol("unplaced");
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface LogOptions {
   engine: CryptoEngine;
-  /** Whether a principal is or was the platform's root, which has no quota. */
+  /** Whether a principal is a root of the platform that is not retired. Such a root has no quota. */
   isRoot: (principal: string) => boolean;
   store: Store;
   bus: Bus;

@@ -158,8 +158,8 @@ describe("a source", () => {
     const parts = await start((address) => listOf(entries)(address), { sources: [SOURCE] });
     const entries: RevocationEntry[] = [];
     const revocation = await revokeOne(parts);
-    // The service cannot log the entry at the start of the list: its block is not recorded, and its revoker is not
-    // rightful. The reader must still read the next entry.
+    // The service cannot log the first entry of the list: the block is not recorded, so nothing proves that the revoker
+    // is rightful. The poll must still take the next entry.
     entries.push({ ...createRevocation(engine, revocation.revocationId, "chain", alice, 0) }, foreign(1));
     parts.peers.start();
     await settle(() => parts.state.isPending(foreign(1).revocationId, [foreign(1).revokedBy]));

@@ -16,7 +16,7 @@ const TIMEOUT_MS = 10_000;
 /** Maximum number of pages that one poll reads from a source. */
 const MAX_PAGES = 100;
 /**
- * Time until the first retry of a refused push, in milliseconds. The time doubles with each retry, up to
+ * Time until the first retry of a failed push, in milliseconds. The time doubles with each retry, up to
  * LONGEST_RETRY_MS.
  */
 const FIRST_RETRY_MS = 1000;
@@ -82,7 +82,9 @@ export class RevocationPeers {
     await Promise.all(this.#running);
   }
 
-  /** Pushes the whole log to a peer, in order, and then each new entry. The promise never rejects. */
+  /**
+   * Pushes the log to a peer, in order, from the peer's cursor on, and then each new entry. The promise never rejects.
+   */
   async #push(peer: string, lease: WorkLease | undefined): Promise<void> {
     const { log, pollMs } = this.#options;
     let retryMs = FIRST_RETRY_MS;
@@ -104,7 +106,7 @@ export class RevocationPeers {
 
   /**
    * Pushes a batch of entries. Returns true if more may remain. Throws if the peer does not respond, or does not accept
-   * entries at this time. The cursor then points to the last pushed entry.
+   * entries at this time. Moves the cursor to the last pushed entry, also before it throws.
    */
   async #pushSome(peer: string, lease: WorkLease | undefined): Promise<boolean> {
     const { store, fetch, timers, log } = this.#options;

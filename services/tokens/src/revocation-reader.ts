@@ -34,7 +34,7 @@ export interface CurrentRevocations {
 /** Thrown in a transaction that sees revocations which this process has not read. */
 class BehindError extends Error {}
 
-/** Maximum number of attempts to decide by, or to read, the current revocations. */
+/** Maximum number of attempts in one call of `decide` or `refresh`. */
 const MAX_RUNS = 5;
 
 interface ReaderOptions {
@@ -69,7 +69,7 @@ export class RevocationReader implements CurrentRevocations {
   /** The position of the newest pending row that this process has read. */
   #position = 0;
   #failed = false;
-  /** The running read for `settle`, and the read after it. All calls during a read share the read after it. */
+  /** The running read of `#lookShared`, and the read after it. All calls during a read share the read after it. */
   #looking: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
 
@@ -123,8 +123,8 @@ export class RevocationReader implements CurrentRevocations {
         else state.addPendingKey(one.statement.key);
         this.#position = Math.max(this.#position, one.position);
       }
-      // If fewer than BATCH rows were open, this process has now seen all rows up to `lastPending`. A row that opens
-      // again gets a new position.
+      // After fewer than BATCH rows, this process has read all pending rows up to `lastPending`. A row that becomes
+      // pending again gets a new position.
       if (pending.length < BATCH) this.#position = Math.max(this.#position, lastPending);
       if (places.length > 0) this.#options.onAdvance?.();
       isMore = places.length === BATCH || pending.length === BATCH;
@@ -166,7 +166,7 @@ export class RevocationReader implements CurrentRevocations {
     try {
       await this.#lookShared();
     } catch (error) {
-      // A conflicting state already denies every token, so the caller needs no error.
+      // A conflicting state already denies every token, so no error is needed.
       if (!state.isConflicting) throw error;
     }
   }
@@ -302,7 +302,9 @@ export class RevocationReader implements CurrentRevocations {
   }
 }
 
-/** Returns the key of a pending entry. Principals have a fixed length, so the concatenation is unambiguous. */
+/**
+ * Returns a text that identifies a pending entry. Principals have a fixed length, so the concatenation is unambiguous.
+ */
 function nameOf({ revocationId, revokedBy }: { revocationId: string; revokedBy: string }): string {
   return revokedBy + revocationId;
 }

@@ -25,7 +25,8 @@ export interface PendingKey {
 
 /**
  * The revocations that this process has read: the ids of all revoked blocks in the log, and the pending entries. A
- * pending entry waits for proof that its revoker is rightful. The class never removes an id from the log.
+ * pending entry waits for proof that its revoker is rightful. The id of a block in the log stays until the process
+ * ends.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;

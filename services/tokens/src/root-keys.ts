@@ -18,7 +18,7 @@ import {
 export interface AcceptedRoots {
   /** Returns the roots whose tokens are accepted now. */
   trusted(): ReadonlySet<string>;
-  /** Returns these roots, and the platform's retired ones. */
+  /** Returns the roots of `trusted`, and the platform's retired roots. */
   everTrusted(): ReadonlySet<string>;
   /** Returns the time at which a root of the platform retired; undefined for every other principal. */
   retired(principal: string): number | undefined;
@@ -31,7 +31,7 @@ interface RootKeysOptions {
   readonly secrets: SealedSecrets;
   /** The key of the key file or of the platform's key `root`: the first root key. */
   readonly file: Keypair;
-  /** Principals besides the platform's own whose tokens are accepted. */
+  /** Principals in the settings, besides the platform's own root keys, whose root tokens are accepted. */
   readonly configured: readonly string[];
   /** Called after a commit that changes a root key. */
   readonly onChange?: () => void;
@@ -68,8 +68,8 @@ export class RootKeys implements AcceptedRoots {
   }
 
   /**
-   * Records the key of the key file, and reads all keys. A new key in the file replaces all keys before: an operator put
-   * it into the place of a lost one.
+   * Records the key of the key file, and reads all keys. If the file has a new key, an operator has replaced a lost
+   * key: all earlier keys then retire.
    *
    * @throws SettingsError for a master key that does not open the signing key
    */
@@ -99,7 +99,7 @@ export class RootKeys implements AcceptedRoots {
     }
   }
 
-  /** Forgets the private keys. */
+  /** Erases the private keys from memory. */
   close(): void {
     for (const { privateKey } of this.#keypairs.values()) privateKey.fill(0);
     this.#keypairs.clear();
@@ -115,12 +115,17 @@ export class RootKeys implements AcceptedRoots {
     return this.#known.keys;
   }
 
-  /** Reads the keys if they have changed. Pass the result to `apply` after the transaction. */
+  /**
+   * Reads the keys if they have changed; otherwise returns undefined. Pass the result to `apply` after the transaction.
+   */
   async readChanged(tx: ReadTx): Promise<Known | undefined> {
     return (await lastRootChange(tx)) === this.change ? undefined : readKnown(tx);
   }
 
-  /** Applies keys that a transaction has read. Ignores older ones. Returns whether they were new. */
+  /**
+   * Replaces the keys in memory by keys that a transaction has read. Returns false, and changes nothing, if `known` is
+   * undefined or not newer than the keys in memory.
+   */
   apply(known: Known | undefined): boolean {
     if (known === undefined || known.change <= this.change) return false;
     this.#known = known;
@@ -143,7 +148,7 @@ export class RootKeys implements AcceptedRoots {
     return (await this.readChanged(tx))?.keys ?? this.keys;
   }
 
-  /** Returns the keypairs of all keys that are not retired, the one that signs first. */
+  /** Returns the keypairs of all keys that are not retired, newest first. The newest key signs new tokens. */
   signers(): Keypair[] {
     const now = this.#options.clock.now();
     const keys = this.keys.filter((key) => rootKeyState(key, now) !== "retired");
@@ -226,7 +231,8 @@ export class RootKeys implements AcceptedRoots {
       const keys = await readRootKeys(tx);
       const made = keys.find((key) => key.caller === caller && key.requestId === requestId);
       if (made !== undefined && made.digest !== digest) throw requestIdReused(requestId);
-      // Applied here, too: another replica may have rotated, and the checkpoint file must cover its change.
+      // A replay also applies the keys: another replica may have made the rotation, and the checkpoint file must cover
+      // that change.
       if (made !== undefined) return rotated(await this.#applyAfterCommit(tx), made.number);
       const now = clock.now();
       const ends = rotationEnds(keys, now, overlapMs);
@@ -273,7 +279,7 @@ export class RootKeys implements AcceptedRoots {
     });
   }
 
-  /** Applies the keys that a transaction leaves, once it is durable. Returns them. */
+  /** Returns the keys as the transaction leaves them. Applies these keys after the commit. */
   async #applyAfterCommit(tx: WriteTx): Promise<readonly RootKeyRow[]> {
     const known = await readKnown(tx);
     tx.afterCommit(() => {

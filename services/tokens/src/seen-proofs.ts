@@ -120,7 +120,10 @@ export type RecordedUse = Exclude<Use, "unsure" | "closed">;
 
 /** The used proofs. The service accepts each proof only once (RFC 9449 section 11.1). */
 export interface UsedProofs {
-  /** Prepares the memory. Call this method before the other methods. */
+  /**
+   * Prepares the class to decide on proofs. This can take seconds after a stop that was not clean. Call this method
+   * before the other methods.
+   */
   start(): Promise<void>;
   /**
    * Marks a proof as used. The result is `full` if the memory has no room for the proof.
@@ -151,11 +154,13 @@ interface SeenProofsOptions {
 
 /**
  * The used proofs, by principal and `jti`. The service accepts each proof only once (RFC 9449 section 11.1), even
- * across crashes. Memory holds each proof for twice the time in which a client can present it. The second half covers a
- * clock that is set back. One process owns the store, so this memory has every proof since the start.
+ * across crashes. Memory holds each proof until CLOCK_SKEW_MS after its expiry, because the clock may be set back. One
+ * process owns the store, so this memory has every proof since the start.
+ *
  * A write of each proof to the disk would delay its call. So the store has a *horizon*: a time ahead of the clock,
  * which the service moves about once a second while calls arrive. If a proof's `iat` (time of issue) is before the
  * horizon, the service accepts the proof without a write. A proof after the horizon waits for a write.
+ *
  * After a crash the service refuses each proof whose `iat` is before the stored horizon. The earlier process may have
  * accepted such a proof. The horizon is at most two seconds ahead, and the service starts after it has passed. So
  * clients with a correct clock see no refusal. A clean stop writes all proofs to the store, so the next start needs no

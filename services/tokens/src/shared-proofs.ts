@@ -28,7 +28,10 @@ interface SharedProofsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
-  /** Reads the revocations that this replica lacks, in the transaction that marks a proof as used. */
+  /**
+   * Checks, in the transaction that marks proofs as used, whether this replica has read all revocations. Reads missing
+   * ones after the transaction.
+   */
   readonly revocations: CurrentRevocations;
   /** Maximum number of proofs in this replica's memory. */
   readonly max: number;

@@ -9,33 +9,36 @@ import type { SealedSecrets } from "@depute/service";
 import type { Store } from "@depute/store";
 import { deleteHolderSession, findHolderSession, insertHolderSession } from "./store/holder-session-rows.ts";
 
-/** Maximum number of sessions in a replica's memory. A session takes about 1 KB. */
+/** Maximum number of holder sessions in a replica's memory. A holder session takes about 1 KB. */
 const MAX_KNOWN = 10_000;
-/** Matches the session id with which the proof of a call begins. */
+/** Matches the id of the holder session, with which the proof of a call in a holder session begins. */
 const ID = /^[A-Za-z0-9_-]{22}(?=\.)/;
 
 interface SharedSessionsOptions {
   readonly engine: CryptoEngine;
   readonly store: Store;
-  /** Seals the keys of sessions with the master key. */
+  /** Seals the keys of holder sessions with the master key. */
   readonly secrets: SealedSecrets;
 }
 
 /**
- * The holder sessions of replicas that share a store. A session's row contains its key, sealed by the master key.
- * Memory holds the sessions that this replica has served. The transaction that marks a call's proof as used also checks
- * that the session is still open. So a session that one replica closes is closed at all replicas.
+ * The holder sessions of replicas that share a store. The row of a holder session contains its key, sealed by the
+ * master key. Memory holds the holder sessions that this replica has served. The transaction that marks a call's proof
+ * as used also checks that the holder session is still open. So a holder session that one replica closes is closed at
+ * all replicas.
  */
 export class SharedSessions {
   readonly #options: SharedSessionsOptions;
-  /** The sessions that this replica has served, by id, least recently used first. */
+  /** The holder sessions that this replica has served, by id, least recently used first. */
   readonly #known = new Map<string, HolderSession>();
 
   constructor(options: SharedSessionsOptions) {
     this.#options = options;
   }
 
-  /** Stores a session. Returns false if the maximum number of sessions is reached. */
+  /**
+   * Stores a holder session. Returns false if the principal, or the store, has its maximum number of holder sessions.
+   */
   async add(session: HolderSession, now: number): Promise<boolean> {
     const { store, secrets } = this.#options;
     const { id, principal, expiresAt: expireTime } = session.terms;
@@ -50,7 +53,7 @@ export class SharedSessions {
     return true;
   }
 
-  /** Returns the session that a call's proof names; undefined if it is not in memory. */
+  /** Returns the holder session that a call's proof names; undefined if memory does not have it. */
   find(proof: string): HolderSession | undefined {
     return this.#known.get(idIn(proof) ?? "");
   }
@@ -71,13 +74,13 @@ export class SharedSessions {
     if (key !== undefined) this.#keep(new HolderSession(engine, JSON.parse(row.terms) as SessionTerms, key));
   }
 
-  /** Closes a session at all replicas. */
+  /** Closes a holder session at all replicas. */
   async close(id: string): Promise<void> {
     await this.#options.store.write((tx) => deleteHolderSession(tx, id));
     this.forget(id);
   }
 
-  /** Removes a closed session from this replica's memory. */
+  /** Removes a closed holder session from this replica's memory. */
   forget(id: string): void {
     this.#known.get(id)?.close();
     this.#known.delete(id);
@@ -93,15 +96,12 @@ export class SharedSessions {
   }
 }
 
-/** Returns the id of the session that a proof names; undefined for a proof outside a session. */
+/** Returns the id of the holder session that a proof names; undefined for a proof outside a holder session. */
 function idIn(proof: string): string | undefined {
   return ID.exec(proof)?.[0];
 }
 
-/**
- * Returns the context to which a session's sealed key is bound: the key can be opened only with the terms of its
- * session.
- */
+/** Returns the context to which the sealed key of a holder session is bound: only the same terms open the key. */
 export function contextOfSession(terms: string): Record<string, string> {
   return { purpose: "holder-session", terms };
 }

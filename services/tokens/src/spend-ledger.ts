@@ -108,7 +108,7 @@ export class SpendLedger {
    * Reserves an amount on every block of a verified chain, or on none.
    *
    * @param assertCounts throws if the chain has become invalid; called in the transaction
-   * @throws DeputeError BUDGET_EXCEEDED, LIMIT_EXCEEDED, REQUEST_ID_REUSED
+   * @throws DeputeError BUDGET_EXCEEDED, LIMIT_EXCEEDED, REQUEST_ID_REUSED; the error of `assertCounts`
    */
   reserve(
     request: SpendRequest,

@@ -308,7 +308,7 @@ export class TokenVerifier {
 
   /**
    * Waits for the next turn of the event loop, so that concurrent tokens are verified one directly after the other. The
-   * code and tables of the signature check are then in the CPU caches, which saves nine tenths of the time.
+   * code of the signature check then stays in the CPU caches.
    */
   #gather(): Promise<void> {
     this.#turn ??= this.#options.timers.nextTurn().then(() => {

@@ -16,7 +16,7 @@ import { idBefore, readDecisions } from "../store/audit-rows.ts";
 import { readSeals } from "../store/audit-seal-rows.ts";
 import { proveAuditRecord, sealMessage } from "./audit-proof.ts";
 
-/** Maximum number of records that one call examines. */
+/** Maximum number of records that one call of ListAuditRecords examines. */
 const MAX_EXAMINED = 2000;
 
 /** Maximum number of lines in one message of an export. */

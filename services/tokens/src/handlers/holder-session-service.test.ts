@@ -82,7 +82,7 @@ describe("a session", () => {
     const token = requirePresent((await mint(platform)).token);
     const session = await open(alice, token);
     const proofs = [session.prove(now()), session.prove(now()), session.prove(now())];
-    // The calls arrive in reverse order, because a session must accept them in any order.
+    // The calls arrive in reverse order, because a holder session must accept them in any order.
     for (const proof of proofs.toReversed()) expect(await call(token, proof)).toBe("allowed");
     for (const proof of proofs) expect(await call(token, proof)).toBe(DenialType.REPLAYED_PROOF);
     const together = session.prove(now());

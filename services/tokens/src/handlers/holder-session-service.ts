@@ -12,7 +12,10 @@ import type { TokensContext } from "../context.ts";
 import { toDenialReason } from "../rules/denials.ts";
 import { bytesOfText, spanMs } from "../rules/documents.ts";
 
-/** Handles the calls of HolderSessionService. These calls have no other credentials than the holder proof. */
+/**
+ * Handles the calls of HolderSessionService. Their only credentials are the holder proof and, if the call presents one,
+ * a token.
+ */
 export function holderSessionService({
   sessions,
 }: TokensContext): Required<ServiceImpl<typeof HolderSessionService>> {
@@ -46,8 +49,8 @@ export function holderSessionService({
 }
 
 /**
- * Returns the proof from the request body or, if the body has none, from the header. The proof must name the method and
- * address of the call that reached the platform.
+ * Returns the proof and the token from the request body, and each one that the body lacks from the headers. The proof
+ * must name the method and address of the call that reached the platform.
  */
 function presentedIn(context: HandlerContext, proof: string, token: SerializedDCT | undefined) {
   const caller = callerOf(context);

@@ -92,7 +92,8 @@ async function provenHolder(
 
 /**
  * Returns the denial if the blocks' recorded limits do not allow a projection; undefined otherwise. A chain with a
- * single-use block has no projection, because a resource server outside the platform cannot count its uses.
+ * single-use block has no projection, because a resource server outside the platform cannot count the uses of the
+ * block.
  */
 async function limitDenial(
   { notes }: TokensContext,

@@ -43,7 +43,7 @@ export async function recordToken(
   return { delegationId: checked.scope.delegationId, blocks: toTokenBlocks(blocks) };
 }
 
-/** Returns the content of a token, also of an invalid token. */
+/** Returns the content of a token, even if the token is denied. A text that is no token is an error. */
 export async function inspectToken(
   { engine, chains, audit }: TokensContext,
   request: InspectTokenRequest,

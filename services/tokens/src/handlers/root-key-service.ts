@@ -33,7 +33,7 @@ const STATES = {
   retired: RootKeyState.RETIRED,
 } as const;
 
-/** Handles the calls of RootKeyService. The roles of its contract decide which callers may change keys. */
+/** Handles the calls of RootKeyService. Every caller may list root keys; only operators may change them. */
 export function rootKeyService(tokens: TokensContext): Required<ServiceImpl<typeof RootKeyService>> {
   const { engine, store, clock, roots, audit, rootOverlapMs } = tokens;
   const toKey = (key: RootKeyRow) => message(key, clock.now());
@@ -93,7 +93,9 @@ function message(key: RootKeyRow, now: number): RootKey {
   });
 }
 
-/** Returns the statement by which the key before names a key; undefined if there is none. */
+/**
+ * Returns the signed statement that a root key follows the key before it; undefined if no rotation created the key.
+ */
 export function successionOf(key: RootKeyRow): RootSuccession | undefined {
   const succession = parseSuccession(key.succession);
   if (succession === undefined) return undefined;

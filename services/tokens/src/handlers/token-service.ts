@@ -15,8 +15,8 @@ import { projectToken } from "./project-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
 
 /**
- * Handles the calls of TokenService. If a caller presents credentials, they must be valid, even if the call requires no
- * credentials.
+ * Handles the calls of TokenService. If a caller presents credentials, they must be valid, even if the call requires
+ * none. ExchangeToken and ProjectToken verify only the proof in the request.
  */
 export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof TokenService>> {
   return {

@@ -25,12 +25,15 @@ export type DecisionKind = (typeof DECISION_KINDS)[number];
 /** One decision on authority. A decision names blocks by id and contains no usable credential. */
 export interface Decision {
   readonly kind: DecisionKind;
-  /** The principal of the caller; empty if the call itself is the proof of a principal. */
+  /** The caller; empty for background work, and for OpenHolderSession, whose proof is itself under decision. */
   readonly caller: string;
   /** The principal whose authority was proven; empty if no authority was proven. */
   readonly principal: string;
   readonly decision: "allowed" | "denied";
-  /** The reason of a denial. For an allowed decision: one word for the kind of the change, or empty. */
+  /**
+   * The reason of a denial, such as `expired`. For an allowed decision: a detail of the change, such as `pending` or
+   * the amount in microcents, or empty.
+   */
   readonly reason: string;
   /** The revocation ids of the token's blocks, that of the authority block first. */
   readonly blocks: readonly string[];

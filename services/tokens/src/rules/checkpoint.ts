@@ -49,7 +49,7 @@ export function isContinued(
   return knownHead.sequence === 0 || headThen === knownHead.head;
 }
 
-/** Parses the text of a checkpoint without a check of its signature; undefined for another text. */
+/** Parses the text of a checkpoint without a check of its signature; undefined for text that is not a JSON object. */
 export function parseCheckpoint(text: string): FileCheckpoint | undefined {
   try {
     const value: unknown = JSON.parse(text);

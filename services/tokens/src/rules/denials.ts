@@ -109,7 +109,7 @@ const FIELDS: readonly (readonly [prefix: string, field: string])[] = [
   ["authority.delegationId", "delegation_id"],
 ];
 
-/** Returns the field of MintTokenRequest from which a member of the authority block comes. */
+/** Returns the field of MintTokenRequest from which a member of the authority block comes; empty for other members. */
 function fieldOf(detail: string): string {
   return FIELDS.find(([prefix]) => detail.startsWith(prefix))?.[1] ?? "";
 }

@@ -37,8 +37,8 @@ export interface ExplainedLink {
   /** The block as canonical JSON; empty if the store has no content for the block. */
   readonly document: string;
   /**
-   * The time at which the first revocation of the block, or of its signer's key, was recorded, or its root retired;
-   * undefined for none.
+   * The earliest time at which a revocation of the block, or of its signer's key, was recorded. For the root block,
+   * also the time at which the root key retired. Undefined for none.
    */
   readonly revokeTime: number | undefined;
   /** Whether the block is revoked now. A pending revocation counts too. */

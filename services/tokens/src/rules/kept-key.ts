@@ -1,8 +1,8 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
 /**
- * Milliseconds for which a replaced key may still prove possession and attenuate. A token that names the key as
- * delegatee has at most this lifetime.
+ * Milliseconds for which a replaced key may still prove possession and attenuate. By default, a token that names the
+ * key as delegatee has at most this lifetime.
  */
 export const REPLACED_MS = 24 * 60 * 60 * 1000;
 /** Maximum number of keys of one owner, including replaced and revoked keys. */

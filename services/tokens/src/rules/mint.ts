@@ -3,7 +3,8 @@ import { type CreateParams, DEFAULT_LIFETIME_MS, formatTime, newId } from "@depu
 import { spanMs } from "./documents.ts";
 
 /**
- * Returns the content of a new root token. The service's clock determines the token's times, never the caller.
+ * Returns the content of a new root token. The request states only the lifetime; the lifetime begins at the time of the
+ * service's clock.
  *
  * @param now epoch milliseconds
  */

@@ -5,8 +5,8 @@ import type { DenialReason } from "@depute/dct";
  */
 
 /**
- * Types of denials by checks that come after the check of the proof. `malformed_token` is one of them, because the
- * check of times comes after the check of the proof.
+ * Types of denials by checks that come after the check of the proof. `malformed_token` is one of them, because a
+ * malformed time is found only after the check of the proof.
  */
 const AFTER_PROOF: ReadonlySet<DenialReason["type"]> = new Set([
   "malformed_token",
@@ -18,8 +18,8 @@ const AFTER_PROOF: ReadonlySet<DenialReason["type"]> = new Set([
 ]);
 
 /**
- * Whether a check after that of the proof may have denied a parsed token. The proof may then be valid, so the caller
- * must check the proof itself.
+ * Whether a check after that of the proof may have denied a parsed token. The proof may then be valid, so TokenVerifier
+ * checks the proof separately.
  */
 export function isAfterProof({ type }: DenialReason): boolean {
   return AFTER_PROOF.has(type);

@@ -13,7 +13,7 @@ export interface ForeignList {
   readonly entries: RevocationEntry[];
   /** The number of entries that are malformed or have an invalid signature. */
   readonly refused: number;
-  /** The cursor with which the next poll continues; undefined if the response has no valid cursor. */
+  /** The cursor with which the next request continues; undefined if the response has no valid cursor. */
   readonly next: number | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The replacement of an agent's key, until the registry has accepted the report about it. */
+/** The replacement of an agent's key, until the registry has accepted or finally refused the report about it. */
 export interface KeyChange {
   readonly keyId: string;
   readonly successorId: string;

@@ -2,8 +2,8 @@ import type { HashedNode, TreeNode } from "@depute/dct/transparency";
 import { bytes, type ReadTx, row, type WriteTx } from "@depute/store";
 
 /**
- * The number of levels in a tile. The store has the nodes of a day's tree from this level on. It computes the nodes
- * below from the records of one tile.
+ * A tile is a run of TILE_SIZE records. The store keeps the nodes of a day's tree at this level and above. `auditPath`
+ * computes lower nodes from the records of one tile.
  */
 export const TILE_LEVELS = 8;
 
@@ -15,9 +15,9 @@ const HASH_BYTES = 32;
 const HASHES = row({ hashes: bytes });
 
 /**
- * Inserts the nodes of a day's tree that the store has.
+ * Inserts those nodes of a day's tree that are at TILE_LEVELS or above.
  *
- * @param firstId the first record of the day
+ * @param firstId the id of the day's first record
  * @param nodes complete nodes of any level
  */
 export async function insertSubtrees(
@@ -38,12 +38,12 @@ export async function readSubtree(
   return readHashes(tx, firstId, node);
 }
 
-/** Returns the hashes of a tile's deleted records, which are its first ones. */
+/** Returns the hashes of a tile's deleted records. Deleted records are always the first records of their tile. */
 export async function readDeletedLeaves(tx: ReadTx, firstId: number, tile: number): Promise<Uint8Array[]> {
   return splitHashes((await readHashes(tx, firstId, { level: 0, index: tile })) ?? new Uint8Array());
 }
 
-/** Keeps the hashes of a tile's deleted records, and drops those of the tiles and days before. */
+/** Stores the hashes of a tile's deleted records, in place of the hashes of the day's earlier tiles. */
 export async function replaceDeletedLeaves(
   tx: WriteTx,
   firstId: number,
@@ -53,7 +53,7 @@ export async function replaceDeletedLeaves(
   if (hashes.length > 0) await insertNode(tx, firstId, { level: 0, index: tile }, Buffer.concat(hashes));
 }
 
-/** Drops the nodes of the days before a record. */
+/** Deletes the nodes of all days whose first record is before the record `firstId`. */
 export async function forgetNodes(tx: WriteTx, firstId: number): Promise<void> {
   await tx.run("DELETE FROM audit_nodes WHERE first_id < ?", [firstId]);
 }

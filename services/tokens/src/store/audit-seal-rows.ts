@@ -28,7 +28,9 @@ export interface AuditState {
   readonly previousHead: Uint8Array;
   /** The time at which the newest record was appended, in epoch milliseconds. */
   readonly lastTime: number;
-  /** The first record of the tree. */
+  /**
+   * The id of the first record in the tree. It is `firstId`, unless a version without trees wrote records of the day.
+   */
   readonly treeFirstId: number;
   readonly treeSize: number;
   /** The hashes of the tree's complete subtrees, from left to right. */
@@ -112,7 +114,7 @@ export async function sealPastDay(
 /** The seal of a day, and its positions in the transparency log; null before the log has them. */
 export interface SealRow extends AuditSeal {
   readonly logIndex: number | null;
-  /** The position of the seal with its root. */
+  /** The position of the seal's second leaf, which covers the Merkle root too. */
   readonly rootIndex: number | null;
 }
 
@@ -142,14 +144,17 @@ export async function readUnloggedSeals(tx: ReadTx, limit: number): Promise<Seal
   return (await tx.all(SEAL, `${SEAL_SQL} WHERE ${where} ORDER BY day LIMIT ?`, [limit])).map(toSeal);
 }
 
-/** Returns the seal of the day that has a record; undefined for a record of the open day. */
+/** Returns the seal of a record's day; undefined for a record of the open day. */
 export async function findSeal(tx: ReadTx, id: number): Promise<SealRow | undefined> {
   const where = "first_id <= ? AND last_id >= ?";
   const found = await tx.get(SEAL, `${SEAL_SQL} WHERE ${where}`, [id, id]);
   return found && toSeal(found);
 }
 
-/** Records the positions of a seal in the transparency log; null for one that the log does not have. */
+/**
+ * Records the positions of a seal in the transparency log. `rootIndex` is null if the log has no leaf of the seal with
+ * its Merkle root.
+ */
 export async function setSealLogged(
   tx: WriteTx,
   day: string,

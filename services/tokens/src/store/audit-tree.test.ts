@@ -37,7 +37,10 @@ async function endDay(): Promise<void> {
 }
 const sealOf = (id: number) => store.read((tx) => findSeal(tx, id));
 
-/** Returns the ids of some records that can be read, the first and the last among them, and which have a valid proof. */
+/**
+ * Returns the ids of some readable records, the first and the last among them (`read`). `proven` has those with a valid
+ * proof, and `count` is the number of all readable records.
+ */
 async function provable(): Promise<{ read: number[]; proven: number[]; count: number }> {
   const all = await store.read((tx) => readDecisions(tx, 0, 10_000));
   const entries = all.filter(({ id }, at) => at < 2 || at > all.length - 4 || id % 128 < 2);
@@ -107,7 +110,7 @@ it("deletes records of the open day, and proves the others when it is over", asy
 
 it("gives no root to a day in which a version without trees wrote", async () => {
   await append(5);
-  // Such a version changes the columns that it knows, and no others.
+  // A version without trees changes `last_id`, but no column of the tree.
   await store.write((tx) => tx.run("UPDATE audit_state SET last_id = last_id + 1"));
   await append(5);
   await endDay();

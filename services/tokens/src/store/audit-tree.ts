@@ -89,13 +89,16 @@ export async function forgetDecisions(
   return (await tx.run("DELETE FROM audit WHERE id <= ?", [last])).changes;
 }
 
-/** Keeps what proofs need of the records up to an id, before they are deleted. */
+/**
+ * Stores the hashes that later proofs need of the records up to the id `last`. Call this function before these records
+ * are deleted.
+ */
 async function keepHashes(tx: WriteTx, sha256: Sha256, last: number): Promise<void> {
   const seal = await findSeal(tx, last);
   const state = seal === undefined ? await readState(tx) : undefined;
   const firstId = seal?.firstSequence ?? state?.firstId ?? 0;
   const isTree = state === undefined ? seal?.rootHash !== undefined : openTree(sha256, state) !== undefined;
-  // Of a whole day, no record is left to prove.
+  // No record of the day can be proven later, because the day has no tree, or all its records are deleted.
   if (!isTree || seal?.lastSequence === last) return forgetNodes(tx, last + 1);
   await forgetNodes(tx, firstId);
   const size = last - firstId + 1;

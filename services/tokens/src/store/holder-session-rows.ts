@@ -4,11 +4,11 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 export interface HolderSessionRow {
   readonly id: string;
   readonly principal: string;
-  /** The terms of the session, as JSON. */
+  /** The terms of the holder session, as JSON. */
   readonly terms: string;
-  /** The key of the session, sealed by the master key. */
+  /** The key of the holder session, sealed by the master key. */
   readonly sealed: string;
-  /** The time at which the session expires, in epoch milliseconds. */
+  /** The time at which the holder session expires, in epoch milliseconds. */
   readonly expireTime: number;
 }
 
@@ -17,7 +17,7 @@ const ID_ROW = row({ id: text });
 const NUMBERS_ROW = row({ everybody: integer, own: integer });
 
 /**
- * Inserts a session. Returns false if the principal has its maximum number of sessions, or the store has its maximum.
+ * Inserts a holder session. Returns false if the principal, or the store, has its maximum number of holder sessions.
  */
 export async function insertHolderSession(
   tx: WriteTx,
@@ -46,7 +46,7 @@ export async function findHolderSession(tx: ReadTx, id: string): Promise<HolderS
   return { ...session, expireTime };
 }
 
-/** Returns those of the given session ids whose sessions are open. */
+/** Returns those of the given ids that have a holder session in the store. A closed holder session has no row. */
 export async function openSessionIds(tx: ReadTx, ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const sql = `SELECT id FROM holder_sessions WHERE id IN (${ids.map(() => "?").join(", ")})`;
@@ -57,7 +57,7 @@ export async function deleteHolderSession(tx: WriteTx, id: string): Promise<void
   await tx.run("DELETE FROM holder_sessions WHERE id = ?", [id]);
 }
 
-/** Deletes some sessions that expired before a time; returns their number. */
+/** Deletes some holder sessions that expired before a time; returns their number. */
 export async function forgetHolderSessions(tx: WriteTx, before: number, limit: number): Promise<number> {
   const { changes } = await tx.run(
     `DELETE FROM holder_sessions WHERE id IN

@@ -5,7 +5,7 @@ export interface KeySweep {
   readonly sequence: number;
   readonly key: string;
   readonly keepBefore: string;
-  /** The revocation id of the last block that the sweep has processed. */
+  /** The revocation id of the last block that the sweep has processed; empty before the first block. */
   readonly afterBlock: string;
 }
 

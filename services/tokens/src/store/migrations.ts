@@ -2,8 +2,9 @@ import { type Migration, requestTableSql } from "@depute/store";
 
 /**
  * The database schema of the tokens service. Times are epoch milliseconds. Both SQLite and Postgres accept the names of
- * the column types. Without the root key, no party can make a token from the store's data, and the store contains no
- * token. It contains the ids, signers and delegatees of blocks, and the unsigned authorities of minted tokens.
+ * the column types. The store contains no token, and the master key seals all private keys in it. So no party can make
+ * a token from the store's data alone. The store contains the ids, signers and delegatees of blocks, and the unsigned
+ * authorities of minted tokens.
  */
 export const migrations: readonly Migration[] = [
   {

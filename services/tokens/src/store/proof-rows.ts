@@ -38,7 +38,7 @@ export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): P
   }
 }
 
-/** Inserts at most some hundred proofs, and returns those that the store did not have before. */
+/** Inserts proofs by one SQL statement, and returns those that the store did not have before. */
 export async function insertNewProofs(
   tx: WriteTx,
   proofs: readonly SeenProof[],
@@ -62,7 +62,7 @@ function valuesOf(rows: readonly SeenProof[]): (string | number)[] {
   ]);
 }
 
-/** Returns unexpired proofs after a given proof, in order. */
+/** Returns unexpired proofs after a given proof, in the order of principal and `jti`. */
 export async function readProofs(
   tx: ReadTx,
   now: number,

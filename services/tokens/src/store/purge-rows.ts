@@ -80,7 +80,9 @@ export async function deleteDelegationsOf(
   }
 }
 
-/** Counts the records of an organization that this purge cannot delete yet, by kind. */
+/**
+ * Counts the records of an organization that this purge cannot delete yet, by kind. Stops at MAX_COUNTED_REMAINING.
+ */
 export async function countRemaining(tx: ReadTx, organization: string): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   for (const table of ["reservations", "delegations"]) {

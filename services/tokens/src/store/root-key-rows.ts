@@ -8,7 +8,7 @@ export interface RootKeyRow extends RootKeyLife {
   readonly number: number;
   /** The private key, sealed by the master key. Empty for a retired key, and for the key of the key file. */
   readonly sealed: string;
-  /** The statement by which the key before names this one, JSON; empty without one. */
+  /** The signed statement that this key follows the key before it, as JSON; empty for a key of the key file. */
   readonly succession: string;
   /** The rotation that created the key: its caller, request id and digest. Empty for a key of the key file. */
   readonly caller: string;
@@ -46,7 +46,7 @@ export async function lastRootChange(tx: ReadTx): Promise<number> {
   return last?.change ?? 0;
 }
 
-/** Inserts a key. Its seed goes to a table of its own, so that a retirement erases it. */
+/** Inserts a key. The sealed private key is in the table root_key_secrets, from which a retirement deletes it. */
 export async function insertRootKey(tx: WriteTx, key: RootKeyRow): Promise<void> {
   await tx.run(
     `INSERT INTO root_keys

@@ -17,7 +17,10 @@ export interface StoredReservation extends ReservationRecord {
   readonly forgetTime: number;
 }
 
-/** The totals under one block in microcents: charged (`spent`) and reserved (`held`). */
+/**
+ * The totals under one block: microcents charged (`spent`) and reserved (`held`), and the number of reservations that
+ * are not settled (`open`).
+ */
 export interface Spend {
   readonly spent: number;
   readonly held: number;

@@ -16,9 +16,10 @@ import { migrations } from "../store/migrations.ts";
 export const PUBLIC_URL = "https://depute.example";
 
 /**
- * Starts the tokens service on a real socket. The client shares no code with it.
+ * Starts the tokens service on a real socket.
  *
- * @param args flags of the tokens service and of its process
+ * @param args flags of the tokens service
+ * @param commonArgs flags of the process
  * @param principals principals with a credential
  */
 export async function startPlatform(
