@@ -22,7 +22,7 @@ import type { YieldToEventLoop } from "./yield-to-event-loop.ts";
 const AT_ONCE = 32;
 
 /**
- * Maximum number of revocations that RevocationFollower may not have copied yet. If it lacks more, the verifier service
+ * Maximum lag of RevocationFollower behind the revocation log, in entries. Beyond this lag, the verifier service
  * refuses to check signers.
  */
 const MAX_BEHIND = 1000;

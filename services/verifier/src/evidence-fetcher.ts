@@ -7,7 +7,7 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** Timeouts in milliseconds: IDLE_MS for each part of a response, LIMIT_MS for the whole response. */
 const IDLE_MS = 5_000;
 const LIMIT_MS = 15_000;
-/** Maximum number of concurrent fetches. */
+/** Maximum number of concurrent fetches in one call of `digests`. */
 const AT_ONCE = 8;
 
 export interface EvidenceFetcherOptions {

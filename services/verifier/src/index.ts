@@ -178,7 +178,10 @@ export const verifier = defineService({
   },
 });
 
-/** A registry of checks that only has their names and validates their parameters. Worker threads run the checks. */
+/**
+ * The engines of a registry that only has the checks' names and validates their parameters. Worker threads run the
+ * checks.
+ */
 const namesOnlyRegistry = {
   matcher(): never {
     throw new Error("patterns run in the checker");

@@ -6,7 +6,8 @@ import type { TransparencyLog } from "./transparency-log.ts";
 const BATCH = 50;
 
 /**
- * Appends those stored attestations that have no leaf to the transparency log, in the order in which they were stored.
+ * Appends to the transparency log all stored attestations that have no leaf in it, in the order in which they were
+ * stored.
  */
 export async function appendUnlogged(store: Store, log: TransparencyLog): Promise<void> {
   for (let more = true; more; ) {

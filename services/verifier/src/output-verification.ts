@@ -50,7 +50,7 @@ export function payingTokenOf(
   return token === undefined ? undefined : create(SerializedDCTSchema, { token, format: SJT_FORMAT });
 }
 
-/** Returns the caller as the checker needs it. A local caller has no principal. */
+/** Returns the caller in the form that the checker needs. For a local caller, `caller` is undefined. */
 export function checkCallerOf({
   identity,
   signal,
@@ -173,7 +173,8 @@ async function verifyByReview(
   const { contract } = subject.knownContract;
   const creator = verifier.keypair.principal.id;
   const requestId = `${contract.id} ${subject.outputHash} ${step}`;
-  // Searches for an existing review first. Otherwise a change of the settings would create a second review.
+  // Searches for an existing review first. Otherwise, after a change of the settings, `create` would refuse the request
+  // id.
   const existing = await store.read((tx) => getRequestedReview(tx, creator, requestId));
   const newReview: NewReview = {
     requestId,

@@ -111,7 +111,7 @@ test("a creator may choose the id of its review once", async () => {
     reason: "REQUEST_ID_REUSED",
   });
   expect(await refusal(create({ reviewId: "no uuid" }))).toMatchObject({ reason: "INVALID_REQUEST" });
-  // A caller may not read a review only because it knows the review's id.
+  // The id of a review alone does not let a caller read the review.
   expect(await refusal(platform.reviews.getReview({ reviewId: id }, asCaller(worker)))).toMatchObject({
     reason: "REVIEW_NOT_FOUND",
   });

@@ -20,7 +20,10 @@ import {
 /** Maximum duration that TrustService's contract allows, in milliseconds: 9,223,372,036 seconds. */
 const MAX_DURATION_MS = 9_223_372_036_000;
 
-/** Errors after which the service does not repeat a report, because the registry would return the same error. */
+/**
+ * Errors of the registry or of the tokens service after which the service does not repeat a report, because the
+ * repetition would get the same error.
+ */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.EVIDENCE_EXISTS,
   ErrorReason.AGENT_NOT_FOUND,

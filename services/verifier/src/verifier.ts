@@ -47,7 +47,7 @@ export interface Verifier {
   readonly reviewTimeoutMs: number;
   /** Fetches evidence from the hosts that the settings allow. */
   readonly evidence: Pick<EvidenceFetcher, "digests">;
-  /** Finds the organizations to which principals belong. */
+  /** Finds the principals of agents, and the organizations of these principals. */
   readonly organizations: Pick<Client<typeof OrganizationService>, "batchGetAffiliations">;
   /** Reports outcomes to the registry as evidence of trust. */
   readonly trust: Pick<TrustFeeder, "wake">;

@@ -17,7 +17,10 @@ export class FairQueue<Item> {
     this.#size += 1;
   }
 
-  /** Removes and returns the oldest item of the first owner that `mayServe` accepts. */
+  /**
+   * Removes and returns the oldest item of the first owner that `mayServe` accepts; undefined if no such owner has
+   * items.
+   */
   take(mayServe: (owner: string) => boolean): Item | undefined {
     for (const [owner, own] of this.#waiting) {
       if (!mayServe(owner)) continue;

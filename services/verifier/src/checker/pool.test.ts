@@ -191,7 +191,8 @@ test("answers quick jobs while other callers hold every other thread", async () 
   });
   for (let i = 0; i < 5; i++) expect(await pool.run(quick, knownJob)).toHaveLength(1);
   expect(unknown).toBe("waits");
-  // Two jobs reach the time limit, and the pool stops them. Then the third job runs, although another job is waiting.
+  // Two of the stuck jobs reach the time limit, and the pool stops them. Then the third stuck job and the job of `d`
+  // run.
   clock.advance(1000);
   await waiting;
   await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });

@@ -21,7 +21,8 @@ export interface PoolOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   /**
-   * Called when a worker thread ends unexpectedly. It is not called if the pool stopped the thread at a job's limit.
+   * Called when a worker thread ends unexpectedly, and when a job ends with an unexpected error. Not called if a job
+   * reaches its limit of time or memory.
    */
   readonly onError: (error: unknown, message: string) => void;
 }
@@ -112,11 +113,12 @@ export class WorkerPool {
 
   /**
    * Runs a job. If `signal` aborts while the job waits, the job never starts. If the queue is full, the pool rejects
-   * the newest waiting job of the caller with the most waiting jobs. If no other caller has clearly more of them, it
-   * rejects this job.
+   * the newest waiting job of the caller with the most waiting jobs. It rejects this job instead, unless that caller
+   * has at least two more waiting jobs than this caller.
    *
    * @throws DeputeError CHECK_TIMEOUT at the limit of time or memory, LIMIT_EXCEEDED if the queue is full,
-   * SHUTTING_DOWN after `close`, INTERNAL for a fault of the verifier itself
+   * SHUTTING_DOWN after `close`, DEADLINE_EXCEEDED if `signal` aborted before the start, INTERNAL for a fault of the
+   * verifier itself
    */
   run<J extends Job>(job: J, { signal, caller, key, onCpu }: JobOptions = {}): Promise<JobResult<J>> {
     if (this.#closed) return Promise.reject(shuttingDown());
@@ -235,8 +237,8 @@ export class WorkerPool {
     if (together.length > 0) return { pendings: together, quick: true };
     const unknown = running.filter(({ quick }) => !quick);
     if (unknown.length >= this.#options.size) return undefined;
-    // Maximum number of threads for the unknown jobs of one caller. If there are several threads, one remains for other
-    // callers.
+    // Maximum number of threads for one caller's jobs of unknown run time. If there are several threads, one remains
+    // for other callers.
     const most = Math.max(1, this.#options.size - 1);
     const mayServe = (owner: string) =>
       owner === "" || unknown.filter(({ pendings }) => pendings[0]?.caller === owner).length < most;

@@ -14,8 +14,8 @@ const MAX_KEYS = 10_000;
 
 /**
  * Remembers which schemas and rules ran quickly. One thread runs only quick jobs, so callers with known contracts never
- * wait behind unknown schemas. If a job with a quick key runs slowly, the class bans the key from that thread. Its run
- * time depends on the value, and a caller could choose slow values to occupy the thread.
+ * wait behind unknown schemas. If a job with a quick key runs slowly, the class bans the key from that thread. The run
+ * time of such a schema depends on the value, and a caller could choose slow values to occupy the thread.
  */
 export class QuickJobs {
   readonly #knownKeys = new WeightedLru<"quick" | "banned">(MAX_KEYS);

@@ -110,8 +110,8 @@ async function requireValidAttestation(
 }
 
 /**
- * Returns the evidence for an attestation that states a failure. Such an attestation has no output to verify, and the
- * caller of this function has verified its signature.
+ * Returns the evidence for an attestation that states a failure. Such an attestation has no output to verify, and
+ * completeDelegation has verified the attestation's signature.
  */
 function withoutOutput({ result }: Attestation, { constraints }: TaskContract): Evidence {
   const { maxBudgetMicrocents } = constraints;

@@ -151,8 +151,8 @@ async function rowOf(tx: ReadTx, subject: GetInclusionProofRequest["subject"]): 
 }
 
 /**
- * Returns the tree size that a request names, and whether it is the current size. A requested size of 0 means the
- * current size.
+ * Returns the tree size that a request names. A requested size of 0 means the current size, and only then is
+ * `isCurrent` true.
  *
  * @throws DeputeError LOG_SIZE_UNKNOWN
  */

@@ -51,7 +51,9 @@ export async function verifyAttestation(
 /** The results of examining an attestation by the steps of DelegateOS 7.3. */
 export interface Examination {
   findings: Finding[];
-  /** Result of verifying the output; undefined if no output was found, failed while a review is pending. */
+  /**
+   * Result of verifying the output; failed while a review is pending, undefined if no output matches the attestation.
+   */
   verification: CheckResult | undefined;
   /** The id of the pending review; empty if no review is pending. */
   reviewId: string;

@@ -82,7 +82,7 @@ export class Judge {
     };
   }
 
-  /** Runs a judge. If a run with the same key is in progress, the caller gets the outcome of that run, and its cost. */
+  /** Runs a judge. If a run with the same key is in progress, returns the outcome of that run, with its cost. */
   once(key: string, run: () => Promise<JudgeOutcome>): Promise<JudgeOutcome> {
     const running = this.#running.get(key);
     if (running !== undefined) return running;

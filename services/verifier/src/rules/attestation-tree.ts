@@ -20,8 +20,8 @@ export interface CostNode {
   /** Ids of the child attestations. */
   children: readonly string[];
   /**
-   * The id of the delegation that caused the cost. If several attestations state the cost of one delegation, it counts
-   * only once.
+   * Identifies the delegation that caused the cost. If several attestations state the cost of one delegation, the cost
+   * counts only once.
    */
   delegation: string;
   cost: number;

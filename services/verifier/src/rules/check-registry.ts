@@ -47,6 +47,7 @@ export class CheckFunctionRegistry {
    * Registers a check.
    *
    * @param params validates the check's parameters when a contract is created; if absent, all parameters are valid
+   * @throws Error if the name is empty or already registered
    */
   register(name: string, fn: CheckFunction, params: ParamsRule = () => undefined): void {
     if (name === "" || this.#entries.has(name)) throw new Error(`cannot register the check "${name}"`);

@@ -1,4 +1,4 @@
-/** Maximum length in characters of a `data:` URI that the service decodes: 1 MiB in base64. */
+/** Maximum length, in characters, of a `data:` URI that the service decodes; enough for 1 MiB in base64. */
 export const MAX_DATA_URI = 1_500_000;
 
 /**

@@ -47,7 +47,7 @@ export interface Review {
   author: string;
   reviewers: readonly string[];
   escalationReviewers: readonly string[];
-  /** The roles whose holders may also decide the review; absent if no role may. */
+  /** The roles whose principals may also decide the review; absent if no role may. */
   reviewerRoles?: readonly ReviewerRole[] | undefined;
   /** The time from which the escalation reviewers may decide, in epoch milliseconds. */
   escalationTime: number;
@@ -109,7 +109,7 @@ export function mayRead(review: Review, reader: Reader, now: number): boolean {
 }
 
 /**
- * Requires that the author is not a reviewer, and that the escalation precedes the deadline.
+ * Requires that the author is not a reviewer, and that the escalation is not after the deadline.
  *
  * @throws DeputeError CONFLICT_OF_INTEREST, INVALID_REQUEST
  */

@@ -33,8 +33,8 @@ export interface AuthorityContext {
   /** Tokens by the delegation of their last block. */
   tokens: ReadonlyMap<string, SerializedDCT>;
   /**
-   * Recorded delegations with their ancestors, root first, by delegation id. They decide if the request has no token
-   * for the delegation.
+   * Recorded delegations with their ancestors, root first, by delegation id. They count only if the request has no
+   * token for the delegation.
    */
   delegations: ReadonlyMap<string, readonly RecordedDelegation[]>;
   /** Whether a block was revoked at or before a time in epoch milliseconds. */

@@ -51,7 +51,7 @@ function runCheck(spec: VerificationSpec, output: unknown, registry: CheckFuncti
       ? result
       : { ...result, details: `${name} did not pass` };
   }
-  // DelegateOS compares the whole results. If only one of them has a member, they differ.
+  // DelegateOS compares the whole results. If one of the two lacks a member of the other, they differ.
   if (sameJson(result, spec.expectedResult)) return { ...result, passed: true };
   return {
     ...result,

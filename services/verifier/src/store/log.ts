@@ -65,8 +65,8 @@ export function getLogRow(tx: ReadTx, index: number): Promise<LogRow | undefined
 }
 
 /**
- * Returns the leaf of a document; undefined if there is none. If the kind is undefined, returns the first leaf with the
- * digest.
+ * Returns the leaf of a document; undefined if there is none. If `kind` is undefined and leaves of several kinds have
+ * the digest, returns the leaf of the alphabetically first kind.
  */
 export function findLogRow(tx: ReadTx, digest: Uint8Array, kind?: LogEntryKind): Promise<LogRow | undefined> {
   return kind === undefined

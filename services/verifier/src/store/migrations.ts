@@ -266,7 +266,7 @@ ${requestTableSql("requests")};
   {
     id: 11,
     name: "roles of reviewers",
-    // A JSON array of the roles whose holders may decide the review.
+    // A JSON array of the roles whose principals may decide the review.
     sql: "ALTER TABLE reviews ADD COLUMN reviewer_roles TEXT NOT NULL DEFAULT '[]'",
   },
   {

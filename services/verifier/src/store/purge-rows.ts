@@ -10,8 +10,8 @@ const NUMBER_ROW = row({ number: integer });
 const OWN = "organization = ? AND organization <> ''";
 
 /**
- * Deletes an organization's attestations, except attestations whose outcome the registry has not received. Their ids
- * stay taken.
+ * Deletes an organization's attestations, except attestations whose outcome the registry has not received. The ids of
+ * deleted attestations stay taken.
  */
 export async function deleteAttestationsOf(
   tx: WriteTx,
@@ -32,7 +32,8 @@ export async function deleteAttestationsOf(
 }
 
 /**
- * Deletes an organization's contracts, beginning with those without sub-contracts. Their ids stay taken.
+ * Deletes an organization's contracts, beginning with those without sub-contracts. Keeps contracts with stored
+ * attestations. The ids of deleted contracts stay taken.
  *
  * @returns the ids of the deleted contracts
  */
@@ -89,7 +90,10 @@ export async function reviewsOf(tx: ReadTx, organization: string, limit: number)
   return rows.map(({ id }) => id);
 }
 
-/** Deletes a review and its changes. Remembers their highest sequence, so that no later change gets a used sequence. */
+/**
+ * Deletes a review with its changes, readers and inquiries. Stores the highest sequence of all changes, so that no
+ * later change gets a used sequence.
+ */
 export async function deleteReview(tx: WriteTx, id: string): Promise<void> {
   await tx.run(
     `INSERT INTO review_change_floor (id, sequence) SELECT 1, COALESCE(MAX(sequence), 0) FROM review_changes WHERE true
@@ -137,7 +141,9 @@ export async function deleteArtifactsOf(tx: WriteTx, organization: string, tally
   tally.count("artifacts", rows.length);
 }
 
-/** Counts the records of an organization that this purge cannot delete yet, by kind. */
+/**
+ * Counts the records of an organization that this purge cannot delete yet, by kind. Stops at MAX_COUNTED_REMAINING.
+ */
 export async function countRemaining(tx: ReadTx, organization: string): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   for (const [kind, table] of [

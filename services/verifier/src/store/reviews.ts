@@ -173,7 +173,8 @@ function readerOfRole(role: string): string {
 }
 
 /**
- * Returns reviews that a reader created or may decide, oldest first. If the reader is undefined, returns all reviews.
+ * Returns reviews that a reader created or may decide, also only after the escalation, oldest first. If the reader is
+ * undefined, returns all reviews.
  */
 export async function listReviews(
   tx: ReadTx,

@@ -18,8 +18,10 @@ import type { FakeTokens } from "./fake-tokens.ts";
 export { refusal } from "@depute/service/testing";
 
 /**
- * Starts a verifier service on a real socket, with files in a temporary folder. The client shares no code with the
- * service.
+ * Starts a verifier service on a real socket, with files in a temporary folder.
+ *
+ * @param tokens the fake tokens service; absent for none
+ * @param registry the fake registry; absent for none
  */
 export async function startPlatform(
   args: readonly string[] = [],
