@@ -106,7 +106,7 @@ export class AgentKeys {
   }
 
   /**
-   * Reports one change.
+   * Reports one key replacement. A final refusal of the registry only leads to a log line.
    *
    * @throws DeputeError, ConnectError for a failure that a retry may overcome
    */

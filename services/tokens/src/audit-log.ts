@@ -6,12 +6,12 @@ import type { Store, WriteTx } from "@depute/store";
 import type { AuditedCall, AuditedDecision, Decision } from "./rules/audit-record.ts";
 import { appendDecisions, insertBatch } from "./store/audit-rows.ts";
 
-/** The topic of wake-ups about new records. */
+/** The topic of wake-ups about new records of the audit log. */
 export const AUDIT_TOPIC = "tokens.audit";
 
 /** Maximum number of decisions that one transaction writes. */
 const BATCH = 1024;
-/** Maximum number of decisions that wait in memory while the store is unavailable. */
+/** Maximum number of decisions that wait in memory for a write, for example while the store is unavailable. */
 const MAX_WAITING = 100_000;
 
 /** The name of this service as the `source` of its records. */

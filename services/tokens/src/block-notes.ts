@@ -7,7 +7,7 @@ import { readSpend } from "./store/spend-rows.ts";
 /** Maximum number of blocks with cached limits. A block takes about 300 bytes, more with many bindings. */
 const MAX_KNOWN = 10_000;
 
-/** The recorded limits of the blocks in one read. */
+/** The recorded limits of the blocks in one read: spend, bindings and single use. */
 export interface Notes {
   /** For each block of the read, in the same order: the microcents charged plus reserved under it. */
   readonly counted: readonly number[];

@@ -28,9 +28,9 @@ import { rootRetired } from "./rules/root-key.ts";
  * decision.
  */
 const TIMEOUT_MS = 2_000;
-/** Maximum number of cached lineages. A lineage takes at most 1 KB. */
+/** Maximum number of cached lineages. The lineage of a contract is the set of its ancestors, at most 1 KB. */
 const MAX_KEPT = 10_000;
-/** Maximum number of concurrent reads of contracts. */
+/** Maximum number of concurrent reads of lineages. */
 const MAX_ASKED = 256;
 
 type Lineage = ReadonlySet<string>;

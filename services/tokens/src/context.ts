@@ -98,7 +98,10 @@ export function assertMinter(
   );
 }
 
-/** Whether a caller may read the audit log: by its role, or because the setting `auditors` names its principal. */
+/**
+ * Whether a caller may read the whole audit log: as `local`, by the role auditor or operator, or because the setting
+ * `auditors` names its principal.
+ */
 export function isAuditor({ auditors }: Pick<TokensContext, "auditors">, identity: Identity): boolean {
   const { principal, local } = identity;
   return local || hasRole(identity, "auditor") || hasRole(identity, "operator") || auditors.has(principal);

@@ -299,7 +299,7 @@ export interface Finishing {
   readonly validateOnly: boolean;
 }
 
-/** Whether this attestation is already recorded as the end of the delegation. */
+/** Whether the delegation already has this end, by the same attestation. */
 function isEndedBy({ state, attestationId }: StoredDelegation, end: End): boolean {
   return state === end.state && attestationId === end.attestationId;
 }

@@ -119,7 +119,10 @@ export class HolderProofs {
     return this.#options.sharedSessions?.add(session, now) ?? this.#sessions.add(session, now);
   }
 
-  /** Returns the holder session that a proof's text names; undefined for a proof outside a session. */
+  /**
+   * Returns the holder session that a proof's text names; undefined for a proof outside a holder session, and for an
+   * unknown holder session.
+   */
   sessionOf(jwt: string): HolderSession | undefined {
     const { sharedSessions } = this.#options;
     return sharedSessions === undefined ? this.#sessions.find(jwt) : sharedSessions.find(jwt);

@@ -22,7 +22,8 @@ const EVERY_MS = 60_000;
  */
 const USED_BLOCKS_MS = 30 * 24 * 60 * 60 * 1000;
 /**
- * Limits of one round: the rows of one kind that one transaction deletes (BATCH), and the transactions (MAX_ROUNDS).
+ * Limits of one round for each kind of rows: one transaction deletes at most BATCH rows, and there are at most
+ * MAX_ROUNDS transactions.
  */
 const BATCH = 500;
 const MAX_ROUNDS = 20;
@@ -35,7 +36,9 @@ interface HousekeepingOptions {
   log: Logger;
   state: Pick<RevocationState, "dropPending" | "dropPendingKey">;
   keyRevoker: Pick<KeyRevoker, "promote">;
-  /** Drops pending revocations that other replicas have logged or removed; undefined without replicas. */
+  /**
+   * Drops from memory the pending revocations that other replicas have logged or removed; undefined without replicas.
+   */
   reader?: Pick<RevocationReader, "dropSettled"> | undefined;
   /** The lease of the replica that deletes rows; undefined without replicas. */
   lease?: WorkLease | undefined;
@@ -76,7 +79,8 @@ export class Housekeeping {
     const { engine, clock, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
     const now = clock.now();
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
-      // Deletes revocations of expired blocks. The service denies an expired block even without its revocation.
+      // Deletes the content of revocations of expired blocks. The service denies an expired block even without its
+      // revocation.
       (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
       (tx) => this.#expirePending(tx, now),

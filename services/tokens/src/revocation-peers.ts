@@ -34,7 +34,7 @@ interface PeersOptions {
   fetch: Fetch;
   /** JSON-RPC addresses to which the service pushes every revocation. */
   peers: readonly string[];
-  /** Revocation endpoints that the service polls. */
+  /** Addresses of the revocation endpoints of other platforms that the service polls. */
   sources: readonly string[];
   /**
    * Milliseconds between two polls of a source. Without a wake-up, also the time between two reads of the log for new

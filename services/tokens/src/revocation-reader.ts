@@ -11,7 +11,10 @@ import { blocksSignedBefore } from "./store/block-rows.ts";
 import { lastPosition, readPending } from "./store/pending-rows.ts";
 import { headAt, type LogPlace, lastOfAll, readLog } from "./store/revocation-rows.ts";
 
-/** The bus topic for wake-ups about new entries of the log. Readers ignore the key of a wake-up. */
+/**
+ * The bus topic for wake-ups about new revocations, including pending ones, and about changes of root keys. Readers
+ * ignore the key of a wake-up.
+ */
 export const REVOCATIONS_TOPIC = "revocations";
 
 const BATCH = 1000;

@@ -24,9 +24,9 @@ export interface PendingKey {
 }
 
 /**
- * The revocations that this process has read: the ids of all revoked blocks in the log, and the pending entries. A
- * pending entry waits for proof that its revoker is rightful. The id of a block in the log stays until the process
- * ends.
+ * The revocations that this process has read: the ids of all revoked blocks in the log, the revoked keys, and the
+ * pending entries. A pending entry waits for proof that its revoker is rightful. The class never forgets a block or key
+ * of the log.
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;

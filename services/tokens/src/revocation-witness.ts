@@ -11,7 +11,7 @@ interface RevocationWitnessOptions {
   readonly engine: CryptoEngine;
   /** Whether a principal is or was the platform's root, which must have signed the head. */
   readonly isSigner: (principal: string) => boolean;
-  /** Returns the statements by which root keys followed each other. */
+  /** Returns the signed statements that one root key follows another. */
   readonly successions: () => readonly RootSuccession[];
   readonly store: Store;
   /** Signs the current state of the log. */

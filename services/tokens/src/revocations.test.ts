@@ -40,7 +40,7 @@ const blockIds = async ({ chains }: Replica, token: SerializedDCT) => {
 
 const deaf: Bus = { publish: () => {}, subscribe: () => () => {}, close: async () => {} };
 
-/** Lets the callbacks of all pending promises run. */
+/** Lets up to 200 turns of the event loop pass, until `until` returns true. */
 async function settle(until: () => boolean | Promise<boolean> = () => false): Promise<void> {
   for (let turn = 0; turn < 200 && !(await until()); turn++) await setImmediate();
 }

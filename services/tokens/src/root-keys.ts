@@ -134,12 +134,15 @@ export class RootKeys implements AcceptedRoots {
     return true;
   }
 
-  /** Returns the key that signs. */
+  /** Returns the keypair of the root key that signs new tokens. */
   current(): Keypair {
     return this.#require(signingKey(this.keys));
   }
 
-  /** Returns the key that signs, as a transaction sees it. Another replica may have rotated it. */
+  /**
+   * Returns the keypair of the root key that signs new tokens, as a transaction sees it. Another replica may have
+   * rotated the key.
+   */
   async currentIn(tx: ReadTx): Promise<Keypair> {
     return this.#require(signingKey(await this.#keysIn(tx)));
   }
@@ -205,7 +208,10 @@ export class RootKeys implements AcceptedRoots {
     return this.#retiredAmong(key === undefined ? [] : [key], principal);
   }
 
-  /** Returns the time at which a root of the platform retired, as a transaction sees it; undefined otherwise. */
+  /**
+   * Returns the time at which a root of the platform retired, as a transaction sees it; undefined for every other
+   * principal.
+   */
   async retiredIn(tx: ReadTx, principal: string): Promise<number | undefined> {
     return this.#retiredAmong(await this.#keysIn(tx), principal);
   }
@@ -335,7 +341,7 @@ function rotated(
   return { replaced, key };
 }
 
-/** Returns the context to which a sealed root key is bound. */
+/** Returns the context to which a sealed root key is bound. Another context cannot open the key. */
 export function contextOfRootKey(principal: string) {
   return { purpose: "root-key", principal };
 }

@@ -111,7 +111,8 @@ const SECOND_MS = 1000;
 const BATCH = 2048;
 
 /**
- * The result of an attempt to use a proof. `unsure`: an earlier process may have accepted the proof before a crash, so
+ * The result of an attempt to use a proof. `fresh`: no call has used the proof before. `seen`: a call has used it.
+ * `full`: the memory has no room for it. `unsure`: an earlier process may have accepted the proof before a crash, so
  * the service refuses it. `closed`: another replica has closed the proof's holder session.
  */
 export type Use = "fresh" | "seen" | "unsure" | "full" | "closed";

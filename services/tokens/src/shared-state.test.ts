@@ -19,8 +19,8 @@ import { alice, engine, id, mallory, otherRoot } from "./testing/holders.ts";
 import { createReplica, openMemory, POLL_MS, presented, rootToken, silent } from "./testing/parts.ts";
 
 /**
- * Two replicas over one store. They get no wake-ups and do not poll, so each decision must itself read the new
- * revocations.
+ * A bus without wake-ups, for two replicas over one store. The replicas do not poll either, so each decision must
+ * itself read the new revocations.
  */
 
 const deaf: Bus = { publish: () => {}, subscribe: () => () => {}, close: async () => {} };

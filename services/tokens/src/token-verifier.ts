@@ -237,8 +237,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Marks the call's proof, and the single-use blocks of an allowed token, as used. If this replica was suspended
-   * meanwhile, then reads the revocations again. Returns the denial if one of these steps fails; otherwise undefined.
+   * Marks the call's proof, and the single-use blocks of an allowed token, as used. Afterwards reads the revocations
+   * again if this replica was suspended. Returns the denial if one of these steps fails; otherwise undefined.
    */
   async #use(
     result: VerifyResult,

@@ -11,8 +11,8 @@ interface UsedAssertionsOptions {
 }
 
 /**
- * The identity assertions that callers have exchanged. Their digests are stored in the table of used proofs, and count
- * towards its limit.
+ * The identity assertions that callers have exchanged. Their digests are in the table of used proofs, and count towards
+ * the limit of used proofs.
  */
 export class UsedAssertions {
   readonly #options: UsedAssertionsOptions;

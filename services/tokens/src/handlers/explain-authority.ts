@@ -24,7 +24,7 @@ import { findSubject } from "./explained-subject.ts";
 
 /** Maximum number of revocations in one bundle. A block has at most one for each rightful revoker and scope. */
 const MAX_REVOCATIONS = 256;
-/** Maximum number of decisions: that one call examines (MAX_EXAMINED), and that one bundle contains (MAX_AUDITED). */
+/** Maximum number of decisions that one call examines (MAX_EXAMINED), and that one bundle contains (MAX_AUDITED). */
 const MAX_EXAMINED = 2_000;
 const MAX_AUDITED = 200;
 

@@ -54,8 +54,8 @@ export async function ofToolCall(
 }
 
 /**
- * Returns those decisions that the caller may see, in the given order. The value of each is the recorded chain of its
- * token.
+ * Returns those decisions that the caller may see, in the given order. The map's value for a decision is the recorded
+ * chain of the decision's token.
  */
 async function seen(
   { delegations }: TokensContext,

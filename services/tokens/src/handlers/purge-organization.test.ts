@@ -41,7 +41,7 @@ beforeEach(async () => {
 }, 180_000);
 afterEach(() => platform.stop());
 
-/** Creates records of an organization in every table that has an owner. */
+/** Creates records of an organization in every table whose rows belong to an organization. */
 async function fill(organization: Organization) {
   const headers = ownHeaders("", organization);
   headers.set(HOP.internal, SECRET);

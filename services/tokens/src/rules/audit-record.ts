@@ -69,7 +69,7 @@ export interface AuditedDecision extends Omit<Decision, "resource"> {
 
 /** A decision with its position in the log. */
 export interface AuditEntry extends AuditedDecision {
-  /** The position in the log. */
+  /** The position in the log, starting at 1. */
   readonly id: number;
 }
 

@@ -16,7 +16,7 @@ export interface KeyLife {
   readonly endTime: number;
 }
 
-/** A use of a key. */
+/** The uses of a kept key. `prove` signs holder proofs, and `rotate` replaces the key. */
 export type KeyUse = "mint" | "attenuate" | "prove" | "revoke" | "rotate";
 
 export type KeptKeyState = KeyLife["state"] | "retired";

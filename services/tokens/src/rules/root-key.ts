@@ -3,7 +3,10 @@ import { type DenialReason, formatTime } from "@depute/dct";
 
 /** Maximum number of earlier keys whose overlap may run at one time. */
 export const MAX_OVERLAPPING = 4;
-/** Maximum number of root keys, including retired ones. Retired keys stay, because their signatures stay verifiable. */
+/**
+ * Maximum number of root keys, including retired ones. The service keeps retired keys, so that their signatures can
+ * still be verified.
+ */
 export const MAX_ROOT_KEYS = 1000;
 /** Maximum overlap in milliseconds, as in the contract. */
 export const MAX_OVERLAP_MS = 90 * 24 * 60 * 60 * 1000;
@@ -24,7 +27,9 @@ export interface RootKeyLife {
 
 export type RootKeyState = "signing" | "verifying" | "retired";
 
-/** Returns the state of a root key at a time. A key without an end signs: only a rotation sets the end. */
+/**
+ * Returns the state of a root key at a time. A key whose `retireTime` is 0 signs, because only a rotation sets an end.
+ */
 export function rootKeyState(
   { retireTime, isRetired }: Pick<RootKeyLife, "retireTime" | "isRetired">,
   now: number,

@@ -35,7 +35,7 @@ export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string
   return signer === undefined ? signers.length > 0 : signers.includes(signer);
 }
 
-/** Returns the signers of a recorded block. */
+/** Returns the signers of a recorded block; empty for an unknown block. */
 export async function signersOf(tx: ReadTx, revocationId: string): Promise<string[]> {
   const rows = await tx.all(SIGNER_ROW, "SELECT signer FROM blocks WHERE revocation_id = ?", [revocationId]);
   return rows.map(({ signer }) => signer);

@@ -262,7 +262,7 @@ export async function revokeDelegations(tx: WriteTx, revocationId: string, now: 
   );
 }
 
-/** Records that delegations below a revoked block must be marked as revoked. The background work then marks them. */
+/** Records that delegations below a revoked block must be marked as revoked. `continueCascade` then marks them. */
 export async function beginCascade(tx: WriteTx, revocationId: string): Promise<void> {
   await tx.run(
     `INSERT INTO cascades (revocation_id, after_position) VALUES (?, 0)
@@ -271,7 +271,10 @@ export async function beginCascade(tx: WriteTx, revocationId: string): Promise<v
   );
 }
 
-/** Marks some delegations below a revoked block. Returns true if more remain. */
+/**
+ * Marks at most `limit` delegations below a revoked block as revoked. Returns true if more remain, also below other
+ * blocks.
+ */
 export async function continueCascade(tx: WriteTx, limit: number, now: number): Promise<boolean> {
   const cascade = await tx.get(
     REVOCATION_ID_AFTER_POSITION_ROW,

@@ -121,7 +121,11 @@ export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> 
   return row?.own ?? 0;
 }
 
-/** @param expireMs the time from which housekeeping may delete the row, in epoch milliseconds; 0 means never */
+/**
+ * Inserts a pending revocation. Replaces an earlier one with the same id, revoker and scope.
+ *
+ * @param expireMs the time from which housekeeping may delete the row, in epoch milliseconds; 0 means never
+ */
 export async function insertPending(
   tx: WriteTx,
   id: string,
