@@ -189,13 +189,16 @@ export class Completions {
   }
 }
 
-/** Returns the explanation of a failure, as the delegatee states it in the attestation. */
+/**
+ * Returns the attestation's explanation of a failure, at most MAX_MESSAGE characters; a general text if the attestation
+ * has none.
+ */
 export function failureOf({ result }: Attestation): string {
   const details = result.verificationOutcome?.details ?? "";
   return shorten(details === "" ? "the delegatee attests that the work failed" : details, MAX_MESSAGE);
 }
 
-/** Returns the result of the contract's check as the text that the row stores. */
+/** Returns the method and the result of the contract's check as JSON, for the row of a pending completion. */
 export function serializeCheck(method: string, result: CheckResult): string {
   return JSON.stringify({ ...result, method });
 }

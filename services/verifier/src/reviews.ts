@@ -138,9 +138,9 @@ export class Reviews {
   }
 
   /**
-   * Decides a review for a reviewer that may read it.
+   * Decides a review for a reviewer that may read the review.
    *
-   * @throws DeputeError REVIEW_NOT_FOUND and the errors of `decide`
+   * @throws DeputeError REVIEW_NOT_FOUND and the errors of `decide` in rules/review.ts
    */
   decide(id: string, decision: Decision): Promise<Review> {
     const { reviewer: principal, roles } = decision;
@@ -163,7 +163,7 @@ export class Reviews {
    * Asks a question about a review that the reviewer may read. A replay returns the inquiry that the first call
    * created.
    *
-   * @throws DeputeError REVIEW_NOT_FOUND, REQUEST_ID_REUSED and the errors of `inquire`
+   * @throws DeputeError REVIEW_NOT_FOUND, REQUEST_ID_REUSED and the errors of `inquire` in rules/review.ts
    */
   inquire(id: string, question: { requestId: string; reviewer: string; text: string }): Promise<Inquiry> {
     return this.#store.write(async (tx) => {

@@ -1,8 +1,8 @@
 import type { Clock, Timers } from "@depute/core";
 
 /**
- * Time slice in milliseconds. A request checks the clock only between pieces of work, so a slice may last somewhat
- * longer.
+ * Time slice of a request on the event loop, in milliseconds. A request checks the clock only between pieces of work,
+ * so a slice may last somewhat longer.
  */
 const TURN_MS = 2;
 

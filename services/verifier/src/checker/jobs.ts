@@ -34,7 +34,10 @@ export type Job =
 
 export type CompileItem = { schema: unknown } | { pattern: string; flags: string };
 
-/** The first schema or pattern that does not compile. `index` is its position in the items of a compile job. */
+/**
+ * The first schema or pattern that does not compile. `index` is its position in the items of a compile job; 0 in a job
+ * of another kind.
+ */
 export interface Unusable {
   unusable: "schema" | "pattern";
   index: number;

@@ -51,7 +51,7 @@ async function reasonOf(job: Promise<unknown>): Promise<string> {
   return error instanceof DeputeError ? reasonName(error.reason) : `no refusal: ${error}`;
 }
 
-/** A thread of a busy machine may take seconds to start or to end. */
+/** On a busy machine, a thread may take seconds to start or to end. */
 const SLOW_START = { timeout: 20_000 };
 
 test("has threads while jobs exist, and ends them after a minute without jobs", async () => {

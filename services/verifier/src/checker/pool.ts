@@ -80,7 +80,10 @@ const IDLE_MS = 60_000;
  */
 const CPU_ANSWER_MS = 100;
 
-/** After this number of consecutive failed starts of threads, the pool rejects its jobs. */
+/**
+ * After this number of consecutive failed starts, the pool starts no thread until the next job arrives. If no thread is
+ * left, the pool rejects the waiting jobs.
+ */
 const MAX_FAILED_STARTS = 3;
 
 /**

@@ -41,7 +41,7 @@ import { decomposeContract, getContractLineage, listSubContractsOf } from "./dec
 import { purgeOrganization } from "./purge-organization.ts";
 import { verifyContract } from "./verify-contract.ts";
 
-/** The value of an empty signature during validation, so that the message's other rules can be checked. */
+/** A well-formed placeholder for the signature, so that validation reports only the faults of other fields. */
 const NO_SIGNATURE = "A".repeat(86);
 
 /** Handles the calls of ContractService (DelegateOS 5). */

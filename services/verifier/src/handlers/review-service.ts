@@ -80,8 +80,8 @@ const MAX_LOOKED_AT = 2000;
 const POLL_MS = 5_000;
 
 /**
- * Handles the calls of ReviewService: reviews of results (DelegateOS 6.6), of CAP's overseer, of Agenta's approval
- * before start, and of proposed grants.
+ * Handles the calls of ReviewService: reviews of outputs (DelegateOS 6.6), approvals by CAP's overseer, approvals
+ * before an Agenta execution starts, and decisions on proposed grants.
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewService> {

@@ -37,7 +37,7 @@ export class JudgeClaims {
   /**
    * Runs a judge, or waits for the result of another replica.
    *
-   * @param signal aborts when the caller ends the call, which ends the wait
+   * @param signal aborts when the caller ends the call; the wait then ends without a result
    * @param run sends the questions, and stores the result
    */
   async once(

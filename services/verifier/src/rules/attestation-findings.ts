@@ -48,7 +48,10 @@ export function findingsOf(evidence: Evidence): Finding[] {
  */
 const STEPS_OF_FAILURE: readonly Step[] = ["signature", "cost"];
 
-/** Returns the reasons, as text, why an attestation cannot end its delegation; empty if it can end it. */
+/**
+ * Returns the reasons, as text, why an attestation cannot end its delegation; empty if the attestation can end the
+ * delegation.
+ */
 export function faultsOfCompletion(findings: readonly Finding[], hasSucceeded: boolean): string {
   return findings
     .filter(({ step, passed }) => !passed && (hasSucceeded || STEPS_OF_FAILURE.includes(step)))

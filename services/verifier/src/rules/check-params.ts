@@ -2,21 +2,21 @@ import { isObject } from "@depute/core";
 import { MAX_DETAILS } from "./check-result.ts";
 import { MAX_FIELD_PATH } from "./field-path.ts";
 
-/**
- * A fault in the parameters of a check. When a contract is created, a ParamsRule validates the parameters of each check
- * (DelegateOS 6.2). It returns a fault, or undefined if the parameters are valid. It also refuses unknown members,
- * because a misspelt bound such as `mni` would have no effect.
- */
+/** A fault in the parameters of a check (DelegateOS 6.2). */
 export interface ParamsFault {
   /** The faulty member, for example `fields[2]`; empty if no single member is at fault. */
   member: string;
   problem: string;
 }
+/**
+ * Validates the parameters of a check when a contract is created. Returns a fault; undefined if the parameters are
+ * valid. Also refuses unknown members, because a misspelt bound such as `mni` would have no effect.
+ */
 export type ParamsRule = (params: unknown) => ParamsFault | undefined;
 
 /** Maximum length of a pattern in characters. */
 export const MAX_PATTERN = 1024;
-/** Maximum number of paths of one field_exists. */
+/** Maximum number of paths in one `field_exists` check. */
 export const MAX_FIELDS = 256;
 
 type MemberRule = (value: unknown) => string | undefined;

@@ -1,9 +1,9 @@
 /** The result of a check (DelegateOS 6.2). */
 export interface CheckResult {
   passed: boolean;
-  /** The score of the output, from 0 to 1. */
+  /** The score of the output, from 0 to 1; absent if the check computes no score. */
   score?: number;
-  /** An explanation of the result for a person. */
+  /** An explanation of the result for a person; absent if there is none. */
   details?: string;
 }
 

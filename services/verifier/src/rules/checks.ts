@@ -3,9 +3,10 @@ import { CheckNotRun, type CheckResult } from "./check-result.ts";
 import { subjectOf, valueAt } from "./field-path.ts";
 
 /**
- * The seven checks of DelegateOS 6.2. Each returns a result for every output. A result has exactly the members that
- * DelegateOS defines for the check, because an output passes only if all members equal those of `expectedResult`.
- * regex_match and json_schema have a score; a failed json_schema also has details.
+ * The seven checks of DelegateOS 6.2. Each returns a result for every output, except that output_equals throws
+ * CheckNotRun for a value without a canonical form. A result has exactly the members that DelegateOS defines for the
+ * check, because an output passes only if all members equal those of `expectedResult`. regex_match and json_schema have
+ * a score; a failed json_schema also has details.
  */
 
 /** A compiled pattern. */

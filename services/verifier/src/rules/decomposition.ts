@@ -1,7 +1,7 @@
 import { DeputeError, ErrorReason, invalid, parseTime } from "@depute/core";
 import type { TaskContract } from "./documents.ts";
 
-/** Maximum number of levels of nested sub-contracts. */
+/** Maximum number of levels of contracts: a contract, its sub-contracts, their sub-contracts and so on. */
 export const MAX_LINEAGE = 32;
 
 export type DecompositionMode = "sequential" | "parallel";

@@ -30,7 +30,7 @@ export interface AuthorityContext {
   verifier: string;
   /** Returns the roots that were trusted at a time, in epoch milliseconds. */
   rootsAt(time: number): ReadonlySet<string>;
-  /** Tokens by the delegation of their last block. */
+  /** Tokens by the delegation id of their last block. */
   tokens: ReadonlyMap<string, SerializedDCT>;
   /**
    * Recorded delegations with their ancestors, root first, by delegation id. They count only if the request has no
@@ -67,7 +67,7 @@ export function signerAuthority(
   const token = authority.tokens.get(delegationId);
   if (token === undefined) return authorityByRecord(attestation, time, recordTime, authority);
   const result = verifyToken(engine, token, {
-    // The record's time counts, because a thief of a retired root can backdate createdAt.
+    // The time of the record counts, not createdAt, because a thief of a retired root can backdate createdAt.
     trustedRoots: authority.rootsAt(recordTime),
     revocations: authority.revokedBy(recordTime),
     now: time,

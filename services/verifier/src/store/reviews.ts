@@ -152,7 +152,7 @@ export async function dueReviews(tx: ReadTx, now: number, limit: number): Promis
   return rows.map(fromRow);
 }
 
-/** Records the state of a review that has escalated or timed out. */
+/** Records that a review has escalated or timed out, and stores the time of the review's next change. */
 export async function recordTimeChange(tx: WriteTx, review: Review, now: number): Promise<void> {
   await tx.run("UPDATE reviews SET due_ms = ? WHERE id = ?", [nextChange(review, now) ?? null, review.id]);
   await appendChange(tx, review.id);
@@ -173,7 +173,7 @@ function readerOfRole(role: string): string {
 }
 
 /**
- * Returns reviews that a reader created or may decide, also only after the escalation, oldest first. If the reader is
+ * Returns reviews that a reader created, or may decide now or after the escalation, oldest first. If the reader is
  * undefined, returns all reviews.
  */
 export async function listReviews(

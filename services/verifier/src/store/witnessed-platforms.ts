@@ -1,6 +1,9 @@
 import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
-/** The record of another platform. Each head is the JSON of its message; times are epoch milliseconds. */
+/**
+ * The record of another platform. Each head is the JSON of its message; times are epoch milliseconds. A head and its
+ * time are null until the platform publishes the head.
+ */
 export interface WitnessedRow {
   readonly platform: string;
   readonly logHead: string | null;
@@ -58,7 +61,7 @@ export async function writeWitnessed(tx: WriteTx, record: WitnessedRow): Promise
   );
 }
 
-/** Returns the records of the platforms after a name, in the order of their names. */
+/** Returns the records of platforms after a principal, in the order of the platforms' principals. */
 export function listWitnessed(tx: ReadTx, after: string, limit: number): Promise<WitnessedRow[]> {
   return tx.all(WITNESSED_ROW, `${SELECT} WHERE platform > ? ORDER BY platform LIMIT ?`, [after, limit]);
 }

@@ -163,7 +163,7 @@ export function fakeTokens() {
     mint(params: CreateParams): SerializedDCT {
       return serialiseToken(createToken(engine, params, root, { now: clock.now() }));
     },
-    /** Retires the root from a time on, in epoch milliseconds; undefined undoes it. */
+    /** Retires the root from a time on, in epoch milliseconds; undefined makes the root trusted again. */
     retire(time: number | undefined) {
       retireTime = time;
     },
