@@ -73,9 +73,9 @@ export class KeyRevoker {
    * Durably records a key revocation with a valid signature. If the log already has an equal or stricter revocation of
    * the key by this revoker, returns the place of that revocation.
    *
-   * @returns undefined if the revocation waits in the pool: the key revokes itself, and no block, setting, card or
-   * credential contains the key. Any party can generate such keys, and the log is permanent. A waiting revocation is in
-   * force.
+   * @returns undefined if the revocation waits in the pool: the key revokes itself, and no block, setting, agent's card
+   * or credential contains the key. Any party can generate such keys, and the log is permanent. A waiting revocation is
+   * in force.
    * @throws DeputeError LIMIT_EXCEEDED if the pool has no room; DEPENDENCY_UNAVAILABLE if the checkpoint file cannot be
    * written
    */

@@ -3,8 +3,8 @@ import type { WriteTx } from "@depute/store";
 import { countKept, countPool, insertPending, type Waiting } from "./store/pending-rows.ts";
 
 /**
- * Maximum number of pending revocations by one known key. A key is known if a recorded block, a setting, a card or a
- * credential contains it.
+ * Maximum number of pending revocations by one known key. A key is known if a recorded block, a setting, an agent's
+ * card or a credential contains it.
  */
 const MAX_OF_ONE_KEY = 1000;
 /** Number of equal shares into which the pool for unknown keys is divided. One caller may use one share. */
@@ -21,7 +21,7 @@ interface PendingPoolOptions {
 /** The caller that submitted a pending revocation. */
 export interface PendingCaller {
   readonly caller: string;
-  /** Whether the revoker's key is known: a recorded block, a setting, a card or a credential contains it. */
+  /** Whether the revoker's key is known: a recorded block, a setting, an agent's card or a credential contains it. */
   readonly isKnown: boolean;
 }
 

@@ -162,7 +162,7 @@ export class RootKeys implements AcceptedRoots {
    * Returns the keypair of one of the platform's roots, as a transaction sees them, to repeat a signature.
    *
    * @returns undefined if the principal is not a root of the platform
-   * @throws DeputeError KEY_NOT_USABLE for a retired key
+   * @throws DeputeError KEY_NOT_USABLE for a retired key; INTERNAL if the key cannot be opened
    */
   async signerIn(tx: ReadTx, principal: string): Promise<Keypair | undefined> {
     const keys = await this.#keysIn(tx);
@@ -226,7 +226,7 @@ export class RootKeys implements AcceptedRoots {
    * Creates a key that signs from now on, and sets the ends of the earlier keys. A replay returns the key of the first
    * call.
    *
-   * @throws DeputeError REQUEST_ID_REUSED, LIMIT_EXCEEDED
+   * @throws DeputeError REQUEST_ID_REUSED, LIMIT_EXCEEDED; INTERNAL if the key that signs now cannot be opened
    */
   async rotate(
     { caller, requestId, digest, overlapMs }: Rotation,

@@ -21,8 +21,8 @@ type Bucket = Record<ProofKind, string[]>;
 /**
  * The used proofs, by principal and `jti`, until they expire. A proof takes about 150 bytes, or 250 with the longest
  * `jti`. If the memory is full, it refuses new proofs, because a deleted proof could be replayed. Any party can
- * generate keys and make identity proofs (proofs without a token). So identity proofs may fill only half of the memory,
- * and the other half stays free for proofs with a token.
+ * generate keys and make identity proofs (proofs without a verified token). So identity proofs may fill only half of
+ * the memory, and the other half stays free for proofs with a token.
  */
 export class ProofMemory {
   readonly #max: number;

@@ -126,7 +126,7 @@ describe("waiting entries in the memory of a replica", () => {
     const token = rootToken(clock);
     const block = await firstBlock(token);
     const entry = createRevocation(engine, block, "block", mallory, clock.now());
-    // No setting, credential or card contains the key, so the entry waits in the pool and expires.
+    // No setting, credential or agent's card contains the key, so the entry waits in the pool and expires.
     await one.revocations.record(entry, "", []);
     await other.reader.look();
     expect(other.state.isPending(block, [id(mallory)])).toBe(true);

@@ -97,8 +97,8 @@ export interface CanonicalOutput {
  *
  * @param text JSON of the output
  * @param field the field that an error names
- * @throws DeputeError INVALID_REQUEST, naming the field, if the text is not JSON or has no canonical form; the errors
- * of WorkerPool.run
+ * @throws DeputeError INVALID_REQUEST, naming the field, if the text is not JSON or has no canonical form; the other
+ * errors of Checker.canonical
  */
 export async function canonicalOutput(
   { engine, checker }: { engine: CryptoEngine; checker: Pick<Checker, "canonical"> },

@@ -31,7 +31,8 @@ const MAX_BEHIND = 1000;
  * Reads the data that decides whether the signers of a tree had authority: trusted roots, current revocations, recorded
  * delegations, and the request's tokens.
  *
- * @throws DeputeError DEPENDENCY_UNAVAILABLE, CONTRACT_NOT_FOUND
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE, CONTRACT_NOT_FOUND, LIMIT_EXCEEDED if the caller has used its quota of
+ * processor time; the errors of the tokens service
  */
 export async function loadAuthority(
   verifier: Verifier,

@@ -99,7 +99,8 @@ export class Completions {
    *
    * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child), CONTRACT_NOT_FOUND, LIMIT_EXCEEDED, and
    * the refusals of the tasks and tokens services
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE: the outbox finishes the completion later
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE, SHUTTING_DOWN, DEADLINE_EXCEEDED, INTERNAL: the outbox finishes the
+   * completion later
    */
   async complete(row: PendingCompletion, attestation: Attestation, options: CallOptions): Promise<Completed> {
     await this.#options.store.write(async (tx) => {

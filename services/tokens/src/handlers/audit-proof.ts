@@ -23,7 +23,8 @@ const DAY_MS = 24 * 3_600_000;
  * Proves that a record belongs to the seal of its day, and that the transparency log contains the seal.
  *
  * @param filter selects the records that the caller may read
- * @throws DeputeError AUDIT_RECORD_NOT_FOUND, AUDIT_DAY_NOT_SEALED, AUDIT_PROOF_UNAVAILABLE
+ * @throws DeputeError AUDIT_RECORD_NOT_FOUND, AUDIT_DAY_NOT_SEALED, AUDIT_PROOF_UNAVAILABLE; the other errors of the
+ * verifier service
  */
 export async function proveAuditRecord(
   tokens: TokensContext,

@@ -12,7 +12,7 @@ import { answerOf, type Subject, type Viewer } from "./explained.ts";
  * Reads a receipt with the platform's own credentials. The buyer, the parties of the buyer's chain and auditors may see
  * the explanation. For all other callers, including the seller, the error is that of an unknown receipt.
  *
- * @throws DeputeError EXECUTION_NOT_FOUND, DELEGATION_NOT_FOUND
+ * @throws DeputeError EXECUTION_NOT_FOUND, DELEGATION_NOT_FOUND; the other errors of the tasks service
  */
 export async function ofReceipt(
   { explained, delegations }: TokensContext,

@@ -11,8 +11,8 @@ const PRINCIPAL_JTI_ROW = row({ principal: text, jti: text });
 const HORIZON_MS_ROW = row({ horizon_ms: integer });
 
 /**
- * The kinds of a proof. `token`: the call presents a token with valid signatures. `identity`: the call presents no such
- * token, so any party can make the proof.
+ * The kinds of a proof. `token`: the service has verified the token that the call presents with the proof. `identity`:
+ * the service has verified no token, so any party can make the proof.
  */
 export const PROOF_KINDS = { identity: 0, token: 1 } as const;
 export type ProofKind = keyof typeof PROOF_KINDS;

@@ -123,7 +123,7 @@ type Publish = (kept: WitnessedRow, now: number) => WitnessedRow | undefined;
 /**
  * Verifies the signature of the head in a request, and returns the function that records the head.
  *
- * @throws DeputeError SIGNATURE_INVALID
+ * @throws DeputeError SIGNATURE_INVALID; INVALID_REQUEST for a request without a head
  */
 function publisher(engine: CryptoEngine, request: PublishLogHeadRequest): Publish {
   const { head } = request;

@@ -9,8 +9,9 @@ export interface ParamsFault {
   problem: string;
 }
 /**
- * Validates the parameters of a check when a contract is created. Returns a fault; undefined if the parameters are
- * valid. Also refuses unknown members, because a misspelt bound such as `mni` would have no effect.
+ * Validates the parameters of a check, when a contract is created and before the check runs. Returns a fault; undefined
+ * if the parameters are valid. The rules of DelegateOS's checks also refuse unknown members, because a misspelt bound
+ * such as `mni` would have no effect.
  */
 export type ParamsRule = (params: unknown) => ParamsFault | undefined;
 
