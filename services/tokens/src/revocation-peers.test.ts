@@ -145,7 +145,7 @@ describe("a source", () => {
     for (const { revocationId, revokedBy } of entries) {
       expect(parts.state.isPending(revocationId, [revokedBy])).toBe(true);
     }
-    // None of the entries is in force, because no chain proves that their revokers are rightful.
+    // The log has none of the entries, because no chain proves that their revokers are rightful.
     expect(await parts.log()).toBe(0);
     entries.push(foreign(5));
     parts.clock.advance(POLL_MS);

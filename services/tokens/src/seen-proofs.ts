@@ -12,7 +12,6 @@ import {
   writeHorizon,
 } from "./store/proof-rows.ts";
 
-/** Length of a principal, in characters. */
 const PRINCIPAL_CHARS = 43;
 
 /** The keys (principal and `jti`) of the proofs that expire at the same time, by the kind of the proof. */

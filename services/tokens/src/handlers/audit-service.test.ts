@@ -24,7 +24,6 @@ afterEach(() => platform.stop());
 const list = (request: object = {}) => platform.auditRecords.listAuditRecords(request);
 const kinds = ({ records }: ListAuditRecordsResponse) => records.map(({ kind }: AuditRecord) => kind);
 
-/** Mints a token for alice, and attenuates it for bob. */
 async function chain() {
   const first = await mint(platform);
   const second = await attenuate(platform, first.token, alice, bob);
@@ -209,7 +208,6 @@ describe("AuditService", () => {
     expect(refused.reason).toBe("CALLER_NOT_ALLOWED");
   });
 
-  /** Returns the lines of an export of the log. */
   async function exported(request: object = {}) {
     const lines: string[] = [];
     for await (const part of platform.auditRecords.exportAuditRecords(request)) lines.push(...part.lines);

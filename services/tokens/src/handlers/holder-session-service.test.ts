@@ -67,7 +67,6 @@ const denialOf = async (answer: Promise<OpenHolderSessionResponse>) => {
   return result.case === "denial" ? [result.value.type, result.value.detail] : result.case;
 };
 
-/** Calls VerifyToken with one proof. */
 async function call(token: SerializedDCT, jwt: string, more: object = {}) {
   const { result } = await platform.tokens.verifyToken({
     ...{ token, requested: readFile(), proof: { jwt, method: CALL.htm, target: CALL.htu }, ...more },

@@ -73,7 +73,6 @@ describe("a single-use token", () => {
     expect(await isAllowed(verify(platform, narrowed.token, bob))).toBe(true);
     expect(await typeOf(verify(platform, narrowed.token, bob))).toBe(DenialType.REPLAYED_PROOF);
     expect(await isAllowed(verify(platform, token, alice))).toBe(true);
-    // The service marks either all single-use blocks of a chain as used, or none.
     const below = await attenuate(platform, await once(), alice, carol);
     const text = requirePresent(below.token);
     expect(await isAllowed(verify(platform, text, carol))).toBe(true);

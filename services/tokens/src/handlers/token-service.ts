@@ -70,7 +70,6 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
   };
 }
 
-/** Converts the result of a proof's verification to the response of VerifyProof. */
 function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
   return create(VerifyProofResponseSchema, { result: toVerdict(result) });
 }

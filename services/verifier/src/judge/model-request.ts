@@ -6,7 +6,6 @@ export const MAX_ANSWER_TOKENS = 1024;
 /** Maximum number of input tokens that an endpoint counts in addition to the prompt, for roles and delimiters. */
 const MAX_FRAME_TOKENS = 64;
 
-/** Maximum size of a response body in bytes. */
 const MAX_BODY_BYTES = 256 * 1024;
 
 export interface Question {

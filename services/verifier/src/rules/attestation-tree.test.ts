@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { type CostNode, parentsFirst, totalCosts } from "./attestation-tree.ts";
 
 /**
- * Computes the total cost of a node literally by its definition: sums the maximum cost of each delegation below the
- * node.
+ * Computes the total cost of a node literally by its definition: sums the maximum cost of each delegation at or below
+ * the node.
  */
 function reference(nodes: readonly CostNode[], id: string): bigint {
   const byId = new Map(nodes.map((node) => [node.id, node]));
