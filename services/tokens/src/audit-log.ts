@@ -62,7 +62,7 @@ export class AuditLog {
    * Records the decisions of another service. A batch with a known id changes nothing.
    *
    * @param source the name of the service
-   * @param batchId the batch's id, unique for its service
+   * @param batchId the batch's id, unique among the batches of this service
    */
   async record(source: string, batchId: string, decisions: readonly AuditedDecision[]): Promise<void> {
     const { store, clock } = this.#options;

@@ -59,7 +59,10 @@ export class BlockNotes implements BlockRecords {
   readonly #notedIds = new RevocationSet();
   /** The cached limits by block, least recently used first. */
   readonly #notesById = new Map<string, Note>();
-  /** Number of committed changes. If it changes during a read of the store, the cache does not store the result. */
+  /**
+   * Number of committed changes. If this number changes during a read of the store, the cache does not store the
+   * result.
+   */
   #changes = 0;
 
   constructor(store: Store, max: number = MAX_KNOWN) {

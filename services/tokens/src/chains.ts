@@ -308,7 +308,7 @@ export class Chains {
   #decideUnrevoked(input: TokenInput, now: number): Promise<VerifyResult> {
     const contracts = this.#options.lineages.ofChain();
     const revocations = { isRevoked: () => false };
-    // Also accepts retired roots, because the result grants nothing. It only shows blocks, for revocations,
+    // Also accepts retired roots, because the result grants nothing. The result only shows blocks, for revocations,
     // explanations and budgets.
     const trustedRoots = this.#options.roots.everTrusted();
     const context = { ...this.#context(now, contracts), ...BEARER, revocations, trustedRoots };

@@ -98,8 +98,9 @@ export class DelegationLog {
   /**
    * Records a verified chain in the transaction `tx`.
    *
-   * @param caller the caller's organization owns the new delegations. If a delegation above them is already recorded,
-   * its owner owns them. The caller's subject is stored with a new root delegation and all delegations below it
+   * @param caller the caller's organization owns the new delegations. If a delegation above the new ones is already
+   * recorded, the owner of that delegation owns the new ones. The caller's subject is stored with a new root delegation
+   * and all delegations below it
    * @throws DeputeError TOKEN_DENIED if a block of the chain was revoked since the verification, or if the chain's root
    * is retired
    */
@@ -138,7 +139,7 @@ export class DelegationLog {
    * Reads a delegation and its ancestors, root first.
    *
    * @param maySee whether the caller may see a chain with these parties and this owning organization
-   * @throws DeputeError DELEGATION_NOT_FOUND, also if the caller may not see it; DELEGATION_AMBIGUOUS
+   * @throws DeputeError DELEGATION_NOT_FOUND, also if the caller may not see the delegation; DELEGATION_AMBIGUOUS
    */
   async chain(
     key: DelegationKey,
@@ -212,7 +213,7 @@ export class DelegationLog {
    * Records the end of a delegation, as the delegatee's attestation states it. The delegatee's authority must still be
    * valid.
    *
-   * @param mayActFor whether the caller may act for the delegator; only then may it submit the attestation
+   * @param mayActFor whether the caller may act for the delegator; only then may the caller submit the attestation
    * @throws DeputeError as finish; TOKEN_DENIED, CALLER_NOT_ALLOWED
    */
   async finishAttested(

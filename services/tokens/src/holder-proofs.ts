@@ -78,11 +78,11 @@ export class HolderProofs {
   }
 
   /**
-   * Marks a valid proof as used. Returns the denial if the proof may have been used before, its key is revoked, its
-   * holder session is closed, or the memory of used proofs is full; otherwise undefined. The proofs of a holder session
-   * that one process holds are recorded in that session. All other proofs are recorded in the store, so that a
-   * restarted process and other replicas refuse them too. A proof by a revoked key is denied, because another party may
-   * have the key.
+   * Marks a valid proof as used. Returns the denial; undefined if there is none. Reasons for a denial: the proof may
+   * have been used before, its key is revoked, its holder session is closed, or the memory of used proofs is full. The
+   * proofs of a holder session that one process holds are recorded in that session. All other proofs are recorded in
+   * the store, so that a restarted process and other replicas refuse them too. A proof by a revoked key is denied,
+   * because another party may have the key.
    *
    * @param jwt the text of the proof
    */

@@ -30,8 +30,8 @@ interface HolderSessionsOptions {
 export type SessionResult = { ok: true; grant: SessionGrant } | { ok: false; denial: DenialReason };
 
 /**
- * Opens and closes holder sessions. The holder proves its key once, when the session opens. It then authenticates each
- * call by a code.
+ * Opens and closes holder sessions. The holder proves its key once, when the holder session opens. The holder then
+ * authenticates each call by a code.
  */
 export class HolderSessions {
   readonly #options: HolderSessionsOptions;

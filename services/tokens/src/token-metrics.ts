@@ -44,7 +44,7 @@ export function tokenMetrics(
   return {
     decided({ decision, reason }) {
       if (decision !== "denied") return;
-      // The text after the colon states where the fault is. It has too many values for a label of a metric.
+      // The text after the colon states where the fault is. This text has too many values for a label of a metric.
       const [kind = ""] = reason.split(":", 1);
       if (reasons.size < MAX_REASONS) reasons.add(kind);
       denials({ reason: reasons.has(kind) ? kind : "other" });

@@ -99,8 +99,8 @@ function applyLimits(
 }
 
 /**
- * Returns the function that identifies callers of this service. It runs the implementation of VerifyProof directly,
- * because a call of that RPC would itself need an identified caller.
+ * Returns the function that identifies callers of this service. The function runs the implementation of VerifyProof
+ * directly, because a call of that RPC would itself need an identified caller.
  */
 export function createIdentify(tokenVerifier: TokenVerifier): (context: HandlerContext) => Promise<Identity> {
   return (context) =>
@@ -220,7 +220,7 @@ export class TokenVerifier {
 
   /**
    * Requires that the payer of the verification has processor time left: the proven caller or, without one, the token's
-   * holder. Before it refuses a call for the holder's quota, checks the holder's proof, because only the holder may
+   * holder. Before it refuses a call for the holder's quota, the method checks the holder's proof. Only the holder may
    * learn that its quota is used up.
    */
   #assertCpu({ token: presented, proof }: VerifyTokenRequest, isBearer: boolean, now: number): void {

@@ -1,7 +1,8 @@
 import { chargeCpu, countCpu, cpuQuotaOf } from "@depute/service";
 
 /**
- * Runs a short check on the event loop, such as the check of a signature, and charges its processor time to the caller.
+ * Runs a short check on the event loop, such as the check of a signature. Charges the check's processor time to the
+ * caller.
  *
  * @throws DeputeError LIMIT_EXCEEDED if the caller has used its quota of processor time
  */

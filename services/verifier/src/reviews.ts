@@ -67,8 +67,8 @@ export class Reviews {
   }
 
   /**
-   * Sets the listener for escalations and time-outs. It receives the time, in epoch milliseconds, at which a review
-   * will escalate or time out.
+   * Sets the listener for escalations and time-outs. The listener receives the time, in epoch milliseconds, at which a
+   * review will escalate or time out.
    */
   onDue(listener: (atMs: number) => void): void {
     this.#onDue = listener;

@@ -64,7 +64,7 @@ export class TransparencyLog {
   /**
    * Appends a signed document. If the document already has a leaf, appends nothing.
    *
-   * @param canonical canonical JSON of the document; the leaf contains its digest
+   * @param canonical canonical JSON of the document; the leaf contains the digest of this text
    * @returns the leaf's index in the log, starting at 0
    * @throws DeputeError LIMIT_EXCEEDED
    */

@@ -21,8 +21,8 @@ import {
 const MAX_DURATION_MS = 9_223_372_036_000;
 
 /**
- * Errors of the registry or of the tokens service after which the service does not repeat a report, because the
- * repetition would get the same error.
+ * Final errors of the registry and of the tokens service. The service does not repeat such a report, because the same
+ * error would follow.
  */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.EVIDENCE_EXISTS,

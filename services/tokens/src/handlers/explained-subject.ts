@@ -74,7 +74,7 @@ async function ofTask(
     const chain = await delegations.chain({ id: task.delegationId, revocationId: "" }, maySee);
     return { ...base, chain };
   } catch (error) {
-    // If the caller may not see the chain and may not read the task, it gets the error of an unknown task.
+    // A caller that may neither see the chain nor read the task gets the error of an unknown task.
     const isHidden = error instanceof DeputeError && error.reason === ErrorReason.DELEGATION_NOT_FOUND;
     throw isHidden && !mayRead ? hidden() : error;
   }

@@ -30,8 +30,8 @@ const utf8 = new TextEncoder();
 
 /**
  * Returns the delegations of a token with a verified chain, root first. Checks each delegation by the rules of
- * DelegateOS 8.2. Even a verified chain can break one of them: its authority block may name a parent, although a root
- * has no parent.
+ * DelegateOS 8.2. Even a verified chain can break one of these rules: its authority block may name a parent, although a
+ * root has no parent.
  *
  * @throws DeputeError DELEGATION_INVALID
  */

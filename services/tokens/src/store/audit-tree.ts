@@ -69,8 +69,8 @@ export async function auditPath(
 
 /**
  * Deletes the oldest decisions that were appended before a time; returns their number. Append times ascend with ids, so
- * no index on times is needed. The hashes of deleted records stay while a record of their tile stays, so that each
- * record that can be read can also be proven.
+ * no index on times is needed. The hashes of deleted records stay while a record of their tile stays. So each record
+ * that can be read can also be proven.
  */
 export async function forgetDecisions(
   tx: WriteTx,

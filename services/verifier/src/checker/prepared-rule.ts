@@ -2,11 +2,11 @@ import { hash } from "node:crypto";
 import { type QuickSchema, readQuickSchema } from "@depute/wire/json-schema";
 import type { OutputRule } from "../rules/verify-output.ts";
 
-/** An output rule in all forms that the checker needs. They are prepared once, and used for all outputs. */
+/** An output rule in all forms that the checker needs. The forms are prepared once, and used for all outputs. */
 export interface PreparedRule {
   /** JSON of the rule. Equal rules have equal text, so the caches compile them only once. */
   readonly text: string;
-  /** Digest of `text`. It is the key in caches. */
+  /** Digest of `text`, which is the key in caches. */
   readonly key: string;
   /** The rule's schema, if the whole rule is one schema that the event loop can validate; otherwise undefined. */
   readonly quick: QuickSchema | undefined;

@@ -25,8 +25,8 @@ const CONTRACT_DIALECT = "draft-07";
 const CACHE_CHARS = 512 * 1024;
 
 /**
- * The depth and the number of values of an output are not limited, because its bytes and the time of each job are
- * limited.
+ * The depth and the number of values of an output have no limit, because the output's bytes and the job's time have
+ * limits.
  */
 const ANY_SIZE = { maxDepth: Number.POSITIVE_INFINITY, maxValues: Number.POSITIVE_INFINITY };
 

@@ -15,12 +15,12 @@ const { progress, checks } = workerData as WorkerSetup;
 const runner = new JobRunner(await loadChecks(checks));
 
 // On Linux the priority applies to this thread only, and the event loop's thread keeps its higher priority. On other
-// systems it would apply to the whole process.
+// systems the priority would apply to the whole process.
 if (process.platform === "linux") setPriority(0, NICE);
 
 port.on("message", ({ id, jobs }: WorkerRequest) => {
   const answers = jobs.map((job, place) => {
-    // After the pool has stopped this thread, it reads here which job of the request was running.
+    // After the pool has stopped this thread, the pool reads here which job of the request was running.
     Atomics.store(progress, 0, place);
     return answer(job);
   });

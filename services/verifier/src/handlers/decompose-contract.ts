@@ -162,7 +162,7 @@ export async function listSubContractsOf(
   };
 }
 
-/** Converts a sub-contract to its message. Its owning organization is that of the parent contract. */
+/** Converts a sub-contract to its message, with the owning organization of the parent contract. */
 function toMessage(
   { contractId, parentId, planId, mode, dependsOn, budget }: SubContractRow,
   { organization }: Owned,

@@ -73,8 +73,8 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
 };
 
 /**
- * Maximum number of reviews that one call examines for a page, so that a filter with few matches does not read the
- * whole queue.
+ * Maximum number of reviews that one call examines for a page. So a filter with few matches does not read the whole
+ * queue.
  */
 const MAX_LOOKED_AT = 2000;
 const POLL_MS = 5_000;

@@ -28,7 +28,7 @@ export interface ChargeDeps {
 /** The contract whose issuer pays for a judge run, and the issuer's token. */
 export interface Payer {
   readonly contract: TaskContract;
-  /** The token of the contract's issuer. If it is undefined, only the contract's budget bounds the cost. */
+  /** The token of the contract's issuer. Without a token, only the contract's budget bounds the cost. */
   readonly token: SerializedDCT | undefined;
 }
 
@@ -125,7 +125,8 @@ async function reserve(
       const amountMicrocents = BigInt(Math.min(cost, ceiling));
       await spend.commitSpend({ reservationId, amountMicrocents }, ownOptions());
     } catch (err) {
-      // If the charge fails, the reservation stays unsettled. It then counts in full, even after its expiry.
+      // If the charge fails, the reservation stays unsettled. The reservation then counts in full, even after its
+      // expiry.
       logger.warn({ err, reservation: reservationId }, "charge of a judge failed");
     }
   };

@@ -75,7 +75,7 @@ export class JudgeClaims {
     const stop = this.#extendWhileRunning(claim);
     try {
       const outcome = await run();
-      // If another replica has taken over the judge run, it may have stored its result first. That result counts.
+      // Another replica may have taken over the judge run, and stored a result first. The stored result counts.
       const stored = await store.read((tx) => findJudgeResult(tx, claim.key));
       return stored === undefined ? outcome : { ...stored, problem: "" };
     } finally {

@@ -28,8 +28,8 @@ export function inTotoStatement(
   const blake2b = bytes === undefined ? decodeBase64Url(outputHash ?? "") : engine.blake2b256(bytes);
   const digest = {
     ...(blake2b !== undefined && blake2b.length > 0 && { blake2b_256: encodeHex(blake2b) }),
-    // Adds SHA-256 for tools that support no other hash. It can be computed only from the output, so it is absent if
-    // the attestation has only the output's hash.
+    // Adds SHA-256 for tools that support no other hash. This hash can be computed only from the output. So it is
+    // absent if the attestation has only the output's BLAKE2b hash.
     ...(bytes !== undefined && { sha256: encodeHex(engine.sha256(bytes)) }),
   };
   const subject = [

@@ -33,8 +33,8 @@ export interface AuthorityContext {
   /** Tokens by the delegation id of their last block. */
   tokens: ReadonlyMap<string, SerializedDCT>;
   /**
-   * Recorded delegations with their ancestors, root first, by delegation id. They count only if the request has no
-   * token for the delegation.
+   * Recorded delegations with their ancestors, root first, by delegation id. A recorded delegation counts only if the
+   * request has no token for the delegation.
    */
   delegations: ReadonlyMap<string, readonly RecordedDelegation[]>;
   /** Whether a block was revoked at or before a time in epoch milliseconds. */
@@ -127,7 +127,8 @@ function authorityByRecord(
 }
 
 /**
- * Returns the rule that decides whether one contract is below another. It knows only the contract and its ancestors.
+ * Returns the rule that decides whether one contract is below another. The rule knows only the contract and its
+ * ancestors.
  */
 function isPartOf(lineage: readonly string[], contractId: string): SubContractRule {
   const places = new Map([contractId, ...lineage].map((id, place) => [id, place]));

@@ -72,8 +72,8 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
       if (spec.reviewTimeoutMs !== undefined && !(spec.reviewTimeoutMs >= 1)) {
         throw invalid(`${field}.review_timeout_ms`, "must be at least 1 millisecond");
       }
-      // A review needs a model only if it has a prompt for a judge. Without that prompt, an output whose review times
-      // out has not passed.
+      // A human_review needs a model only if the verification has a prompt for a judge. Without that prompt, an output
+      // whose review times out has not passed.
       if (spec.judgePrompt !== undefined) visitJudge(spec, field, walk);
       return;
     default:

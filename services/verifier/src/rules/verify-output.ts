@@ -51,7 +51,7 @@ function runCheck(spec: VerificationSpec, output: unknown, registry: CheckFuncti
       ? result
       : { ...result, details: `${name} did not pass` };
   }
-  // DelegateOS compares the whole result with the whole expected result. If one lacks a member of the other, they
+  // DelegateOS compares the whole result with the whole expected result. If one lacks a member of the other, the two
   // differ.
   if (sameJson(result, spec.expectedResult)) return { ...result, passed: true };
   return {

@@ -50,7 +50,7 @@ export const engine = nativeEngine;
 export const delegator: Keypair = generateKeypair(nativeEngine);
 export const worker: Keypair = generateKeypair(nativeEngine);
 
-/** Returns a contract with its issuer's signature. If absent, the issuer is the delegator. */
+/** Returns a contract with its issuer's signature. The issuer is the delegator, unless another key is given. */
 export function signedContract(parts: ContractParts = {}, issuer: Keypair = delegator): TaskContract {
   return signObject(engine, "contract", contractBody({ ...parts, issuer: issuer.principal.id }), issuer);
 }
