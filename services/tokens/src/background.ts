@@ -47,7 +47,7 @@ export class BackgroundWork {
 
   /**
    * Runs the work whenever this process takes the lease or gets a wake-up of the lease. While this process holds the
-   * lease, also runs the work every TAKEOVER_MS, because a wake-up can be lost.
+   * lease, also runs the work every TAKEOVER_MS.
    */
   takeOver(lease: WorkLease): void {
     lease.onTaken(() => this.wake());

@@ -25,7 +25,7 @@ export type DecisionKind = (typeof DECISION_KINDS)[number];
 /** One decision on authority. A decision names blocks by id and contains no usable credential. */
 export interface Decision {
   readonly kind: DecisionKind;
-  /** The caller; empty for background work, and for OpenHolderSession, whose proof is itself under decision. */
+  /** The caller; empty for background work, and for a decision on the proof by which a caller identifies itself. */
   readonly caller: string;
   /** The principal whose authority was proven; empty if no authority was proven. */
   readonly principal: string;
