@@ -27,6 +27,7 @@ export async function runAll(
   const failed: Record<string, string> = {};
   for (const suite of suites.filter((name) => !isQuick || !NOT_QUICK.includes(name))) {
     console.log(`\n# ${suite}`);
+    const begin = performance.now();
     try {
       const own = await runApart(suite);
       results.push(...own);
@@ -35,6 +36,7 @@ export async function runAll(
       failed[suite] = (error as Error).message;
       console.error(`the suite ${suite} failed: ${failed[suite]}`);
     }
+    console.log(`\n${suite} took ${Math.round((performance.now() - begin) / 1000)} s`);
   }
   const before = isQuick ? undefined : lastRun();
   console.log(`\nAll suites${before === undefined ? "" : `, compared with the run of ${before.time}`}`);
