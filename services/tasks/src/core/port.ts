@@ -22,10 +22,10 @@ import type { Viewer } from "./rules/visibility.ts";
 import type { Cursor } from "./store/cursor-rows.ts";
 
 /**
- * The calls that modules may make to the task engine. An operation with a `tx` is part of the caller's transaction. The
- * operation applies the time limits that have passed, writes the event and the new state, then runs the observers.
- * Waiting calls wake up after the commit. Operations throw TASK_NOT_FOUND for an unknown id and TASK_STATE_CONFLICT for
- * an impossible transition.
+ * The calls that modules may make to the task engine. An operation with a `tx` runs in that transaction. The operation
+ * applies the time limits that have passed, writes the event and the new state, then runs the observers. Waiting calls
+ * wake up after the commit. Operations throw TASK_NOT_FOUND for an unknown id and TASK_STATE_CONFLICT for an impossible
+ * transition.
  */
 export interface TaskEngine {
   /** The store of the tasks, in which modules may have tables. */
@@ -52,7 +52,7 @@ export interface TaskEngine {
 
   /** Returns a task's record as the transaction sees it; undefined if the task does not exist. */
   find(tx: ReadTx, taskId: string): Promise<TaskRecord | undefined>;
-  /** Returns a task with its input and result, for a caller that already has the task's record. */
+  /** Returns a task with its input and result, for a module that already has the task's record. */
   wholeTask(tx: ReadTx, record: TaskRecord): Promise<Task>;
   /** Returns up to `limit` stored events of a task after a sequence, in order. */
   events(tx: ReadTx, taskId: string, afterSequence: bigint, limit: number): Promise<TaskEvent[]>;
@@ -97,7 +97,7 @@ export interface TaskEngine {
    *
    * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN, LIMIT_EXCEEDED; for a child also TASK_NOT_FOUND,
    * TASK_STATE_CONFLICT, TASK_CYCLE, BUDGET_EXCEEDED; for a draft with contexts also INVALID_REQUEST,
-   * CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN
+   * CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN, DEPENDENCY_UNAVAILABLE
    */
   create(tx: WriteTx, creation: Creation): Promise<Created>;
   /**
@@ -128,7 +128,10 @@ export interface TaskEngine {
    * the task
    */
   complete(tx: WriteTx, taskId: string, completion: Completion): Promise<boolean>;
-  /** Fails the present attempt of a task; the retry policy decides whether another attempt follows. */
+  /**
+   * Fails the present attempt of a task; a pending task starts first. The retry policy decides whether another attempt
+   * follows.
+   */
   failAttempt(tx: WriteTx, taskId: string, worker: NamedWorker, failure: TaskFailure): Promise<TaskRecord>;
   /**
    * Suspends a running task whose delegator has requested the suspension. The attempt does not count towards the
@@ -144,7 +147,7 @@ export interface TaskEngine {
 
   /** The queue, for workers in this process. */
   readonly workers: WorkerQueue;
-  /** Returns the stored position in a log of another service. */
+  /** Returns the cursor with this name. It stores a position in a log of another service. */
   cursor(name: string): Cursor;
   /** Begins to compete for the lease of background work. Returns undefined if the service has no replicas. */
   lease(name: string): WorkLease | undefined;
@@ -168,12 +171,12 @@ export interface WorkerQueue {
   heldBy(holder: string): Promise<Assignment[]>;
 }
 
-/** A draft for a task that the caller is about to create. */
+/** A draft for a task that a module is about to create. */
 export interface Candidate {
   readonly draft: TaskDraft;
   /** The delegator's principal. The delegate must be visible to this principal. */
   readonly delegator: string;
-  /** The delegate, if the caller has already found it; if absent, the draft names the delegate. */
+  /** The delegate, if the module has already found it; if absent, the draft names the delegate. */
   readonly target?: Target;
   /** Facts that the predicates of manifests need and the draft does not contain. */
   readonly work?: MoreOfWork;
@@ -187,7 +190,7 @@ export interface Creation {
   /** The organization that owns a task without a parent; empty for none. */
   readonly organization: string;
   readonly requestId: string;
-  /** The caller, which must be the delegator or delegate of the parent. */
+  /** The viewer that creates the task. For a child task, it must be the delegator or the delegate of the parent. */
   readonly viewer: Viewer;
   /** The draft that the engine compares with the draft of a repeated call. If absent, the engine compares `draft`. */
   readonly sameAs?: TaskDraft;

@@ -76,7 +76,7 @@ export interface Packed {
  * Returns the input of a draft: its field `input` or, if `inputFromContext` is set, the data of its first context.
  * (NEKTE 7)
  *
- * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED
+ * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, DEPENDENCY_UNAVAILABLE
  */
 export async function inputOfDraft(
   tx: ReadTx,
@@ -97,7 +97,7 @@ export async function inputOfDraft(
  * Finds the contexts that a draft names, and builds the contexts that the draft shares. Stores nothing.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN, INVALID_REQUEST,
- * LIMIT_EXCEEDED
+ * LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE
  */
 export async function packContexts(
   tx: WriteTx,
@@ -196,9 +196,10 @@ export async function sendContexts(
 }
 
 /**
- * Returns the context that the same owner already shared under this record's external id; undefined for none.
+ * Returns the live or revoked context that the same owner already shared under this record's external id; undefined for
+ * none. An expired or lost context releases its external id.
  *
- * @throws DeputeError CONTEXT_ID_TAKEN if the existing context has another envelope
+ * @throws DeputeError CONTEXT_ID_TAKEN if the live context has another envelope; DEPENDENCY_UNAVAILABLE
  */
 async function sharedBefore(
   tx: WriteTx,

@@ -47,8 +47,8 @@ export class ContextKeeper extends RegularPurge {
   }
 
   /**
-   * Records which contexts have lost their data, because a process ended or the shared memory lost its values. Ends the
-   * pending tasks that need a lost context, because no worker can do them. Call this method once before dispatch.
+   * Records which contexts have lost their data, because a process ended or the shared memory lost its values. Ends
+   * each task that carries such a context and has never had a worker. Call this method once before dispatch.
    *
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
@@ -71,8 +71,8 @@ export class ContextKeeper extends RegularPurge {
       await noteLost(tx, id);
       for (const taskId of await readCarriers(tx, id)) {
         await this.#options.engine.changeWithin(tx, taskId, (before, nowMs) =>
-          // A task that had a worker before may continue, because the first assignment carried the context to that
-          // worker.
+          // A task that has had a worker stays open, because its first assignment contained the context. The next
+          // dispatch checks the contexts again.
           before.epoch > 0 ? { record: before, events: [] } : withoutContext(before, nowMs),
         );
       }

@@ -20,8 +20,8 @@ export interface HeldSince {
  * displaces another.
  *
  * Transactions call `find` and `add`. These methods do no I/O, because a transaction may not wait for the network. In a
- * memory outside the process, these methods throw NotFetched. `using` then fetches or stores the data, and runs the
- * transaction again.
+ * memory outside the process, these methods throw NotFetched for data that was not yet fetched or stored. `using`
+ * then fetches or stores the data, and runs the transaction again.
  */
 export interface ContextMemory {
   /** True while the memory does not answer. Dispatch then passes over the tasks whose contexts are in this memory. */
@@ -38,7 +38,8 @@ export interface ContextMemory {
    * Stores the data of one owner's contexts: all of them or none. Call this method last in a transaction, because the
    * memory does not roll back. After a failed transaction, the data stays until `sweep`.
    *
-   * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST where the memory cannot hold the contexts of replicas
+   * @throws DeputeError LIMIT_EXCEEDED; INVALID_REQUEST if the service has replicas, but no memory that all of them
+   * share
    * @throws NotFetched
    */
   add(records: readonly ContextRecord[]): void;
@@ -56,7 +57,7 @@ export interface ContextMemory {
   using<T>(run: () => Promise<T>): Promise<T>;
 
   /**
-   * Returns the ids of those contexts that have lost their data.
+   * Returns those of `ids` whose contexts have lost their data.
    *
    * @throws ContextsAway
    */
@@ -65,7 +66,7 @@ export interface ContextMemory {
   /**
    * Removes data without a row: data of failed transactions, and data whose removal failed.
    *
-   * @param orphans returns the ids of those contexts that have no row with data in memory
+   * @param orphans returns the ids of those given contexts of which no row says that their data is in memory
    */
   sweep(orphans: (held: readonly HeldSince[]) => Promise<readonly string[]>): Promise<void>;
 

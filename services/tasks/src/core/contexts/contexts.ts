@@ -40,7 +40,10 @@ export type ContextName =
   | { case: "externalId"; value: string }
   | { case: undefined; value?: undefined };
 
-/** Finds a context in the store or in memory. */
+/**
+ * Finds a context, and its data in the store or in memory; undefined if there is none. An external id is one of
+ * `owner`.
+ */
 export async function lookUp(
   tx: ReadTx,
   memory: HeldData,
@@ -55,7 +58,8 @@ export async function lookUp(
  * Returns the ids of the contexts from which a context's data is derived. `derivedFrom` names each of them by its id,
  * or by the owner's external id.
  *
- * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST
+ * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST,
+ * DEPENDENCY_UNAVAILABLE
  */
 export async function sourcesOf(
   tx: ReadTx,
@@ -157,7 +161,9 @@ export async function inputFromContext(
   return mayBeShown ? dataOf(record.envelope) : undefined;
 }
 
-/** Parses the data of an envelope. ShareContext has checked that it is JSON. */
+/**
+ * Parses the data of an envelope. Before an envelope is stored, {@link checkEnvelope} requires that its data is JSON.
+ */
 export function dataOf({ data }: { readonly data: Uint8Array }): Value {
   return fromJson(ValueSchema, JSON.parse(new TextDecoder().decode(data)) as JsonValue);
 }
@@ -199,7 +205,7 @@ export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
  * Returns a context whose time to live begins now.
  *
  * @param request the request that shares the context; without a request id if the context comes with a task
- * @param id the context's id; a repeated transaction passes the same id
+ * @param id the context's id; absent for a new id. A repeated transaction passes the same id.
  */
 export function newContext(
   request: ShareContextRequest,

@@ -255,8 +255,8 @@ export type DelegatedWork = MessageInitShape<typeof DelegatedWorkSchema>;
 export type MoreOfWork = Pick<DelegatedWork, "depth" | "attachmentTypes">;
 
 /**
- * Returns the facts of a draft that predicates of manifests may use. A caller that has read the parent passes a child's
- * depth in `more`.
+ * Returns the facts of a draft that predicates of manifests may use. For a child task, `more.depth` is its depth in the
+ * tree; without it, the facts have no depth.
  */
 export function workOf(
   { priority, spend, parentTaskId }: TaskDraft,

@@ -59,7 +59,7 @@ export interface Admitted {
   readonly blocks: readonly string[];
 }
 
-/** The new task, or the existing task if the call is a replay. */
+/** The new task, or the existing task that the request id or the external id identifies. */
 export interface Created {
   readonly taskId: string;
   readonly isNew: boolean;
@@ -92,7 +92,8 @@ export async function findCreated(
   request: CreateRequest,
   memory: ContextMemory,
 ): Promise<string | undefined> {
-  // If the capability no longer exists, the registry cannot name its agent. The search then uses the draft's agent id.
+  // The search may run before the capability is resolved. It then uses the draft's agent id; an empty one stands for
+  // any agent.
   const existing = await findKnown(tx, request, request.draft.agentId, memory);
   return existing?.replace === false ? existing.taskId : undefined;
 }
@@ -129,7 +130,7 @@ async function findKnown(
   );
 }
 
-/** The delegator of a new task, and the limits of its tree. */
+/** The caller of one creation, and the limits and parts of the service that the creation uses. */
 export interface CreateRights {
   readonly caller: Viewer;
   /** The organization that owns a task without a parent; empty for none. */
@@ -141,7 +142,8 @@ export interface CreateRights {
 }
 
 /**
- * Stores a new task with its first event. A replay returns the existing task.
+ * Stores a new task with its first event. If the request id or the external id identifies an existing task, returns
+ * that task instead.
  *
  * @throws DeputeError the errors of {@link findCreated}, {@link packContexts} and {@link sendContexts}; LIMIT_EXCEEDED
  * for too many open tasks, or a tree that is too large; for a child also TASK_NOT_FOUND, TASK_STATE_CONFLICT,
@@ -162,7 +164,7 @@ export async function createTask(
   return rights.contextMemory.using(() => engine.store.write(fn, { isRepeatable }));
 }
 
-/** Does the work of {@link createTask} within the caller's transaction. */
+/** Does the work of {@link createTask} within the transaction `tx`. */
 export async function createTaskWithin(
   tx: WriteTx,
   engine: Engine,
@@ -254,7 +256,7 @@ async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<voi
 
 /**
  * Returns the values that a child task inherits: its place in the tree, its organization and its share of the budget.
- * For a task without a parent, opens only the account of its budget and returns undefined.
+ * Returns undefined for a task without a parent, after it has opened the account of that task's budget.
  */
 async function placeOf(
   engine: Engine,

@@ -10,8 +10,8 @@ import { dropEnded, type EndedDelegation, firstEnded } from "../store/delegation
 const TIMEOUT_MS = 10_000;
 
 /**
- * Refusals that a retry cannot overcome: the delegation does not exist in the tokens service, or has already ended in
- * another way.
+ * Refusals that a retry cannot overcome. For example, the delegation does not exist in the tokens service, or has
+ * already ended in another way.
  */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.DELEGATION_NOT_FOUND,

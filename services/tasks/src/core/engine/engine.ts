@@ -181,8 +181,8 @@ export class Engine {
   }
 
   /**
-   * Returns the record of a task that has ended; undefined for any other task. Subscribe to `ends` before this call:
-   * then the caller misses no end.
+   * Returns the record of a task that has ended; undefined for any other task. To wait for an end, subscribe to `ends`
+   * before this call, so that no end is missed.
    */
   async ended(taskId: string): Promise<TaskRecord | undefined> {
     const record = this.#newest(taskId) ?? (await this.find(taskId));
@@ -200,7 +200,7 @@ export class Engine {
     return this.store.read((tx) => dueTasks(tx, nowMs, limit));
   }
 
-  /** Returns the earliest deadline of all tasks, epoch milliseconds. */
+  /** Returns the earliest deadline of all tasks, epoch milliseconds; undefined without an open task. */
   async earliestDeadline(): Promise<number | undefined> {
     return this.store.read(earliestDeadline);
   }
@@ -215,7 +215,7 @@ export class Engine {
     return this.store.write((tx) => this.changeWithin(tx, taskId, decide), options);
   }
 
-  /** Does the work of `change` within the caller's transaction. */
+  /** Does the work of `change` within the transaction `tx`. */
   async changeWithin(tx: WriteTx, taskId: string, decide: Decide): Promise<TaskRecord> {
     const nowMs = this.clock.now();
     const before = await this.#read(tx, taskId);
@@ -268,7 +268,10 @@ export class Engine {
     this.#records.store(tx, record);
   }
 
-  /** Wakes the watchers of a task's new events. Call this method once in each transaction that stores events. */
+  /**
+   * Wakes the task's watchers after the commit. If the task is pending or has no worker, also wakes the agent's
+   * workers. Call this method once in each transaction that changes a task.
+   */
   announce(tx: WriteTx, record: TaskRecord): void {
     const deadline = nextDeadline(record);
     if (record.hold === undefined) tx.afterRun(() => this.#tellOfWork(record));
@@ -285,7 +288,7 @@ export class Engine {
     });
   }
 
-  /** Wakes the workers of an agent that poll, and the dispatchers of other replicas. */
+  /** Wakes the agent's polling workers, and the dispatchers of other replicas. */
   #publishWork(agentId: string, kind: DispatchKind): void {
     this.#bus.publish(ASSIGNMENT_TOPIC, agentId);
     const { replica } = this;

@@ -92,7 +92,7 @@ export async function settleAttempt(tx: WriteTx, { id }: Task): Promise<void> {
   if (account !== undefined) await writeAccount(tx, id, endAttempt(account));
 }
 
-/** Adds the unused budget of an ended task to its parent's account. */
+/** Returns the unused budget of an ended child task to its parent's account, and counts the child's use there. */
 export async function settleTask(tx: WriteTx, { id, parentTaskId }: Task): Promise<void> {
   const parent = parentTaskId === "" ? undefined : await readAccount(tx, parentTaskId);
   const account = await readAccount(tx, id);

@@ -97,8 +97,8 @@ export interface SharedReadsOptions {
 }
 
 /**
- * Shares reads of logs: one read serves all watchers of a task until the task's next wake-up. So every watcher sees the
- * event that woke it. The last read of a task stays in memory while the task has watchers.
+ * Shares reads of logs. One read serves all watchers that read a task's log from the same sequence, until the task's
+ * next wake-up. The last read of a task stays in memory while the task has watchers.
  */
 export class SharedReads {
   readonly #options: SharedReadsOptions;

@@ -101,8 +101,7 @@ export async function provideInput(
       const value = create(TaskInputProvidedSchema, { input, ...(message && { message }) });
       const advanced = advance(before, { payload: { case: "inputProvided", value }, by: "delegator" }, nowMs);
       const { number, bytes } = await measureProvidedInputs(tx, taskId);
-      // The stored size of an answer and its JSON size differ by less than the maximum size of one answer. So this
-      // check compares stored sizes and reserves room for one answer.
+      // Counts earlier answers with their stored size, and reserves MAX_ANSWER_BYTES for this answer.
       if (bytes > MAX_ANSWERS_BYTES - MAX_ANSWER_BYTES) throw tooMuchInput();
       await insertProvidedInput(tx, taskId, number + 1, { input, message });
       return advanced;
@@ -148,7 +147,8 @@ export async function waitForTask(
 /**
  * Waits for a task's end.
  *
- * @returns the ended task, with its output and without its input; undefined after the timeout
+ * @returns the ended task, with its output and without its input, if the task ended in this process during the wait;
+ * otherwise undefined
  */
 export async function waitForEnd(
   tasks: TasksContext,

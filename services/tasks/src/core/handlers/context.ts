@@ -135,7 +135,7 @@ export async function taskIdOf(
   return engine.store.read((tx) => taskIdWithin(tx, principal, name));
 }
 
-/** Does the work of {@link taskIdOf} within the caller's transaction. */
+/** Does the work of {@link taskIdOf} within the transaction `tx`. */
 export async function taskIdWithin(
   tx: ReadTx,
   principal: string,

@@ -35,7 +35,7 @@ import { asCaller, type Caller, callOptions, type TasksContext } from "./context
 /** The requests that create a task. */
 type CreateInput = CreateTaskRequest | DelegateTaskRequest;
 
-/** The new task, or the id of the existing task if the call is a replay. */
+/** The new task, or the id of the existing task that the request id or the external id identifies. */
 export interface CreateOutcome {
   readonly taskId: string;
   readonly task?: Task;
@@ -129,8 +129,8 @@ export async function createForCaller(
 }
 
 /**
- * Returns the existing task if the call is a replay; otherwise throws `error`. So a replay succeeds even if the
- * admission of its draft fails.
+ * Returns the existing task that the request id or the external id identifies; if there is none, throws `error`. So a
+ * repeated call succeeds even if the admission of its draft now fails.
  */
 export async function orKnown(
   { engine, contextMemory }: TasksContext,

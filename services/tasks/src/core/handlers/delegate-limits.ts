@@ -7,7 +7,8 @@ import { countHeldByAgent, readDelegateLimits, writeDelegateLimits } from "../st
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**
- * Sets the maximum number of tasks that all workers of an agent together may hold.
+ * Sets the limits that all workers of an agent share: how many tasks they may hold, and whether dispatch to them is
+ * stopped.
  *
  * @throws DeputeError AGENT_NOT_FOUND, AGENT_BOUNDS_WIDENED, CALLER_NOT_ALLOWED, DEPENDENCY_UNAVAILABLE, and the errors
  * of Authority.identify

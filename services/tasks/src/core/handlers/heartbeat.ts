@@ -28,7 +28,7 @@ interface Found {
 
 /**
  * Extends a lease and returns a directive. With `wait`, the call returns after the next change that concerns the
- * worker, at the latest when the wait ends.
+ * worker. It returns at the latest after `wait` or, if shorter, the heartbeat interval.
  *
  * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST, and the errors of Authority.identify
  */
@@ -70,7 +70,8 @@ export async function heartbeat(
 }
 
 /**
- * Whether a waiting heartbeat must return now: an answer exists, the lease is lost, or the directive is not CONTINUE.
+ * Whether a waiting heartbeat must return now: the worker has not seen an answer, the lease is lost, or the directive
+ * is not CONTINUE.
  */
 function isWorthTelling({ record, inputs }: Found, lease: Lease, knownExpiry: number | undefined): boolean {
   return (

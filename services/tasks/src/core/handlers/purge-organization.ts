@@ -5,7 +5,7 @@ import { hasRole } from "@depute/service";
 import type { Eraser } from "../engine/eraser.ts";
 import type { TasksContext } from "./context.ts";
 
-/** Number of records of each kind that a call without `max_count` deletes. */
+/** Maximum number of records of each kind that a call without `max_count` deletes. */
 const DEFAULT_COUNT = 100;
 
 /**

@@ -10,8 +10,9 @@ import type { TasksContext } from "./context.ts";
 const DEFAULT_WAIT_MS = 20_000;
 
 /**
- * Returns assignments by long poll. First repeats assignments of earlier responses that the worker has neither listed
- * nor started. If there are none, dispatches pending tasks.
+ * Returns assignments by long poll. First repeats assignments of earlier responses that the worker does not list as
+ * known. Repeats assignments of started tasks only if dispatch itself starts the tasks. If there is none to repeat,
+ * dispatches pending tasks.
  *
  * @throws DeputeError the errors of {@link requireWorkerOf}
  */

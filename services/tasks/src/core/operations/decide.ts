@@ -11,8 +11,8 @@ import { REVIEW_REJECTED, REVIEW_TIMED_OUT } from "../rules/review.ts";
 import { deleteHeldResult, readHeldResult } from "../store/work-rows.ts";
 
 /**
- * Applies a reviewer's decision to a task in review, and returns the changed task. A task in another status
- * already has its decision, so the function does not change that task.
+ * Applies a reviewer's decision to a task in review, and returns the changed task. Leaves a task in any other status
+ * unchanged.
  */
 export async function decided(
   tx: WriteTx,

@@ -10,7 +10,9 @@ export class AssignmentStream {
   readonly worker: WorkerStream;
   /** Whether the stream's worker holds as many tasks as the last dispatch allowed. */
   isFull = false;
-  /** The number of further tasks that the last dispatch allowed this stream; 0 if unknown. */
+  /**
+   * The number of further tasks that the last dispatch allowed this stream; 0 for none, or if the number is unknown.
+   */
   room = 0;
   readonly #engine: Engine;
   readonly #onClose: () => void;

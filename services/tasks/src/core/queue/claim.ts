@@ -73,7 +73,7 @@ export async function claim(
 }
 
 /**
- * Does the work of {@link claim} within the caller's transaction, for up to `room` tasks.
+ * Does the work of {@link claim} within the transaction `tx`, for up to `room` tasks.
  *
  * @param answer the remaining bytes of a response that contains all assignments. A task that does not fit stays pending
  * for the worker's next call. Absent if each assignment has its own message.
@@ -138,7 +138,9 @@ async function lacksContext(
   return missingContextIds.length > 0 && !(await engine.mayLackContexts(tx, taskId));
 }
 
-/** Returns the step that dispatches a pending task to a worker. */
+/**
+ * Dispatches a pending task to a worker. If `begins` is true, and the task has no worker token, also starts the task.
+ */
 export function dispatched(
   before: TaskRecord,
   { worker, holder, begins }: WorkerStream,
@@ -147,7 +149,7 @@ export function dispatched(
   const attempt = before.task.attempt + 1;
   const value = create(TaskAcceptedSchema, { worker, attempt });
   const accepted = advance(before, { payload: { case: "accepted", value }, by: "worker", holder }, nowMs);
-  // A task with a token does not start at dispatch. The service checks the token when the worker begins the task.
+  // The service checks a worker token when the worker starts the task. So dispatch does not start a task with a token.
   if (begins !== true || before.task.delegationId !== "") return accepted;
   const payload = { case: "started", value: create(TaskStartedSchema, { attempt }) } as const;
   const { record, events } = advance(accepted.record, { payload, by: "worker" }, nowMs);
@@ -155,8 +157,8 @@ export function dispatched(
 }
 
 /**
- * Returns the assignments that the worker has neither listed as known nor started. An earlier response with them may be
- * lost, so the worker gets the same assignments again.
+ * Returns the holder's assignments that the worker does not list as known. An earlier response with them may be lost,
+ * so the worker gets the same assignments again. Without `begins`, omits tasks that the worker has started.
  */
 export async function reissuedAssignments(
   engine: Engine,

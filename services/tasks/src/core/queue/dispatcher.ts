@@ -228,7 +228,7 @@ export class Dispatcher {
         throw error;
       });
     };
-    // A second run reads the free capacity again, so a dispatch may run again.
+    // Each run reads the free capacity again, so the store may repeat this transaction.
     memory
       .using(() => engine.store.write(dispatchWithin, { isRepeatable: true }))
       .then((dispatched) => {

@@ -108,8 +108,8 @@ export function advanceByTime(record: TaskRecord, circumstances: Circumstances):
   const { nowMs } = circumstances;
   const events: TaskEvent[] = [];
   let current = record;
-  // A lost attempt may requeue the task although its total limit has also passed. So the loop repeats until no passed
-  // limit remains.
+  // A lost attempt may requeue a task whose total limit has also passed. So the loop repeats until no passed limit
+  // remains.
   for (let deadline = passedDeadline(current, nowMs); deadline !== undefined; ) {
     const step = { payload: payloadOf(current, deadline.limit, circumstances), by: "clock" } as const;
     const advanced = advance(current, step, nowMs);
@@ -147,13 +147,16 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
   }
 }
 
-/** Returns the event that ends a task because a context was lost before a worker got the task. (NEKTE 7) */
+/** Returns the event that ends a task because one of its contexts expired, was revoked or was lost. (NEKTE 7) */
 function contextExpired(): TaskPayload {
   const message = "a context of the task has expired, was revoked, or was lost with its process";
   return { case: "expired", value: failureOf(ErrorReason.CONTEXT_EXPIRED, message) };
 }
 
-/** Ends a task that needs a lost context. Does not change an ended task. */
+/**
+ * Ends a task because one of its contexts expired, was revoked or was lost. Leaves a task in a terminal state
+ * unchanged.
+ */
 export function withoutContext(before: TaskRecord, nowMs: number): Advance {
   if (isTerminal(before.task.status)) return { record: before, events: [] };
   return advance(before, { payload: contextExpired(), by: "clock" }, nowMs);

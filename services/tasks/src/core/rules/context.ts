@@ -35,7 +35,7 @@ export interface ContextRecord {
   /** The organization that owns the context; empty for none. */
   readonly organization: string;
   readonly requestId: string;
-  /** Digest of the request that shared the context. Empty if only memory held the data and lost it. */
+  /** Digest of the request that shared the context. Empty if the data was only in memory and is no longer there. */
   readonly digest: string;
   /** The envelope. Its data is empty if `dataIn` is `nowhere`. */
   readonly envelope: ContextEnvelope;
@@ -92,8 +92,8 @@ export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
 }
 
 /**
- * Requires that a context's scope covers the capability. Depute's choice: work without a capability cannot use a
- * context with a scope.
+ * Requires that a context's scope contains the capability. A context without a scope may be used for all work. Depute's
+ * choice: work without a capability cannot use a context with a scope.
  *
  * @param capabilityId the capability that needs the context; empty for work without a capability
  * @throws DeputeError CONTEXT_PERMISSION_DENIED
@@ -105,10 +105,11 @@ export function requireScope({ id, envelope }: ContextRecord, capabilityId: stri
 }
 
 /**
- * Requires that a task may carry a context to its delegate.
+ * Requires that a task may carry a context to its delegate. The owner may always forward a context; a reader only with
+ * the permission `forward`.
  *
- * @throws DeputeError the errors of requireReader and requireScope; CONTEXT_PERMISSION_DENIED if the context forbids
- * forwarding
+ * @throws DeputeError the errors of requireReader and requireScope; CONTEXT_PERMISSION_DENIED for a reader without the
+ * permission
  */
 export function requireForward(
   viewer: Viewer,

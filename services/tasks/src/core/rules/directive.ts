@@ -8,7 +8,10 @@ import { statusName } from "./state-machine.ts";
 /** The instruction to a worker about its lease. */
 export interface Directive {
   readonly directive: WorkerDirective;
-  /** The reason in words for people; empty if the work continues. */
+  /**
+   * Why the worker must stop, cancel or suspend, for people. Empty if the work continues, or if the delegator gave no
+   * reason.
+   */
   readonly reason: string;
 }
 

@@ -16,7 +16,7 @@ const HOUR_MS = 3_600_000;
 /** The total limit, in milliseconds, of a task whose draft states none. */
 export const DEFAULT_TOTAL_MS = HOUR_MS;
 
-/** Maximum time in milliseconds that a task may take. */
+/** Maximum total limit of a task, in milliseconds. */
 export const MAX_TOTAL_MS = 30 * 24 * HOUR_MS;
 
 /** The heartbeat limit, in milliseconds, of a task whose draft states none. */
@@ -41,8 +41,8 @@ export interface Deadline {
 export type LimitsMs = Readonly<Record<Exclude<Limit, "start" | "cancellation" | "context">, number>>;
 
 /**
- * Returns the limits in force, with all four limits set. The queue and attempt limits default to the total limit and
- * cannot exceed it.
+ * Returns the limits in force: total, queue, attempt and heartbeat are all set. The queue and attempt limits default to
+ * the total limit and cannot exceed it.
  *
  * @param availableMs upper bound of the total limit: milliseconds until the deadline of the contract or the parent
  */
@@ -97,7 +97,8 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   }
   if (task.status === TaskStatus.PENDING) {
     candidates.push({ limit: "queue", atMs: record.queuedMs + limitsMs(task).queue });
-    // A task that has had a worker may continue without the context; see `claim.ts`.
+    // The expiry of a context ends only a task that no worker has had. Of any other task, the next dispatch checks the
+    // contexts, see `claim.ts`.
     if (record.epoch === 0 && record.contextExpireMs !== undefined) {
       candidates.push({ limit: "context", atMs: record.contextExpireMs });
     }
@@ -128,7 +129,7 @@ export function workDeadlineMs({ expireTime, cancellation }: Task, { attemptDead
 
 /**
  * Returns the limits of a task whose deadline moves. A queue or attempt limit that equals the total limit gets the new
- * total limit. No limit may be longer than the total limit.
+ * total limit. A shorter queue or attempt limit stays, but becomes at most the new total limit.
  *
  * @param totalMs the new total limit, in milliseconds from the task's creation
  */

@@ -15,7 +15,7 @@ import { limitsInForce, maxAttempts } from "./limits.ts";
 import type { TaskRecord } from "./record.ts";
 import type { Place } from "./tree.ts";
 
-/** The token budget of a task whose draft states none. (NEKTE 3) */
+/** The budget, in tokens of a language model, of a task whose draft states none. (NEKTE 3) */
 export const DEFAULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
 /** The values that admission determined for a draft: the delegator, the delegate and further values for the task. */
@@ -32,7 +32,10 @@ export interface Admission {
   /** The overseer that must approve results; empty for none. */
   readonly overseerId: string;
   readonly overseerPrincipal: string;
-  /** The deadline of the contract, epoch milliseconds; undefined without a contract. */
+  /**
+   * The deadline of the contract, epoch milliseconds; undefined without a contract, or for a contract without a
+   * deadline.
+   */
   readonly contractDeadlineMs: number | undefined;
   /** The time by which the work must have begun, epoch milliseconds; absent if there is no such limit. */
   readonly startByMs?: number;

@@ -32,7 +32,7 @@ export interface TaskRecord {
   readonly contextExpireMs: number | undefined;
   /**
    * The last call by which a worker ended its lease, and the epoch of that lease. A replay of the call succeeds and
-   * changes nothing.
+   * changes nothing. Undefined if no worker has ended a lease of the task.
    */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
   /** The overseer's key; empty for no overseer, or for an overseer without a key. */

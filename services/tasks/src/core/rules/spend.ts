@@ -72,8 +72,8 @@ export function reserve(
 /**
  * Records the use of the present attempt up to this call.
  *
- * @returns the changed account, and in `over` the first unit whose use exceeds the budget. The account then counts only
- * the use within the budget.
+ * @returns the changed account, and in `over` the first unit whose use exceeds the budget (undefined for none). The
+ * account then counts only the use within the budget.
  */
 export function noteAttempt(
   account: Account,
@@ -110,11 +110,11 @@ export function endChild(parent: Account, child: Account): Account {
 }
 
 /**
- * Changes a task's limit. For a child, the difference moves between the child's account and the parent's
- * account.
+ * Changes a task's limit. For a child, the difference moves between the accounts of child and parent, for the units
+ * that the parent bounds.
  *
- * @throws DeputeError BUDGET_EXCEEDED when the new limit is below the use and reservations, or above the
- * parent's remaining amount
+ * @throws DeputeError BUDGET_EXCEEDED when the new limit is below the use and reservations, or above the parent's
+ * remaining amount
  */
 export function changeLimit(
   account: Account,

@@ -235,7 +235,7 @@ export async function dueTasks(tx: ReadTx, nowMs: number, limit: number): Promis
   return rows.map((row) => row.task_id);
 }
 
-/** Returns the earliest deadline of all tasks, epoch milliseconds. */
+/** Returns the earliest deadline of all tasks, epoch milliseconds; undefined without an open task. */
 export async function earliestDeadline(tx: ReadTx): Promise<number | undefined> {
   const row = await tx.get(
     NEXT_DEADLINE_ROW,
@@ -320,7 +320,7 @@ export async function insertOutputSchema(tx: WriteTx, digest: string, schema: Ui
   ]);
 }
 
-/** Returns a schema as JSON text in UTF-8. */
+/** Returns a schema as JSON text in UTF-8; undefined if the store has no schema with this digest. */
 export async function readOutputSchema(tx: ReadTx, digest: string): Promise<Uint8Array | undefined> {
   const row = await tx.get(SCHEMA_ROW, "SELECT schema FROM output_schemas WHERE digest = ?", [digest]);
   return row?.schema;

@@ -15,7 +15,7 @@ const INPUT_ROW = row({ number: integer, input: bytes, message: nullable(bytes) 
 const MEASURE_ROW = row({ number: integer, bytes: integer });
 const RESULT_ROW = row({ result: bytes });
 
-/** Returns the last saved checkpoint. */
+/** Returns the last saved checkpoint; undefined for none. */
 export async function readCheckpoint(tx: ReadTx, taskId: string): Promise<Value | undefined> {
   const row = await tx.get(CHECKPOINT_ROW, "SELECT checkpoint FROM task_checkpoints WHERE task_id = ?", [
     taskId,
@@ -66,7 +66,7 @@ export async function readProvidedInputs(tx: ReadTx, taskId: string, after = 0):
   };
 }
 
-/** Returns the number of answers of a task, and their total size as stored. */
+/** Returns the number of answers of a task, and their total stored size in bytes. */
 export async function measureProvidedInputs(tx: ReadTx, taskId: string) {
   const row = await tx.get(
     MEASURE_ROW,
@@ -92,7 +92,7 @@ export async function insertProvidedInput(
 }
 
 /**
- * Deletes data that only a further attempt would need, such as the checkpoint.
+ * Deletes an ended task's checkpoint, answers and held result.
  *
  * @param record the task's record before the task ended
  */
