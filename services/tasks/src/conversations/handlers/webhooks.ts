@@ -148,8 +148,9 @@ async function admitted(
 }
 
 /**
+ *
  * @param agentId the delegate that the request names; empty for none
- * @throws DeputeError TASK_NOT_FOUND unless the caller is the task's delegator, and if the task has another delegate
+ * @throws DeputeError TASK_NOT_FOUND if the caller is not the task's delegator, or if the task has another delegate
  */
 async function ownTask(
   tx: ReadTx,

@@ -88,7 +88,7 @@ export async function deleteConversation(tx: WriteTx, taskId: string): Promise<v
 export interface ConversationFilter {
   readonly delegator: string;
   readonly agentId: string;
-  /** Empty for every context. */
+  /** The id of an A2A context; empty for every context. */
   readonly correlationId: string;
   /** Empty for every status. */
   readonly statuses: readonly TaskStatus[];

@@ -171,7 +171,9 @@ export class WebhookSender {
     await engine.store.write((tx) => advanceWebhook(tx, webhook, sequence, clock.now()));
   }
 
-  /** @throws Error unless the receiver accepts the response in time, and if the webhook's secrets cannot be opened */
+  /**
+   * @throws Error if the receiver does not accept the response in time, or if the webhook's secrets cannot be opened
+   */
   async #post(webhook: WebhookRow, response: StreamResponse): Promise<void> {
     const { outbound, timers, seal } = this.#options;
     const { token, credentials } = seal.open(webhook);

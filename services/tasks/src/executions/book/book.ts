@@ -82,7 +82,7 @@ export class ExecutionBook {
     this.#verificationMs = verificationMs;
   }
 
-  /** Registers the listener. */
+  /** Adds a listener for receipts and for sellers' verifications. */
   listen(listener: BookListener): void {
     this.#listeners.push(listener);
   }
@@ -316,8 +316,8 @@ export class ExecutionBook {
 }
 
 /**
- * Requires that the offer permits cancellation. A caller can always cancel an execution whose parent has ended, or
- * whose approval was refused.
+ * Requires that the offer permits cancellation. The offer does not matter if the parent task has ended, or if the
+ * approval was refused: then the platform itself cancels the task.
  */
 async function requireCancellable(
   tx: WriteTx,

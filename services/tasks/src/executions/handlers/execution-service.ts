@@ -245,7 +245,10 @@ async function* watch(
   }
 }
 
-/** Returns the number of an execution's last receipt; undefined while more receipts may come. */
+/**
+ * Returns the number of an execution's last receipt; undefined while more receipts may come; 0 for an unknown
+ * execution.
+ */
 async function lastOf(
   tx: Parameters<typeof findExecution>[0],
   requestId: string,
@@ -264,7 +267,7 @@ function found(
   return kind === "receiptId" ? findByReceipt(tx, value) : findByTask(tx, value);
 }
 
-/** @throws DeputeError EXECUTION_NOT_FOUND, also for another caller's execution */
+/** @throws DeputeError EXECUTION_NOT_FOUND, also if the caller is neither the buyer nor the seller */
 function requireVisible(caller: Caller, record: ExecutionRecord | undefined, name: string): ExecutionRecord {
   if (record === undefined) throw executionNotFound(name);
   if (caller.mayActFor(record.buyerPrincipal) || caller.mayActFor(record.sellerPrincipal)) return record;

@@ -16,7 +16,7 @@ const MAX_WORDS = 8;
  * Returns the offer that a request names, if the buyer may see it. If only other buyers may see the offer, the result
  * is `not_for_buyer` for a buyer that may see the seller. For any other buyer, the result is `no_offer`.
  *
- * @param viewer the buyer's principal
+ * @param viewer the caller's principal, which acts for the buyer
  */
 export async function lookUpOffer(
   executions: ExecutionsContext,

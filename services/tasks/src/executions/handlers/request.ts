@@ -59,8 +59,8 @@ export async function requestExecution(
 }
 
 /**
- * Returns the buyer, which must be an agent of the caller. A later check compares the buyer's organization with the
- * request.
+ * Returns the request with its buyer, which must be an agent of the caller. A later check compares the buyer's
+ * organization with the request.
  */
 async function identifyBuyer(
   executions: ExecutionsContext,

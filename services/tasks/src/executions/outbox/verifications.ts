@@ -55,7 +55,8 @@ export async function findJudged(
 ): Promise<Judged> {
   const { requestId, receiptId, executionId } = result;
   const record = await findExecution(tx, requestId);
-  // The caller need not be a party to the execution. Any caller that knows the receipt's id may verify the result.
+  // The caller need not be a party to the execution. Any caller that knows the receipt's id may submit a result. The
+  // verifier service checks whether the result's verifier is acceptable.
   const receipts = record === undefined ? [] : await readReceipts(tx, requestId);
   const found = receipts.find(({ receipt }) => receipt?.receiptId === receiptId);
   if (record === undefined || found?.receipt === undefined) throw executionNotFound(requestId);

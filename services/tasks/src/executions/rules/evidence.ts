@@ -13,8 +13,8 @@ export interface Fault {
 
 /**
  * Returns the fault of a delivery's evidence; undefined for none. The delivery's artifacts are its evidence. Every
- * required kind must be present. Bytes in the platform's store must be readable, and each digest must match. The
- * platform does not fetch evidence at external addresses.
+ * required kind must be present, and each digest must match. An artifact whose bytes are missing from the platform's
+ * store counts as absent. The platform does not fetch evidence at external addresses.
  *
  * @param verdicts the verdicts on the artifacts, in the same order
  */

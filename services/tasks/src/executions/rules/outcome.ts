@@ -77,7 +77,7 @@ export function outcomeOf({ payload }: TaskEvent, status: ExecutionStatus): Outc
   }
 }
 
-/** Returns the outcome of an execution whose deadline has passed. */
+/** Returns the outcome of an execution that has expired: its work did not begin in time, or its deadline has passed. */
 export function expiry(status: ExecutionStatus): Outcome {
   const hasBegun = status === ExecutionStatus.IN_PROGRESS;
   const reason = hasBegun ? "the deadline passed before the work was done" : "the work did not begin in time";

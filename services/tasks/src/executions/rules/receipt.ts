@@ -70,7 +70,7 @@ export function receiptOf(request: ExecutionRequest, content: ReceiptContent): E
   });
 }
 
-/** The next action of a finished execution: none. */
+/** The next action of an execution for which no party must act: none. */
 export const NOTHING: NextAction = create(NextActionSchema, { type: NextActionType.NONE });
 
 function action(type: NextActionType, by: NextActor, deadlineMs?: number): NextAction {

@@ -83,8 +83,8 @@ export function a2aHttpPeer(
       const answer = await one({ method: "POST", path: "/message:send", body, signal });
       yield messageOf(StreamResponseSchema, answer);
     },
-    // A2A's specification text maps this call to POST, A2A's proto file to GET. The published SDKs serve POST, so the
-    // platform sends POST.
+    // For this call, A2A's specification text states POST, but A2A's proto file states GET. The published SDKs serve
+    // POST, so the platform sends POST.
     subscribe: (id, signal) => stream({ method: "POST", path: `${taskPath(id)}:subscribe`, signal }),
     async get(id, signal) {
       return messageOf(

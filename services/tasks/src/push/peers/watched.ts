@@ -1,6 +1,6 @@
 import type { Timers } from "@depute/core";
 
-/** The actions while a source is silent. */
+/** How long a source may be silent, and what decides whether to wait longer. */
 export interface Watch {
   readonly timers: Timers;
   /** Milliseconds of silence before a call of `ask`. */

@@ -17,7 +17,7 @@ import { DEFAULT_RESULT_BUDGET, fromTimestamp, isObject } from "@depute/core";
  */
 export interface Terms {
   readonly timeoutMs: number;
-  /** Seconds for which the endpoint may use the context; 0 without a context. */
+  /** The time to live of the request's context, in seconds. If the context is the task's input, this is the timeout. */
   readonly ttlS: number;
   readonly maxTokens: number;
   readonly detailLevel: string;

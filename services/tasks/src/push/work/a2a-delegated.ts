@@ -197,7 +197,9 @@ export class A2aDelegated {
     return undefined;
   }
 
-  /** Records that the agent has an answer of the delegator, once the agent has responded to its message. */
+  /**
+   * Records that the agent has the delegator's answer, once the agent has responded to the message with this answer.
+   */
   async #acknowledge(message: Message | undefined): Promise<void> {
     if (message === undefined || message !== this.#unacknowledged || this.#state === undefined) return;
     this.#unacknowledged = undefined;

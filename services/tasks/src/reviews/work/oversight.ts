@@ -33,7 +33,7 @@ import {
 import { decisionOf, undecided } from "./decision.ts";
 import { requestOf, shortened } from "./request.ts";
 
-/** Milliseconds after which a call in progress at another replica no longer delays the decision of a review. */
+/** Maximum milliseconds for which a replica waits for another replica's call about the same task. */
 const CALL_LIMIT_MS = 15_000;
 /** Milliseconds between two checks for calls of other replicas. */
 const CHECK_MS = 50;
@@ -65,9 +65,9 @@ export const FOLLOWED: ReadonlySet<TaskEventName> = new Set([
 ]);
 
 /**
- * Connects a held result to its review at the verifier service, which determines the times, questions, reviewers and
- * decision. The transaction that holds the result also writes the request for the review to an outbox. The end of the
- * review changes the task exactly once.
+ * Connects a held result to its review at the verifier service. That service measures the time of the review, and
+ * records its questions and its decision. The transaction that holds the result also writes the request for the review
+ * to an outbox. The end of the review changes the task exactly once.
  */
 export class Oversight implements ResultReviews {
   readonly #options: OversightOptions;
@@ -140,8 +140,8 @@ export class Oversight implements ResultReviews {
   }
 
   /**
-   * Sends a question about a held result to the verifier. Then calls `apply` with the question's number, which the
-   * caller records with {@link noteInquiry}.
+   * Sends a question about a held result to the verifier. Then calls `apply` with the question's number. The module
+   * that asks records this number with {@link noteInquiry}.
    *
    * @throws DeputeError TASK_STATE_CONFLICT (no result is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED, REQUEST_ID_REUSED,
    * LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE, and the errors of `apply`
@@ -162,7 +162,7 @@ export class Oversight implements ResultReviews {
     });
   }
 
-  /** Records that the caller delivers a question to the result's author. */
+  /** Records that the calling module delivers a question to the result's author. */
   async noteInquiry(tx: WriteTx, taskId: string, number: number): Promise<void> {
     const review = await reviewOfTask(tx, taskId);
     if (review !== undefined) await noteInquiry(tx, review.reviewId, number);
@@ -204,7 +204,7 @@ export class Oversight implements ResultReviews {
     await reviews.createReview(asked, optionsForOwner(options, task));
   }
 
-  /** Fails a task in review. The verifier service has refused the review with an error that a retry would get again. */
+  /** Fails a task in review, because the verifier service has refused the review, and a retry cannot succeed. */
   async giveUp(reviewId: string, why: string): Promise<void> {
     const { engine } = this.#options;
     await engine.store.write(async (tx) => {
