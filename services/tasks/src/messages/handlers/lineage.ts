@@ -78,8 +78,8 @@ async function knownTasks(tx: ReadTx, engine: TaskEngine, rootId: string): Promi
 }
 
 /**
- * Whether a message submits a result that waits for approval. After the approval, the platform sends the recipient a
- * second message.
+ * Whether a message submitted a result to an overseer. After the approval, the platform sends the recipient a second
+ * message.
  */
 function isHeld({ type, effect }: StoredMessage): boolean {
   return type === TYPES.message && effect === MessageEffect.SUBMITTED;

@@ -40,7 +40,7 @@ import type { Sending } from "../work/sending.ts";
  * Sends a message. One transaction commits the message's effect and its delivery. The function calls other services
  * before the transaction, which then checks the rules again.
  *
- * @throws DeputeError every refusal with the metadata `error_code`
+ * @throws DeputeError for each refusal, with CAP's code in the metadata `error_code`
  */
 export async function sendMessage(
   cap: CapContext,
@@ -134,7 +134,7 @@ function onceOf(kind: Kind, requestId: string, digest: string): Once {
  * Returns the stored response of an identical earlier call; undefined for none.
  *
  * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id, if the notice's task
- * has failed
+ * has ended without a result
  */
 async function answered(
   tx: ReadTx,

@@ -25,7 +25,7 @@ export function readActions(settings: readonly string[]): (errorCode: number) =>
   return (code) => ownActions.get(code) ?? capActionOf(code);
 }
 
-/** Returns the failure reason for the code of an error_response, for example `CAP_504`. */
+/** Returns the failure reason for the code of an error_response, e.g. `CAP_504`; `CAP_ERROR` for a negative code. */
 export function failureWord(errorCode: number): string {
   return errorCode >= 0 ? `CAP_${errorCode}` : "CAP_ERROR";
 }
@@ -57,7 +57,7 @@ function codeOfEnd(status: TaskStatus, reason: string): number {
   return status === TaskStatus.REVOKED ? 403 : codeOfFailure(reason);
 }
 
-/** Returns CAP's code for a failure reason. */
+/** Returns CAP's code for a failure reason: 500 for a reason without a code of its own. */
 export function codeOfFailure(reason: string): number {
   const reported = /^CAP_(\d{1,10})$/.exec(reason)?.[1];
   return reported === undefined ? (BY_REASON[reason] ?? 500) : Number(reported);

@@ -10,7 +10,10 @@ export const PLATFORM = "depute";
 /** A participant: an agent, an instance of an agent, or a role. */
 export interface Participant {
   readonly id: string;
-  /** The participant's key. For a role or an agent without a key, the caller's principal. */
+  /**
+   * The participant's key. For a sender without a key, e.g. a role, the caller's principal; otherwise empty without a
+   * key.
+   */
   readonly principal: string;
   /** The agent's manifest; undefined for a role, and for an agent without a manifest. */
   readonly manifest: AgentManifest | undefined;

@@ -66,7 +66,7 @@ const MAX_JUSTIFICATION = 4000;
 
 /**
  * Policy decisions about the parties of a delegation. After one of these decisions, the error is MESSAGE_NOT_ALLOWED.
- * After any other refusal, the error is MESSAGE_RULE_NOT_MET.
+ * For an unknown delegate, it is AGENT_NOT_FOUND; after any other refusal, MESSAGE_RULE_NOT_MET.
  */
 const PERSONS: ReadonlySet<PolicyDecision> = new Set([
   PolicyDecision.ROLE,

@@ -28,7 +28,7 @@ export class Participants {
    * Identifies the caller. If the call delegates and the caller has a token, the token must allow delegation to
    * `delegateTo`.
    *
-   * @throws DeputeError the errors of Authority.identify
+   * @throws DeputeError the errors of Authority.identify; with `delegateTo`, the errors of Authority.authorise
    */
   identify(context: HandlerContext, delegateTo?: string): Promise<Identity> {
     const { authority } = this.#options;

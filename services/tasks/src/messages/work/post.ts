@@ -62,8 +62,8 @@ export interface Posting {
 }
 
 /**
- * Stores a message and delivers it, in the caller's transaction. The message gets the server's timestamp. A separate
- * column stores the sender's timestamp.
+ * Stores a message and delivers it, in the transaction `tx`. The message gets the server's timestamp. A separate column
+ * stores the sender's timestamp.
  *
  * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), except for messages of the platform; INVALID_REQUEST
  * for a message without a kind

@@ -102,7 +102,7 @@ export async function report(
 /**
  * Fails the holder's attempt.
  *
- * @returns whether the task has also failed; if not, a retry follows
+ * @returns whether the task has also failed; if not, it waits for a retry, or is suspended or cancelled as requested
  */
 async function fail(
   tx: WriteTx,
