@@ -10,7 +10,7 @@ interface TaskMetricsOptions {
   readonly metrics: DomainMetrics;
   readonly store: Pick<Store, "read">;
   readonly clock: Clock;
-  /** The ids of the agents that metrics name. */
+  /** The ids of the base agents that metrics name (DEPUTE_METRICS_AGENT_CLASSES). */
   readonly agentClasses: readonly string[];
 }
 

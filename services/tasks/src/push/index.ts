@@ -84,7 +84,7 @@ function openPush(
   };
 }
 
-/** Returns the instance name of this data folder, which survives restarts. The first process creates it. */
+/** Returns the instance name of this data folder, which survives restarts. The first process creates the name. */
 function instanceOf(file: string): string {
   return readOrCreate(file, randomUuid).trim();
 }

@@ -95,7 +95,7 @@ function placeOf(position: ReturnType<typeof decodePageToken>): ConversationPlac
   return typeof updateMs === "number" && typeof taskId === "string" ? { updateMs, taskId } : undefined;
 }
 
-/** Returns the newest events of a task that contain messages, in order. */
+/** Returns the newest `limit` events of a task whose payload contains a message, oldest first. */
 async function messagesOf(
   tx: ReadTx,
   engine: TaskEngine,
@@ -113,7 +113,7 @@ async function messagesOf(
 /** Maximum total size of the preliminary results in a response, in bytes. */
 const MAX_PARTIALS_BYTES = 1024 * 1024;
 
-/** Returns the newest preliminary results of a task that has not completed, in order. */
+/** Returns the newest `limit` preliminary results of a task, oldest first; none for a completed task. */
 async function partialsOf(
   tx: ReadTx,
   engine: TaskEngine,

@@ -148,7 +148,6 @@ async function admitted(
 }
 
 /**
- *
  * @param agentId the delegate that the request names; empty for none
  * @throws DeputeError TASK_NOT_FOUND if the caller is not the task's delegator, or if the task has another delegate
  */

@@ -104,7 +104,7 @@ export interface ConversationPlace {
   readonly updateMs: number;
 }
 
-/** Returns up to `limit` conversations after a position. */
+/** Returns up to `limit` conversations after a position, the latest change first. */
 export async function listConversations(
   tx: ReadTx,
   filter: ConversationFilter,
@@ -122,7 +122,7 @@ export async function listConversations(
   return rows.map((each) => ({ taskId: each.task_id, updateMs: each.update_ms }));
 }
 
-/** The number of conversations that pass the filters, counted up to a limit. */
+/** The number of conversations that pass the filters, counted up to MAX_COUNTED. */
 export async function countConversations(tx: ReadTx, filter: ConversationFilter): Promise<number> {
   const { where, params } = clauseOf(filter);
   const counted = await tx.get(

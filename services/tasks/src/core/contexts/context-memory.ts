@@ -45,14 +45,14 @@ export interface ContextMemory {
   add(records: readonly ContextRecord[]): void;
 
   /**
-   * Removes the data of a context in the background. Never throws, because the row already records that the context has
-   * ended.
+   * Removes the data of a context in the background. Never throws. If the removal fails, `sweep` removes the data
+   * later.
    */
   remove(id: string): void;
 
   /**
-   * Runs a function whose transactions call `find` and `add`. Repeats the function after each fetch, so it may run
-   * several times.
+   * Runs a function whose transactions call `find` and `add`. Fetches or stores the data that they lack, and then runs
+   * the function again, so it may run several times.
    */
   using<T>(run: () => Promise<T>): Promise<T>;
 
@@ -66,7 +66,8 @@ export interface ContextMemory {
   /**
    * Removes data without a row: data of failed transactions, and data whose removal failed.
    *
-   * @param orphans returns the ids of those given contexts of which no row says that their data is in memory
+   * @param orphans returns the ids of those contexts in `held` that have no row, or whose row does not say that the
+   * data is in memory
    */
   sweep(orphans: (held: readonly HeldSince[]) => Promise<readonly string[]>): Promise<void>;
 

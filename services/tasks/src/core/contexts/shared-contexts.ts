@@ -4,7 +4,7 @@ import type { ContextRecord } from "../rules/context.ts";
 import { type ContextRoom, noRoom } from "../rules/context-room.ts";
 import { type ContextMemory, ContextsAway, type Held, type HeldSince, NotFetched } from "./context-memory.ts";
 
-/** Maximum number of runs of one function. Each run may need contexts that no earlier run needed. */
+/** Maximum number of runs of a function in `using`. Each run may need contexts that no earlier run needed. */
 const MAX_RUNS = 8;
 
 export interface SharedContextsOptions {

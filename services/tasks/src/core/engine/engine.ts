@@ -296,8 +296,8 @@ export class Engine {
   }
 
   /**
-   * Returns the cached record of a task. In a service with replicas, only transactions use the cache, because another
-   * replica may have changed the task.
+   * Returns the cached record of a task; undefined for none. In a service with replicas, always undefined, because
+   * another replica may have changed the task.
    */
   #newest(taskId: string): TaskRecord | undefined {
     return this.isShared ? undefined : this.#records.get(taskId);
@@ -372,9 +372,9 @@ export class Engine {
 }
 
 /**
- * Returns the task with its input and, if it is completed, its output.
+ * Returns the task with its input and, if it is completed, its result: output, usage and verification.
  *
- * @param seesHeld whether to include a held output
+ * @param seesHeld whether to include a held result
  */
 export async function wholeTask(tx: ReadTx, { task }: TaskRecord, seesHeld = false): Promise<Task> {
   const { input } = await readInput(tx, task.id);

@@ -28,7 +28,7 @@ export class RecordCache {
   store(tx: WriteTx, record: TaskRecord): void {
     const { id, status } = record.task;
     this.#records.delete(id);
-    // A transaction may write a task more than once. Only its last record stays in the cache.
+    // A transaction may write a task more than once. Only the last record of the task stays in the cache.
     tx.afterRun(
       () => (isTerminal(status) ? this.#records.delete(id) : this.#hold(id, record)),
       () => this.#records.delete(id),

@@ -4,7 +4,7 @@ export const TASK_TOPIC = "tasks";
 /** The topic that wakes the workers of an agent; the key is the agent's id. */
 export const ASSIGNMENT_TOPIC = "assignments";
 
-/** The topic that wakes the dispatchers of the other replicas; the key is a {@link DispatchNews}. */
+/** The topic that wakes the dispatchers of the other replicas; the key is news in the form of {@link toNewsKey}. */
 export const DISPATCH_TOPIC = "dispatch";
 
 /** What has changed for an agent's dispatch: a task is pending, a worker has free capacity, or the limits changed. */

@@ -185,8 +185,9 @@ interface Once {
 }
 
 /**
- * Changes a task of the caller, once for each request id.
+ * Changes a task, once for each request id of the caller.
  *
+ * @param requireRight checks the caller's right; if absent, only the task's delegator may change the task
  * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, and the errors of `decide`
  */
 export async function command(
@@ -207,9 +208,9 @@ export async function command(
 }
 
 /**
- * Returns whether the service has already answered a call with this request id.
+ * Returns whether the service has already answered a call with this request id. False for an empty request id.
  *
- * @throws DeputeError REQUEST_ID_REUSED
+ * @throws DeputeError REQUEST_ID_REUSED if the earlier call had other content
  */
 export async function isAnswered(
   tx: ReadTx,

@@ -145,7 +145,7 @@ export async function orKnown(
   return { taskId };
 }
 
-/** Returns a draft with the input that its worker will get. */
+/** Returns the draft; if `inputFromContext` is set, with the data of its first context as its input. */
 async function withInput(tasks: TasksContext, draft: TaskDraft, caller: Caller): Promise<TaskDraft> {
   if (!draft.inputFromContext) return draft;
   const { engine, contextMemory, clock } = tasks;

@@ -151,7 +151,7 @@ export function taskService(tasks: TasksContext, eraser: Eraser): ServiceImpl<ty
   };
 }
 
-/** Reads a task that a caller may see. Adds the input if a context holds it. */
+/** Reads a task that a caller may see, with its input, even if a context of the task holds the input. */
 async function readWithInput(
   tx: ReadTx,
   { contextMemory, clock }: TasksContext,
@@ -214,12 +214,12 @@ async function* eventsOf(
   }
 }
 
-/** Returns the whole task for a record that the call already has. */
+/** Returns the task of a record, with its input and result. */
 export async function wholeOf({ engine }: TasksContext, record: TaskRecord): Promise<Task> {
   return engine.store.read((tx) => wholeTask(tx, record));
 }
 
-/** Reads the whole task, for a call that does not have the task's record. */
+/** Reads a task with its input and result. @throws DeputeError TASK_NOT_FOUND */
 export async function readWhole({ engine }: TasksContext, taskId: string) {
   return engine.store.read(async (tx) => {
     const record = await readTask(tx, taskId);

@@ -214,7 +214,7 @@ export async function roomOf(
   return { room: Math.min(room, limits.maxHeld - (await countHeldByAgent(tx, agentId))), isBounded: true };
 }
 
-/** Returns a leased task with everything that its worker needs. */
+/** Returns the assignment of a leased task: the task with its lease, input, contexts, checkpoint and answers. */
 export async function assignmentOf(
   tx: ReadTx,
   record: TaskRecord,

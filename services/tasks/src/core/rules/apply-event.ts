@@ -239,7 +239,7 @@ export function failureOf(reason: ErrorReason | string, message: string, retryab
   return create(TaskFailureSchema, { reason: word, message, retryable });
 }
 
-/** Returns the event for a task that has used more than its budget. */
+/** Returns the event that fails a task because its use exceeds its budget. */
 export function overspent({ unit, needed, allowed }: Overdraft): Extract<TaskPayload, { case: "failed" }> {
   const { message } = exceeded(unit, needed, allowed);
   return { case: "failed", value: failureOf(ErrorReason.BUDGET_EXCEEDED, message) };

@@ -37,7 +37,7 @@ export interface Deadline {
   readonly atMs: number;
 }
 
-/** The limits of a task that bound a duration, in milliseconds. */
+/** The limits of a task that are durations: total, queue, attempt and heartbeat, in milliseconds. */
 export type LimitsMs = Readonly<Record<Exclude<Limit, "start" | "cancellation" | "context">, number>>;
 
 /**
@@ -64,7 +64,7 @@ export function maxAttempts(policy: RetryPolicy | undefined): number {
   return policy === undefined || policy.maxAttempts === 0 ? DEFAULT_MAX_ATTEMPTS : policy.maxAttempts;
 }
 
-/** Returns the four limits of a stored task. */
+/** Returns the total, queue, attempt and heartbeat limits of a stored task. */
 export function limitsMs(task: Task): LimitsMs {
   const { total, queue, attempt, heartbeat } = task.limits ?? {};
   const totalMs = ms(total) ?? DEFAULT_TOTAL_MS;

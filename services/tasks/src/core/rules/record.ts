@@ -2,7 +2,7 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
 /** A worker's hold on a task: the holder and the time limits of the lease. */
 export interface Hold {
-  /** The stream or named worker that got the task. */
+  /** The id of the stream, or the name of the worker, that got the task. */
   readonly holder: string;
   /** The time at which the lease expires unless a heartbeat extends it, epoch milliseconds. */
   readonly leaseExpireMs: number;

@@ -21,7 +21,7 @@ export const DEFAULT_BACKOFF_FACTOR = 2;
 /** Maximum wait in milliseconds before another attempt, for a policy without a maximum. */
 export const DEFAULT_MAX_BACKOFF_MS = 3_600_000;
 
-/** The time of a step, and the source of randomness for its jitter. */
+/** The time of a step, and the source of randomness for the jitter of backoffs. */
 export interface Circumstances {
   /** The time of the step, in epoch milliseconds. */
   readonly nowMs: number;

@@ -87,14 +87,14 @@ export function noteAttempt(
   return { account: { ...account, attempt }, over };
 }
 
-/** An amount that exceeds a budget. */
+/** A use that exceeds a budget: `needed` is the use, and `allowed` is the budget that remains for it. */
 export interface Overdraft {
   readonly unit: Unit;
   readonly needed: number;
   readonly allowed: number;
 }
 
-/** Returns the account after the end of an attempt. */
+/** Returns the account after the end of an attempt: the use of the attempt counts as spent. */
 export function endAttempt(account: Account): Account {
   return { ...account, spent: add(account.spent, account.attempt), attempt: NOTHING };
 }

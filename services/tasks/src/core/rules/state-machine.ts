@@ -138,7 +138,7 @@ export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus):
   );
 }
 
-/** Returns the step that makes progress possible from a status, for error messages. */
+/** Returns, for error messages, who must do what so that a task leaves this status. */
 function nextStep(from: TaskStatus): string {
   switch (from) {
     case PENDING:

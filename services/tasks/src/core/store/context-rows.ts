@@ -53,7 +53,7 @@ export async function findContext(tx: ReadTx, memory: HeldData, owner: string, e
   return readWhere(tx, memory, "owner = ? AND external_id = ? AND external_id <> ''", [owner, externalId]);
 }
 
-/** Finds the context that an owner's request created. */
+/** Finds the context that an owner shared under a request id. */
 export async function findContextOfRequest(tx: ReadTx, memory: HeldData, owner: string, requestId: string) {
   return readWhere(tx, memory, "owner = ? AND request_id = ?", [owner, requestId]);
 }

@@ -39,7 +39,8 @@ export async function insertDelegation(
 /**
  * Records the end of a task under a delegation. The delegation ends with its last open task.
  *
- * @returns whether the outbox must report the end to the tokens service
+ * @returns whether the outbox must report the end to the tokens service: false while another task under the delegation
+ * is open
  */
 export async function endDelegation(tx: WriteTx, task: Task): Promise<boolean> {
   await tx.run(

@@ -333,7 +333,7 @@ async function requireCancellable(
   throw stateConflict(record, "the offer does not support cancellation");
 }
 
-/** The verifier's reasons for a failed verification. */
+/** Returns the verifier's reasons for a failed verification: the listed reasons, or else the summary. May be empty. */
 function reasonsOf({ failureReasons, summary }: VerificationResult): string[] {
   const reasons = failureReasons?.values ?? [];
   return reasons.length > 0 ? [...reasons] : summary === undefined ? [] : [summary];

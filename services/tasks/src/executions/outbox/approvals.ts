@@ -40,7 +40,7 @@ const MAX_REVIEW_MS = 365 * 86_400_000;
 const { AWAITED, GIVEN, REFUSED } = ApprovalState;
 
 /**
- * Approvals before the start of work. The queue does not dispatch a task before its approval. A person approves by
+ * Approvals before the start of work. The queue does not dispatch a task before its approval. The buyer approves by
  * ApproveExecution or in the review queue, and the first decision counts. After ApproveExecution, the outbox closes the
  * review in the queue.
  */

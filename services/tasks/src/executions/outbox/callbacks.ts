@@ -26,7 +26,7 @@ import { findExecution } from "../store/execution-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 import type { CallbackKey } from "./callback-key.ts";
 
-/** Maximum number of concurrent callbacks, so that one slow address delays few other callbacks. */
+/** Maximum number of concurrent callbacks. */
 const AT_ONCE = 16;
 /** Maximum milliseconds between two reads of the store. */
 const MAX_WAIT_MS = 30_000;

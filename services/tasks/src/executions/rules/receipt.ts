@@ -78,7 +78,7 @@ function action(type: NextActionType, by: NextActor, deadlineMs?: number): NextA
   return create(NextActionSchema, { type, by, ...(deadlineAt && { deadlineAt }) });
 }
 
-/** Returns the next action of an execution whose work a person must approve by this time. */
+/** Returns the next action of an execution whose start the buyer must approve by this time. */
 export function awaitApproval(startByMs: number): NextAction {
   return action(NextActionType.MANUAL_REVIEW, NextActor.BUYER, startByMs);
 }
@@ -94,7 +94,7 @@ const VERIFIERS: Partial<Record<VerificationMode, NextActor>> = {
   [VerificationMode.THIRD_PARTY_VERIFIED]: NextActor.VERIFIER,
 };
 
-/** Error codes after which the platform would refuse even a changed request. */
+/** Error codes after which no party has a next action. */
 const HOPELESS: readonly ErrorCode[] = [
   ErrorCode.OFFER_NOT_FOUND,
   ErrorCode.BUYER_NOT_ALLOWED,

@@ -6,7 +6,10 @@ export interface A2aState {
   readonly taskId: string;
   /** The agent's id of the conversation; empty for none. */
   readonly contextId: string;
-  /** Number of questions that the platform has answered. */
+  /**
+   * Number of the delegator's answers from before the task began at this agent, plus those that the agent has
+   * acknowledged.
+   */
   readonly answers: number;
 }
 
