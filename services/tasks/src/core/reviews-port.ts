@@ -5,7 +5,7 @@ import type { TaskRecord } from "./rules/record.ts";
 
 /** A decision on a held result. */
 export interface Decision {
-  /** UNSPECIFIED if the time for a decision passed without a decision. */
+  /** UNSPECIFIED if the review ended without a decision, e.g. at its timeout. */
   readonly verdict: ReviewVerdict;
   readonly comment: string;
 }

@@ -129,7 +129,10 @@ export class WebhookSender {
     return true;
   }
 
-  /** Sends the next events to a webhook, and stores the webhook's new position in the log. */
+  /**
+   * Sends the next events to a webhook, and stores the sequence of each accepted event. After a failure, postpones the
+   * next attempt, or deletes the webhook.
+   */
   async #deliver({ taskId, id }: WebhookRow): Promise<void> {
     const { engine, clock, random, log } = this.#options;
     const { signal } = this.#closing;

@@ -269,8 +269,8 @@ export class Engine {
   }
 
   /**
-   * Wakes the task's watchers after the commit. If the task is pending or has no worker, also wakes the agent's
-   * workers. Call this method once in each transaction that changes a task.
+   * Wakes the task's watchers after the commit. If no worker holds the task, also wakes the agent's workers, because a
+   * task is pending or capacity is free. Call this method once in each transaction that changes a task.
    */
   announce(tx: WriteTx, record: TaskRecord): void {
     const deadline = nextDeadline(record);
@@ -314,7 +314,6 @@ export class Engine {
     return this.#records.get(taskId) ?? (await readTask(tx, taskId));
   }
 
-  /** Ends the open children of a task that has ended. */
   async #endChildren(tx: WriteTx, { task }: TaskRecord): Promise<void> {
     const reason = `the parent task is ${statusName(task.status)}`;
     for (const childId of await openChildren(tx, task.id)) {

@@ -144,7 +144,6 @@ export class Dispatcher {
     this.#delegates.clear();
   }
 
-  /** Handles the news of another replica's commit. */
   #onOthersWork(key: string): void {
     if (key === ALL_KEYS) {
       for (const delegate of this.#delegates.values()) this.#onNews(delegate, "limits");

@@ -62,8 +62,8 @@ export function placeUnder(
 }
 
 /**
- * Removes a task's content, for a viewer that may see the tree but not the task. The position in the tree, the parties
- * and the status remain.
+ * Returns a task without its content, for a viewer that may see the tree but not the task. The position in the tree,
+ * the parties and the status remain.
  */
 export function outlineOf(task: Task): Task {
   const { externalId: _id, description: _words, input: _input, output: _output, ...rest } = task;

@@ -18,7 +18,7 @@ export interface QueuedTasks {
   readonly oldestMs: number;
 }
 
-/** Counts the pending tasks, by agent. */
+/** Counts the pending tasks by agent: at most MAX_COUNTED tasks in all. */
 export async function countQueued(tx: ReadTx): Promise<QueuedTasks[]> {
   const rows = await tx.all(
     QUEUED_ROW,
@@ -29,7 +29,7 @@ export async function countQueued(tx: ReadTx): Promise<QueuedTasks[]> {
   return rows.map(({ agent_id: agentId, tasks, oldest_ms: oldestMs }) => ({ agentId, tasks, oldestMs }));
 }
 
-/** Counts the open tasks by status; the keys are the statuses' numbers. */
+/** Counts the open tasks by status, at most MAX_COUNTED in all; the keys are the statuses' numbers. */
 export async function countOpen(tx: ReadTx): Promise<ReadonlyMap<number, number>> {
   const rows = await tx.all(
     STATUS_ROW,

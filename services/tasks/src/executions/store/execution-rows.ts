@@ -209,7 +209,9 @@ export interface ListedExecution {
   readonly receipt: ExecutionReceipt;
 }
 
-/** Returns the newest receipt of each execution that an agent bought or sold, the newest request first. */
+/**
+ * Returns the newest receipt of each execution that an agent bought or sold, as `party` says, the newest request first.
+ */
 export async function listExecutions(
   tx: ReadTx,
   party: "buyer_id" | "seller_id",

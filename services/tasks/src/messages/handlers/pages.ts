@@ -12,7 +12,7 @@ export interface MessagePage<Item> {
   readonly more: boolean;
 }
 
-/** Reads in batches until the page has `size` messages, or the response has no room for more bytes. */
+/** Reads in batches until the page has `size` messages, the response has no room for more bytes, or the list ends. */
 export async function readPage<Item extends { readonly position: number; readonly bytes: number }>(
   size: number,
   after: number,

@@ -11,8 +11,8 @@ export const PLATFORM = "depute";
 export interface Participant {
   readonly id: string;
   /**
-   * The participant's key. For a sender without a key, e.g. a role, the caller's principal; otherwise empty without a
-   * key.
+   * The participant's key. Without a key, e.g. for a role: the caller's principal for the sender, and empty for any
+   * other participant.
    */
   readonly principal: string;
   /** The agent's manifest; undefined for a role, and for an agent without a manifest. */

@@ -120,7 +120,6 @@ export class Delegated {
     }
   }
 
-  /** Delegates the work to the endpoint. */
   async #begin(): Promise<OpenStream> {
     requireContexts(this.#at.assignment);
     await shareAll(this.#at, ownInputOf(this.#at.context.task) === undefined ? 1 : 0, this.#remote.remoteId);

@@ -179,7 +179,7 @@ export class Oversight implements ResultReviews {
     }
   }
 
-  /** Ends the review of a held result before the decision changes the task. */
+  /** Ends the review of a held result before the decision changes the task, and runs the listeners. */
   async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {
     const review = await reviewOfTask(tx, record.task.id);
     if (review !== undefined) await deleteReview(tx, review.reviewId);
