@@ -44,7 +44,7 @@ const WATCH_BATCH = 8;
 /** Maximum number of messages that one transaction acknowledges. */
 const ACKNOWLEDGE_BATCH = 200;
 
-/** Returns a page of an inbox. */
+/** Returns a page of an inbox, and extends the leases of the inbox's tasks. */
 export async function listInbox(cap: CapContext, request: ListInboxRequest, context: HandlerContext) {
   const { agentId, unacknowledgedOnly } = request;
   await requireOwn(cap, agentId, context);

@@ -3,7 +3,7 @@ import { AnswerRoom } from "@depute/service";
 /** Maximum number of messages that one read returns. Each message may take up to a megabyte. */
 const BATCH = 16;
 
-/** Maximum bytes of a message in a response besides its text: position, times and effect. */
+/** Maximum bytes in a response that a message adds to its stored form: position, times and effect. */
 const BESIDE_BYTES = 1024;
 
 /** A page of a list of messages, and whether more messages follow. */

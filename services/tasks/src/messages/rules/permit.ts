@@ -80,7 +80,7 @@ export type Intent =
       readonly submits: boolean;
       /** The task that the new task reviews; empty if the new task is not a review. */
       readonly reviewsId: string;
-      /** The failed or cancelled task whose CAP id the new task takes over; absent for a new id. */
+      /** The task that ended without a result, and whose CAP id the new task takes over; absent for a new id. */
       readonly again?: TaskFacts;
     }
   | { readonly does: "complete"; readonly task: TaskFacts; readonly carries?: string }

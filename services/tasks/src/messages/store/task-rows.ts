@@ -98,7 +98,7 @@ export interface Known {
   readonly record: TaskRecord;
 }
 
-/** Finds a task by CAP's id. */
+/** Finds a task by CAP's id; undefined for an unknown id. */
 export async function readKnown(
   tx: ReadTx,
   engine: Pick<TaskEngine, "find">,
