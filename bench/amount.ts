@@ -2,11 +2,14 @@
 export const isQuick = process.env.DEPUTE_BENCH_QUICK === "true";
 
 const QUICK_PART = 100;
-/** The divisor of amounts. A busy machine needs hours for whole ones; DEPUTE_BENCH_PART=10 measures a tenth. */
+/**
+ * The number by which the benchmarks divide their amounts: 100 in a quick run, otherwise DEPUTE_BENCH_PART, by default
+ * 1.
+ */
 export const PART = isQuick ? QUICK_PART : Number(process.env.DEPUTE_BENCH_PART ?? 1);
 
 /**
- * Returns the number of calls, rounds or records of a measurement; in a quick run a hundredth of it.
+ * Returns the number of calls, rounds or records of a measurement: `full` divided by PART, rounded up.
  *
  * @param least the smallest number with which the benchmark works
  */

@@ -5,7 +5,7 @@ export interface Apart<Started> {
   /** The first message of the process. */
   readonly started: Started;
   readonly process: ChildProcess;
-  /** Sends a message, and returns the answer. One message at a time. */
+  /** Sends a message, and returns the answer. The next message must wait for this answer. */
   ask<Answer>(message: object): Promise<Answer>;
   /** Disconnects the process, and waits for its end. */
   stop(): Promise<void>;

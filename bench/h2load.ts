@@ -13,15 +13,15 @@ export interface Load {
   readonly connections: number;
   readonly inFlightOfEach: number;
   readonly seconds: number;
-  /** The number of requests, instead of a time. */
+  /** The number of requests; if set, it replaces `seconds`. */
   readonly calls?: number;
   /** The version of HTTP; 2 unless stated. */
   readonly http?: "1.1" | "2";
 }
 
 /**
- * Returns the number of requests that h2load had answered. h2load leaves nearly all CPU time to the server. It checks only
- * the HTTP status, so the contents of responses need a separate check.
+ * Runs h2load, and returns the number of requests that the server answered. h2load leaves nearly all CPU time to the
+ * server. It checks only the HTTP status, so the contents of responses need a separate check.
  */
 export async function h2load(load: Load): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));

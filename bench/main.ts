@@ -19,7 +19,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const [suite, part = ""] = positionals;
-// amount.ts reads it when it is imported, in this process and in those of `runAll`.
+// amount.ts reads this variable when it is imported, in this process and in the processes of `runAll`.
 if (values.quick) process.env.DEPUTE_BENCH_QUICK = "true";
 
 const suites = globSync("*/*.bench.ts", { cwd: import.meta.dirname })
@@ -27,7 +27,7 @@ const suites = globSync("*/*.bench.ts", { cwd: import.meta.dirname })
   .filter((name, index, all) => all.indexOf(name) === index)
   .sort();
 
-/** Writes the documentation, if the options say so. A quick run has no values to write. */
+/** The imports follow the setting of DEPUTE_BENCH_QUICK, because they import amount.ts. */
 const { writeDocs } = await import("./docs/write.ts");
 const { circumstances } = await import("./docs/figures.ts");
 const when = circumstances();

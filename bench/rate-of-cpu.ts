@@ -17,7 +17,7 @@ export async function cpuOf(server: Apart<unknown>): Promise<number> {
   return (await server.ask<{ cpu: number }>({})).cpu;
 }
 
-/** Requests that warm a server up. They are counted, because a busy machine answers few in a second. */
+/** The number of warm-up requests. It is not a time, because a busy machine answers few requests in a second. */
 const WARM_UP = amount(10_000, 100);
 
 /**

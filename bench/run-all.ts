@@ -62,7 +62,7 @@ async function runApart(suite: string): Promise<Result[]> {
       let results: Result[] | undefined;
       child.on("message", (message) => {
         results = message as Result[];
-        // A suite may leave a handle open; its results are complete.
+        // An open handle of the suite must not keep the process alive, because the results are complete.
         child.disconnect();
       });
       child.on("error", reject);

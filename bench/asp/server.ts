@@ -5,7 +5,7 @@ import { startPlatform } from "depute";
  * reports its addresses.
  */
 
-// All messages come from the same two agents, so the limits of messages a minute are raised.
+// All messages come from the same two agents, so the limits of messages per minute are raised.
 const RATES = Array(5).fill("1000000000").join(",");
 const [folder = ""] = process.argv.slice(2);
 process.on("disconnect", () => process.exit());

@@ -26,9 +26,9 @@ interface LiteralContext {
 }
 
 /**
- * Implements DelegateOS 10.1 exactly as the text states it, with the libraries that the text names. The
- * comparison uses this function as its reference. It is fast where speed costs nothing (a Set, synchronous
- * calls), but has the specification's security holes.
+ * Implements DelegateOS 10.1 exactly as the text states it, with the libraries that the text names. The comparison uses
+ * this function as its reference. Where the text leaves a choice, the function is fast (a Set, synchronous calls). It
+ * has the specification's security holes.
  */
 export function verifyLiterally(dct: SerializedDCT, ctx: LiteralContext): object {
   // Step 1 of DelegateOS 10.1.
@@ -164,8 +164,8 @@ function isSigned(payload: object, signer: string, signature: string): boolean {
 }
 
 /**
- * Whether a capability is a subset by the v0.1 rule: an identical resource, any resource below `*`, or a
- * resource that begins with the part of the parent's before `**`.
+ * Whether a capability is a subset of its parent's by the rule of v0.1. The resource is identical to the parent's, or
+ * the parent's is `*`. If the parent's ends with `/**`, the resource may begin with the part before `**`.
  */
 function isSubset(child: Capability, parent: Capability): boolean {
   if (child.namespace !== parent.namespace || child.action !== parent.action) return false;

@@ -77,7 +77,7 @@ function proved(links: number): () => void {
   };
 }
 
-/** Makes calls that each have a separate code, in a session that is already open. */
+/** Makes calls that each have a separate code, in a holder session that is already open. */
 function inSession(links: number): () => void {
   const source = tokens(links);
   const verified = new VerifiedPrefixes();

@@ -40,8 +40,9 @@ export function circumstances(): Omit<SuiteFigures, "results"> {
 }
 
 /**
- * Returns the figures with the results of a run. A result replaces the earlier results of its benchmark; other benchmarks
- * of the suite keep theirs. The suite then has the worse circumstances of both runs.
+ * Returns the figures with the results of a run. A result replaces the earlier results of its benchmark; other
+ * benchmarks of the suite keep theirs. If such results remain, the suite has the higher load and the higher divisor of
+ * both runs.
  */
 export function mergeFigures(
   figures: Figures,

@@ -3,7 +3,7 @@ import type { Benchmark, Figure, Value } from "../bench.ts";
 import { inFlight } from "../in-flight.ts";
 import { middleOf } from "../turns.ts";
 
-/** One of the main costs, measured while something grows. */
+/** A measured cost, while something that the cost may depend on grows. */
 export interface Path {
   /** What grows, in the plural. It names the benchmark and the axis of the plot. */
   readonly name: string;
@@ -36,25 +36,28 @@ const QUICK_SIZES = [100];
 const QUICK_PART = 50;
 const ROUNDS = isQuick ? 1 : 5;
 
-/** The largest size of every path, where the machine or the time does not allow a path's own largest. */
+/**
+ * The largest size of every path: DEPUTE_BENCH_LARGEST, for a machine on which a path's own largest size takes too
+ * long.
+ */
 const LARGEST = Number(process.env.DEPUTE_BENCH_LARGEST ?? Number.POSITIVE_INFINITY);
 
-/** Returns the powers of ten from 100 to `largest`, in a quick run 100 alone. */
+/** Returns the powers of ten from 100 to `largest`, at most DEPUTE_BENCH_LARGEST; in a quick run 100 alone. */
 export function powersTo(largest: number): number[] {
   const powers: number[] = [];
   for (let size = 100; size <= largest; size *= 10) powers.push(size);
   return sizes(...powers);
 }
 
-/** Returns the sizes up to DEPUTE_BENCH_LARGEST, in a quick run 100 alone. */
+/** Returns those of the sizes that are at most DEPUTE_BENCH_LARGEST; in a quick run 100 alone. */
 export function sizes(...all: number[]): number[] {
   return isQuick ? QUICK_SIZES : all.filter((size) => size <= LARGEST);
 }
 
-/** Returns a number of calls, in a quick run a fiftieth. */
+/** Returns a number of calls: `full` divided by PART, in a quick run by 50, rounded up. */
 export const calls = (full: number): number => Math.ceil(full / (isQuick ? QUICK_PART : PART));
 
-/** Returns the microseconds of one call, of several rounds, with a number of calls in flight. */
+/** Measures calls in several rounds, with a number of calls in flight. Returns the microseconds of one call. */
 export async function usEach(
   count: number,
   atOnce: number,
@@ -71,7 +74,7 @@ export async function usEach(
   return middleOf(rounds);
 }
 
-/** Returns the microseconds of CPU time of one call, of several rounds. */
+/** Measures calls in several rounds. Returns the microseconds of CPU time of one call, on this thread. */
 export function cpuUsEach(count: number, call: () => unknown): Value {
   const rounds: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {

@@ -92,7 +92,7 @@ export class Dashboard {
 
   async #range(expr: string, times: readonly number[], step: number): Promise<readonly Series[]> {
     const range = { start: String(times[0]), end: String(times.at(-1)), step: String(step) };
-    // A short run has no five minutes, so rates are those of one minute.
+    // A run may be shorter than five minutes, so rates are those of one minute.
     const query = expr.replaceAll("$job", "depute").replaceAll("[5m]", "[1m]");
     const response = await fetch(
       `${this.#url}/api/v1/query_range?${new URLSearchParams({ query, ...range })}`,
@@ -108,7 +108,7 @@ function labelOf(legend: string, { metric }: Series): string {
   return legend.replaceAll(/\{\{(\w+)\}\}/g, (_, label: string) => metric[label] ?? "");
 }
 
-/** Returns a series' values at given times; NaN where it has none. */
+/** Returns a series' values at the given times; NaN for a time at which the series has no value. */
 function valuesAt({ values }: Series, times: readonly number[]): number[] {
   const byTime = new Map(values.map(([time, value]) => [Math.round(time), Number(value)]));
   return times.map((time) => byTime.get(Math.round(time)) ?? Number.NaN);
@@ -116,7 +116,7 @@ function valuesAt({ values }: Series, times: readonly number[]): number[] {
 
 const highest = (values: readonly number[]) => Math.max(0, ...values.filter(Number.isFinite));
 
-/** Returns the name of Grafana's unit for people. */
+/** Returns the name for people of a unit in Grafana's spelling. */
 function unitOf(unit: string): string {
   const names: Record<string, string> = {
     ...{ reqps: "calls a second", ops: "a second", s: "seconds", bytes: "bytes", short: "number" },

@@ -17,13 +17,13 @@ const SHORT_AGENTS = Array.from({ length: 19 }, (_, i) => `short-${i}`);
 const LONG_AGENT = "long";
 const WORKERS_OF_AN_AGENT = 10;
 const TASKS_A_SECOND = 50;
-/** Tasks of a minute that run at the same time, each with its watchers: 1,000 streams. */
+/** Number of tasks of one minute each that run at the same time. With their watchers, they have 1,000 streams. */
 const LONG_TASKS = 100;
 const WATCHERS_OF_A_TASK = 10;
 const LONG_TASK_MS = 60_000;
 const REPORT_MS = 5_000;
 const TICK_MS = 20;
-/** Tasks in flight above which the load creates no more, so that the load is bounded. */
+/** Number of tasks in flight at which the load creates no further task, so that the load is bounded. */
 const MAX_IN_FLIGHT = 2_000;
 const REOPEN_MS = 500;
 const CONNECTIONS = 10;
@@ -38,9 +38,9 @@ export interface LoadSample {
   readonly workers: number;
   /** Failed calls and streams. */
   readonly errors: number;
-  /** From the creation's call to the answer of the completion. */
+  /** The time from the call that creates a task to the response to its completion. */
   readonly createToComplete: LatencySample;
-  /** From the report's call to the event at a watcher. */
+  /** The time from the call that reports progress to the arrival of its event at a watcher. */
   readonly events: LatencySample;
 }
 
@@ -107,7 +107,7 @@ export class Load {
     return this.#clients[number % CONNECTIONS] as Clients;
   }
 
-  /** Counts a failed call, and prints the first error of a sample. */
+  /** Counts a failed call, and prints the error if it is the first one since the last sample. */
   readonly failed = (error: unknown): void => {
     if (this.#errors++ === 0) console.error(String(error));
   };

@@ -17,9 +17,9 @@ export interface ServerSample {
   /** The lowest use of the heap since the last sample, which is the use after a collection. */
   readonly heapBytes: number;
   readonly descriptors: number;
-  /** Bytes of all files of the stores, with their logs. */
+  /** Bytes of all files in the data folder, including the stores' write-ahead logs. */
   readonly storeBytes: number;
-  /** Processor seconds since the start. */
+  /** Processor seconds of this process since its start. */
   readonly cpuSeconds: number;
 }
 

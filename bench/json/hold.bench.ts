@@ -11,7 +11,7 @@ const MAX_HELD_MS = 50;
 
 const MIB = 1024 * 1024;
 
-/** Hostile bodies of the maximum size that the default limit admits. */
+/** Hostile bodies: large, deeply nested, or with as many values as the platform accepts. */
 const BODIES: [name: string, text: string][] = [
   ["4 MB of numbers", `[${"1,".repeat(2 * MIB - 500)}1]`],
   ["4 MB of empty objects", `[${"{},".repeat(MIB + 300_000)}{}]`],

@@ -130,7 +130,7 @@ async function benchmark(name: string, folder: string): Promise<Benchmark> {
 }
 
 /**
- * Measures one flush to disk. Each call waits for a flush, because its reservation must be durable first.
+ * Measures one flush to disk. A call with a cost waits for one flush, because its reservation must be durable first.
  * Used proofs and charges delay no response.
  */
 function flushMs(folder: string): number {

@@ -20,9 +20,9 @@ import { amount } from "../amount.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 
 /**
- * The part of a call that the proxy adds, as a multiple of the p50 of a bare call of the same server over stdio. Bare and
- * proxied calls take turns in one process, without HTTP, so the machine's other load affects them equally. The client's
- * proof is made before the measured time.
+ * Measures what the proxy adds to a call, as a multiple of the p50 of a bare call of the same server over stdio. Bare
+ * and proxied calls take turns in one process, without HTTP, so the machine's other load affects them equally. The
+ * client's proof is made before the measured time.
  */
 
 const ROUNDS = amount(7);
@@ -138,7 +138,8 @@ async function measure(bare: Call, ways: readonly Call[]): Promise<{ bareMs: num
     for (let i = 0; i < (round < 0 ? WARM : CALLS); i++) {
       for (const [at, call] of all.entries()) {
         const run = await call(n++);
-        // The work that outlives an answer, such as a charge, belongs to no other call's time.
+        // Waits until the work that follows an earlier response, such as a charge, is done. That work must not add to
+        // this call.
         for (let turn = 0; turn < TURNS; turn++) await systemTimers.nextTurn();
         const begin = performance.now();
         await run();

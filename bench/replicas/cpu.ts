@@ -7,7 +7,7 @@ const TICK_MS = 10;
 
 interface ProcessTimes {
   readonly parent: number;
-  /** Own CPU time, and the CPU time of ended children, milliseconds. */
+  /** CPU time of the process itself, in milliseconds; `endedMs` is that of its ended children. */
   readonly ownMs: number;
   readonly endedMs: number;
 }
@@ -30,7 +30,7 @@ export function cpuOfPostgres(dataDirectory: string): number {
   return sumMs;
 }
 
-/** Returns the folder of the server's data, which names its first process. */
+/** Returns the data folder of a Postgres server. */
 export async function dataDirectoryOf(url: string): Promise<string> {
   const client = new Client(url);
   await client.connect();

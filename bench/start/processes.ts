@@ -8,7 +8,7 @@ import { newFolder } from "./trees.ts";
 /** Clock ticks per second in the times of /proc. Linux always reports 100 to programs (USER_HZ). */
 const TICKS_PER_SECOND = 100;
 const READY_MS = 120_000;
-/** Time from readiness to the measurement of memory, in which a start's garbage is collected or not. */
+/** Milliseconds from readiness to the measurement of memory. */
 const IDLE_MS = 15_000;
 
 /** A program to start, and the folder in which it runs. */

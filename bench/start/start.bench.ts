@@ -18,7 +18,7 @@ const shipped = (): Program => {
   return built;
 };
 
-/** Returns the least processor time of some starts after one that fills the compile cache, in seconds. */
+/** Returns the least processor time of several starts, in seconds. One start before them fills the compile cache. */
 async function warmCpu(program: Program): Promise<number> {
   const seconds: number[] = [];
   for (let round = 0; round <= ROUNDS; round++) {
@@ -32,7 +32,7 @@ const memory = (program: Program, command: "start" | "cluster"): Promise<StartCo
   measureStart(program, command, { withMemory: true });
 
 const remembered = new Map<string, number>();
-/** Returns a figure that remembers its value, and those that compare with it. */
+/** Returns a figure in seconds. `share` compares the measured values of such figures by their names. */
 function seconds(name: string, measure: () => number | Promise<number>): Figure {
   return {
     name,

@@ -37,7 +37,7 @@ export async function reportDelayP99(
     for await (const { taskEvent: event } of tasks.watchTask({ taskId }, { signal: stopping.signal })) {
       if (event?.payload.case !== "progress") continue;
       const { processed } = event.payload.value;
-      // Events of an earlier round have no time in this one.
+      // An event may repeat, or arrive from an earlier round. Such an event does not count.
       if (tookMs[processed] !== 0 || sentMs[processed] === 0) continue;
       tookMs[processed] = performance.now() - (sentMs[processed] ?? 0);
       if (++arrived === reports) all.resolve();

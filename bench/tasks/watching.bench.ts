@@ -118,7 +118,7 @@ async function begin(platform: Platform, tasks: number): Promise<Lease[]> {
   return leases;
 }
 
-/** Plays the bare stream, one flushed append, and the platform in turns, at the same pace. */
+/** Returns the players that take turns at the same pace: the bare stream, a flushed append, and the platform. */
 async function startDelays(platform: Platform, bare: Awaited<ReturnType<typeof startBare>>) {
   const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
   const sql = "CREATE TABLE rows (id INTEGER PRIMARY KEY, value BLOB NOT NULL)";

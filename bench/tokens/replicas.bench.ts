@@ -12,7 +12,8 @@ import { type Served, serve } from "./serve.ts";
 
 /**
  * Measures the CPU time of VerifyToken with a proof at equal load: with SQLite, with one process on Postgres, and with
- * replicas. The replicas get the calls in turn. The time of Postgres is apart. Flushing to disk is off.
+ * replicas. The replicas get the calls in turn. The CPU time of Postgres is measured separately. Flushing to disk is
+ * off.
  */
 
 const CALLS = amount(3000);

@@ -19,7 +19,7 @@ import { serve } from "./serve.ts";
 /**
  * Measures the CPU time of VerifyToken over gRPC, with the service in a separate process. It is compared with a nearly
  * empty call, and with verification in the same process. Each token has two attenuations with known signatures. Each
- * call has either a separate proof or a code in a session.
+ * call has either a separate proof or a code in a holder session.
  */
 
 const TOKENS = 64;
@@ -28,8 +28,8 @@ const WARM_UP = amount(10_000);
 const ROUNDS = amount(5);
 const IN_FLIGHT = 64;
 /**
- * The goal for the CPU time of VerifyToken: at most that of an empty call, plus TIMES the time of the verification,
- * plus PLUS_US microseconds.
+ * The goal for the CPU time of one VerifyToken: at most the time of an empty call, plus TIMES times the time of a
+ * verification in the same process, plus PLUS_US microseconds.
  */
 const TIMES = 1.3;
 const PLUS_US = 20;

@@ -39,7 +39,8 @@ const LIMITS = { max_facts: 1000, max_iterations: 100, max_time_micro: 1_000_000
 
 /**
  * Makes tokens of Biscuit that allow the same as Depute's tokens of the same number. Facts of the authority state
- * capabilities, and checks of each block narrow them. The policy is parsed once. Warm: the token is held as an object, so that its signatures are not checked again.
+ * capabilities, and checks of each further block attenuate them. The policy is parsed once. The operation `warm` keeps
+ * the token as an object, so that its signatures are not checked again.
  */
 export async function biscuit(): Promise<Operations> {
   const file = join(onDemand("peers"), "@biscuit-auth/biscuit-wasm/module/biscuit.js");
@@ -53,7 +54,7 @@ export async function biscuit(): Promise<Operations> {
     "allow if operation($n, $a), resource($r), cap($n, $a, $p), $r.starts_with($p)",
   );
   const time = (ms: number) => new Date(ms).toISOString().replace(/\.\d+Z/, "Z");
-  /** The facts of a call arrive with it, so that their texts are parsed for each call. */
+  /** Returns the facts of one call. They are parsed for each call, because a call brings its own facts. */
   const factsOf = (resource: string) => [
     Fact.fromString('operation("docs", "read")'),
     Fact.fromString(`resource(${JSON.stringify(resource)})`),

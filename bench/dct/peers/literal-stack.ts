@@ -15,7 +15,10 @@ import {
 } from "../tokens.ts";
 import type { Operations } from "./operations.ts";
 
-/** The specification's text with the libraries that it names. It remembers nothing, so warm is the same as cold. */
+/**
+ * The specification's text with the libraries that it names. It caches nothing, so the operations `warm` and `cold` are
+ * the same.
+ */
 export function literalStack(): Operations {
   const ids = new Set(revocationIds(REVOCATIONS));
   const fixed = {

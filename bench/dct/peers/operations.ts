@@ -8,9 +8,11 @@ export const LINKS = [0, 2, 5] as const;
 export interface Operations {
   readonly mint: () => () => void;
   readonly attenuate: (links: number) => () => void;
-  /** Verifies the text of a token; nothing is known of the token. */
+  /** Verifies the text of a token that the implementation has not seen before. */
   readonly cold: (links: number) => () => void;
-  /** Verifies a token that the implementation has verified before, by all means that it has. */
+  /**
+   * Verifies a token that the implementation has verified before. The implementation may use everything that it cached.
+   */
   readonly warm: (links: number) => () => void;
 }
 

@@ -3,8 +3,8 @@ import { root, TOKENS } from "../tokens.ts";
 import type { Operations } from "./operations.ts";
 
 /**
- * The limit: only the signatures that an operation needs, over messages of 32 bytes, with the engine of Depute's servers.
- * A token with `links` attenuations has one signature more than attenuations.
+ * The lower bound of the time: only the signatures that an operation needs, over messages of 32 bytes, with the engine
+ * of Depute's servers. A token with `links` attenuations has one signature more than attenuations.
  */
 export function raw(): Operations {
   const key = engine.publicKey(root.privateKey);

@@ -12,7 +12,7 @@ const WORDS = "search by two words";
 const WORDS_IN_CATEGORY = "by two words in a category";
 const FILTERS = "by category and tag";
 
-/** Agents of the registry, each with 5 capabilities. Each size is a registry of its own. */
+/** Agents of the registry, each with 5 capabilities. Each size has a registry of its own. */
 export const agents: Path = {
   name: "agents",
   unit: "us",

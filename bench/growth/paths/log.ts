@@ -14,10 +14,10 @@ const IN_FLIGHT = 32;
 const APPEND = "append an entry";
 const INCLUSION = "prove inclusion";
 const CONSISTENCY = "prove consistency";
-/** A step that visits indexes in no order. */
+/** The distance between two measured indexes, modulo the size. It spreads the indexes over the whole log. */
 const STEP = 618_033;
 
-/** Entries of the transparency log. Each size is a file of its own. Appends that are in flight share a flush. */
+/** Entries of the transparency log. Each size has a file of its own. Appends that are in flight share a flush. */
 export const log: Path = {
   name: "entries of the transparency log",
   unit: "us",

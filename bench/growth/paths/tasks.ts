@@ -40,7 +40,7 @@ export const tasksStored: Path = {
     };
     return {
       async grow(to) {
-        // The tasks that are open must stay few.
+        // Cancels the tasks of the previous size, so that few tasks are open.
         await inFlight(created.length, IN_FLIGHT, (i) =>
           platform.tasks.cancelTask({ taskId: created[i] ?? "" }),
         );

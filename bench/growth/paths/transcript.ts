@@ -7,10 +7,13 @@ const APPEND = "append a message";
 const READ = "read the last 20 messages";
 const CALLS = 20;
 const PAGE = 20;
-/** Messages that are appended for each size. The largest size leaves room for them below the limit of 10,000. */
+/** Messages that open the session, before the first size is reached. */
 const OPENING = 4;
 
-/** Messages of one ASP session. Its limit is 10,000. */
+/**
+ * Messages of one ASP session. The largest size leaves room for the measured messages below the session's limit of
+ * 10,000.
+ */
 export const transcript: Path = {
   name: "messages of a session",
   unit: "us",

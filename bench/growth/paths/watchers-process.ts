@@ -2,9 +2,9 @@ import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { bareClient } from "../../tasks/bare-client.ts";
 
 /**
- * Watches one task in a separate process. The argument is the address of the tasks service. A question with a number of
- * watchers is answered when there are so many, and each has the task's first event. A question with a number of progress
- * is answered when each watcher has that progress.
+ * Watches one task in a separate process. The argument is the address of the tasks service. The process answers a
+ * question with `watchers` when so many watchers are open and each has the task's first event. It answers a question
+ * with `processed` when each watcher has the progress with that number.
  */
 
 export type Question = { taskId: string; watchers: number } | { processed: number };

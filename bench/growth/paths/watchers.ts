@@ -10,7 +10,7 @@ const REPORTS = 20;
 const HEARTBEAT_MS = 5_000;
 const LAST = "until the last watcher has the event";
 
-/** Watchers of one task. They have a process of its own, with a connection for each thousand. */
+/** Watchers of one task. They run in a separate process, with one connection for each thousand watchers. */
 export const watchers: Path = {
   name: "watchers of one task",
   unit: "ms",
@@ -25,7 +25,7 @@ export const watchers: Path = {
     const lease = await taken.promise;
     stop();
     await platform.workers.startAssignment({ lease });
-    // A lease lasts longer than a report on an idle machine, but not longer than the start of thousands of watchers.
+    // Heartbeats keep the lease while thousands of watchers connect, which may take longer than the lease.
     const beat = setInterval(() => {
       platform.workers.heartbeatAssignment({ lease }).catch((error: unknown) => console.error(error));
     }, HEARTBEAT_MS);
