@@ -9,7 +9,7 @@ interface Panel {
   readonly title: string;
   /** Grafana's name of the unit. */
   readonly unit: string;
-  /** PromQL by the legend of its series. */
+  /** The queries in PromQL, by the legend of their series. */
   readonly queries: Readonly<Record<string, string>>;
 }
 

@@ -10,8 +10,8 @@ interface Rule {
 }
 
 /**
- * Returns the rules of a .dockerignore file. As in Docker, the last rule that matches a path, or a folder above
- * the path, decides.
+ * Returns the rules of a .dockerignore file. A rule matches a path or a folder above the path. As in Docker, the last
+ * matching rule decides.
  */
 function rulesOf(text: string): Rule[] {
   const lines = text.split("\n").map((line) => line.trim());

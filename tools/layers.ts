@@ -10,7 +10,7 @@ export interface Violation {
   /** A file, or a folder for `folder-cycle`. */
   readonly from: string;
   readonly to: string;
-  /** For a cycle, the path back to `from`. */
+  /** For a cycle, the path from `to` back to `from`; otherwise empty. */
   readonly cycle: readonly string[];
 }
 

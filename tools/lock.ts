@@ -47,8 +47,8 @@ export function missingPlatforms(lock: Lock): MissingPlatform[] {
 
 /**
  * Adds an entry to the lock for each missing package. npm omits an optional package that its registry lacks. `npm ci`
- * then fails because the lock and the dependencies differ. An entry of another platform is enough, even without an
- * integrity.
+ * then fails because the lock and the dependencies differ. For a package of another platform, `npm ci` needs only the
+ * entry, even without an integrity.
  */
 export function withPlatforms(lock: Lock): Lock {
   const stubs = missingPlatforms(lock).map(

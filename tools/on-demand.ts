@@ -1,5 +1,5 @@
 /**
- * Installs third-party programs that only some tests and benchmarks need, when the first of them runs. So `npm ci` does not
+ * Installs third-party programs that only some tests and benchmarks need, before their first use. So `npm ci` does not
  * install them. Each folder of tools/on-demand/ has a package.json and its lock file.
  */
 import { execFileSync } from "node:child_process";
@@ -34,7 +34,7 @@ export function onDemand(name: "mcp" | "packages" | "peers"): string {
     execFileSync("npm", install, { cwd: draft, stdio: "pipe", timeout: MAX_MS });
     if (!existsSync(modules)) renameSync(draft, folder);
   } catch (error) {
-    // Another process may have been first.
+    // The rename fails if another process has already installed the packages.
     if (!existsSync(modules)) throw error;
   } finally {
     rmSync(draft, { recursive: true, force: true });

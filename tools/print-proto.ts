@@ -9,7 +9,7 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 
-/** Field types that carry their own keyword; messages, groups and enums carry a type name instead. */
+/** The keyword of each scalar type. Messages, groups and enums have a type name instead. */
 const KEYWORDS: Partial<Record<Type, string>> = {
   [Type.DOUBLE]: "double",
   [Type.FLOAT]: "float",
@@ -94,12 +94,18 @@ function mapLine(field: FieldDescriptorProto, parent: DescriptorProto): string |
   return `map<${type(key)}, ${type(value)}> ${field.name} = ${field.number};`;
 }
 
-/** A descriptor has an exclusive end. The source has an inclusive end, or `max` for the last possible number. */
+/**
+ * Returns the last number of a range as the source states it. The descriptor states the number after it. The source has
+ * `max` for the highest possible number.
+ */
 function rangeEnd(exclusive: number): string {
   return exclusive > 536_870_911 ? "max" : String(exclusive - 1);
 }
 
-/** Whether a field belongs to a oneof. An index of 0 is valid, so presence must be checked, not the value. */
+/**
+ * Whether a field belongs to a oneof. The oneof's index may be 0, so the function checks its presence and not its
+ * value.
+ */
 function inOneof(field: FieldDescriptorProto): boolean {
   return isFieldSet(field, FieldDescriptorProtoSchema.field.oneofIndex);
 }

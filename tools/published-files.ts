@@ -55,7 +55,7 @@ export function publishedFiles(
   }
 }
 
-/** Moves a file as a whole, also to another file system. */
+/** Copies a file, also from another file system. At `to` there is no file until the whole file is there. */
 function moveFile(from: string, to: string): void {
   execFileSync("cp", [from, `${to}.new`]);
   renameSync(`${to}.new`, to);

@@ -2,13 +2,18 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type FailedFile, forgetFailures, readFailures } from "./failed-tests.ts";
 
-/** Most failed test files that a second run repeats. More failures mean a defect, not a busy machine. */
+/**
+ * Maximum number of failed test files that a second run repeats. More failed files mean a defect, not a busy machine.
+ */
 const MAX_REPEATED_FILES = 5;
 
 const code = await vitest([]);
 process.exitCode = code !== 0 && process.env.CI === "true" ? await repeat(code) : code;
 
-/** Runs the failed files again, each alone, and returns the exit code of the run. */
+/**
+ * Runs the failed files again, one at a time. Returns 0 if they pass, and `firstCode` if one fails again or none may be
+ * repeated.
+ */
 async function repeat(firstCode: number): Promise<number> {
   const failed = readFailures();
   if (failed.length === 0 || failed.length > MAX_REPEATED_FILES) return firstCode;

@@ -62,8 +62,8 @@ export const SLOW: readonly string[] = [
 ];
 
 /**
- * Tests that run in one shared process, because importing the modules takes longer than most of these tests. A test
- * here must not change process-wide state.
+ * Tests whose files share a process, because importing the modules takes longer than most of these tests. A test here
+ * must not change process-wide state.
  */
 export const SHARED: readonly string[] = [
   "**/rules/**/*.test.ts",
@@ -72,7 +72,7 @@ export const SHARED: readonly string[] = [
   "gateway/**/*.test.ts",
 ];
 
-/** Shared tests that read or change process-wide state. Each runs in a separate process. */
+/** Tests of SHARED that read or change process-wide state. Each of their files runs in a process of its own. */
 export const ALONE: readonly string[] = [
   "packages/client/src/run-assignment.test.ts",
   "packages/core/src/clock.test.ts",
@@ -104,7 +104,7 @@ export function propertyFiles(): string[] {
   });
 }
 
-/** Returns every test file, from the root of the repository. */
+/** Returns the path of every test file, relative to the root of the repository. */
 export function testFiles(): string[] {
   return globSync("**/*.test.ts", {
     exclude: (path) => /(^|\/)(node_modules|\.generated|dist)$/.test(path),

@@ -7,7 +7,7 @@ export default class TallyReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const { lines, fails } = verdict(tallyOf(modules, unhandledErrors.length), process.env.CI === "true");
     if (fails) process.exitCode = 1;
-    // A second run cannot repeat a skipped test or an error outside of every test.
+    // A repetition of the failed files cannot help if a skipped test or an error outside of every test fails the run.
     writeFailures(fails || unhandledErrors.length > 0 ? [] : failedFiles(modules));
     // Reporters run at the same time, so these lines are printed when the process exits, after all reporters.
     process.once("exit", () => console.log(lines.join("\n")));

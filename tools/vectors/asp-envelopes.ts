@@ -6,7 +6,7 @@ import { canonicalJson, encodeBase64Url } from "@depute/core";
 import { decodeValid, encode } from "@depute/wire";
 import { engine, hex, utf8, type VectorCase, type VectorFile } from "./shared.ts";
 
-/** Returns the seed of an agent: SHA-256 of `fixture ` and its id. */
+/** Returns the seed of an agent: the SHA-256 of the text `fixture ` followed by the agent's id. */
 export function agentSeed(agentId: string): Uint8Array {
   return engine.sha256(utf8(`fixture ${agentId}`));
 }

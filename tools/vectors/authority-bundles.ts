@@ -113,12 +113,12 @@ const REVOCATION = createRevocation(engine, IDS[1] ?? "", "block", keypairOf("al
 
 type Proofs = Omit<AuthorityBundle, "format" | "statement" | "signer" | "signature">;
 
-/** Signs a bundle of honest proofs. */
+/** Returns a bundle of a statement and its proofs, signed by the platform. */
 function signed(statement: AuthorityStatement, proofs: Partial<Proofs> = {}): AuthorityBundle {
   return signAuthorityBundle(engine, { statement, revocations: [], ...proofs }, keypairOf("root"));
 }
 
-/** Changes a statement before the platform signs it, as a platform with a fault would. */
+/** Changes a statement before the platform signs it, as a faulty platform would. */
 function faulty(
   statement: AuthorityStatement,
   change: (statement: Changed) => void,

@@ -20,7 +20,7 @@ export const HOLDERS = [
   keypairOf("erin"),
 ] as const;
 
-/** Returns the bytes that the signature of a block covers; level 0 is the authority. */
+/** Returns the canonical JSON that the signature of a block covers. Level 0 is the authority block. */
 export function signedText(authority: object, attenuations: readonly object[], level: number): string {
   const covered = level === 0 ? { authority } : { authority, attenuations: attenuations.slice(0, level) };
   return new TextDecoder().decode(canonicalBytes(covered));

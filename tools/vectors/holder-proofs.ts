@@ -55,7 +55,7 @@ export function holderProofVectors(): VectorFile {
   };
 }
 
-/** Returns cases of the method and address that a proof names, for each way to make a call. */
+/** Returns cases of the HTTP method and the address that a proof must name: one case for each kind of call. */
 function targets(): VectorCase[] {
   const publicUrl = "https://depute.example";
   const rpc = { publicUrl, service: "depute.tasks.v1.TaskService", method: "GetTask" };

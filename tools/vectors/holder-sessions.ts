@@ -32,14 +32,14 @@ const OPENING = {
 const CALL = { htm: "POST", htu: "https://depute.example/depute.tasks.v1.TaskService/GetTask" };
 const ARGUMENTS = { path: "/project/plans/q1" };
 
-/** The seed of the holder's key for the session. */
+/** The seed of the key that the holder makes for the holder session. */
 const HOLDER_SEED = new Uint8Array(32).fill(0x21);
-/** The seed of the verifier's key for the session. */
+/** The seed of the key that the verifier makes for the holder session. */
 const VERIFIER_SEED = new Uint8Array(32).fill(0x22);
-/** The bytes of the session's id. */
+/** The bytes of the holder session's id. */
 const ID = new Uint8Array(16).fill(0x23);
 
-/** A session that both sides opened with fixed random bytes. */
+/** A holder session that both sides opened with fixed random bytes. */
 export interface FixedSession {
   readonly proof: string;
   readonly grant: SessionGrant;
@@ -47,7 +47,7 @@ export interface FixedSession {
   readonly session: HolderSession;
 }
 
-/** Opens a session by the platform's own functions, with fixed random bytes. */
+/** Opens a holder session by the platform's own functions, with fixed random bytes. */
 export function fixedSession(token?: string): FixedSession {
   const tokenMember = { ...(token !== undefined && { token }) };
   const request = withRandom([HOLDER_SEED], () =>
@@ -62,7 +62,7 @@ export function fixedSession(token?: string): FixedSession {
   return { proof: request.proof, grant: opened.grant, caller, session: opened.session };
 }
 
-/** Runs a function while these byte strings, in order, replace the random bytes. */
+/** Runs a function that draws random bytes. It gets these byte strings instead, in order. */
 function withRandom<T>(bytes: readonly Uint8Array[], run: () => T): T {
   const remaining = [...bytes];
   const { getRandomValues } = crypto;
@@ -114,7 +114,9 @@ function openVector(name: string, token?: string): VectorCase {
   };
 }
 
-/** Computes the key of a session by the specified formula. The tests compare it with the key that both sides use. */
+/**
+ * Computes the key of a holder session by the specified formula. The tests compare it with the key that both sides use.
+ */
 function keyOf({ terms }: HolderSession): { key: Uint8Array; sharedHex: string; termsHex: string } {
   const { ath = null, ...rest } = terms;
   const members = Object.entries({ ...rest, ath }).sort(([one], [other]) => (one < other ? -1 : 1));

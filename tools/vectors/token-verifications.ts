@@ -23,7 +23,7 @@ import { link } from "./token-forms.ts";
 export interface ContextJson {
   readonly trustedRoots: readonly string[];
   readonly now: number;
-  /** The spent microcents of each block, by revocation id; 0 where absent. */
+  /** The spent microcents of each block, by revocation id. A block without an entry has spent nothing. */
   readonly spentMicrocents?: Readonly<Record<string, number>>;
   readonly revocations?: readonly RevocationEntry[];
   readonly request?: { namespace: string; action: string; resource: string };
