@@ -10,7 +10,7 @@ export interface Player {
 /** A quotient of two players' values, taken in each round. */
 export interface Quotient {
   readonly name: string;
-  /** Names of two players. The quotient is the first one's value divided by the second one's. */
+  /** The name of the player whose value is divided by the value of the player `by`. */
   readonly of: string;
   readonly by: string;
   readonly atMost?: number;
@@ -21,7 +21,7 @@ export interface Turns {
   readonly name: string;
   readonly unit: string;
   readonly rounds: number;
-  /** Starts the players. `measure` calls it once, before the first round. */
+  /** Starts the players. Called once, before the first round. */
   readonly start: () => Promise<{ readonly players: readonly Player[]; readonly stop: () => unknown }>;
   /** The names of the players, in the order of the table. */
   readonly names: readonly string[];

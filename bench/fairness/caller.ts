@@ -7,8 +7,8 @@ import { Client, credentials, Metadata } from "@grpc/grpc-js";
 /**
  * One caller in a separate process: it creates tasks by gRPC, always with the same number of calls in flight. The
  * arguments are the address, the caller's secret, its agent and the number of calls. Each message of the parent asks
- * for one round: `{ calls }` ends after that many calls, `{ forMs }` after that time, and `{ stop: true }` ends the
- * process. The process reports the milliseconds of each call.
+ * for one round: `{ calls }` ends after that many calls, `{ forMs }` after that time. The process reports the
+ * milliseconds of each successful call, and the number of refused calls.
  */
 
 export type Round = { readonly calls: number } | { readonly forMs: number };
@@ -18,7 +18,7 @@ export interface Report {
 }
 
 const [address = "", secret = "", agentId = "", atOnce = "1"] = process.argv.slice(2);
-// The greedy caller has machines of its own, so it yields the processor to the others.
+// In practice, a greedy caller has machines of its own. So here its process yields the processor to the others.
 if (Number(atOnce) > 1) setPriority(constants.priority.PRIORITY_LOW);
 const client = new Client(address, credentials.createInsecure());
 const metadata = new Metadata();

@@ -8,7 +8,7 @@ import { ROWS } from "../../tools/dashboard.ts";
 import { drawCharts, type LineChart } from "../plots/line-charts.ts";
 
 const SCRAPE_SECONDS = 5;
-/** The most series that a chart shows: those with the highest values. */
+/** Maximum number of series in one chart. The chart shows those with the highest values. */
 const MAX_LINES = 4;
 const POINTS = 60;
 

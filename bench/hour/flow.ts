@@ -64,7 +64,10 @@ export class Load {
   readonly #run = `${process.pid} ${Date.now()}`;
   readonly #createToComplete = new Latencies();
   readonly #events = new Latencies();
-  /** When each short task was created, by its request id, which is also its description. */
+  /**
+   * The creation time of each short task in milliseconds of performance.now(), by its request id. The request id is
+   * also the task's description.
+   */
   readonly #createdMs = new Map<string, number>();
   readonly #sentMs = new Map<string, number>();
   #creates = 0;

@@ -5,8 +5,8 @@ import { startAuthorityLoad } from "./authority.ts";
 import { Load } from "./flow.ts";
 
 /**
- * Loads the platform at the address in the first argument until its parent ends, and answers each message with the
- * minute's figures. With `tokens` as the second argument, it uses tokens too.
+ * Loads the platform at the address in the first argument until the parent process ends. Answers each message with the
+ * figures since the previous message. With `tokens` as the second argument, the load uses tokens too.
  */
 
 const [address = "", more = ""] = process.argv.slice(2);

@@ -1,4 +1,7 @@
-/** A line of a chart, with one value for each place on the horizontal axis. The line passes over NaN. */
+/**
+ * A line of a chart, with one value for each place on the horizontal axis. NaN means no value: the line connects the
+ * places beside it.
+ */
 export interface Line {
   readonly label: string;
   readonly values: readonly number[];
@@ -24,7 +27,7 @@ const WIDTH = 760;
 const CHART = { top: 34, height: 110, gap: 62, left: 70, right: 20 };
 const COLORS = ["#1f6feb", "#d1242f", "#1a7f37", "#9a6700"];
 const INNER = WIDTH - CHART.left - CHART.right;
-/** The most labels of the horizontal axis. */
+/** Maximum number of labels on the horizontal axis. */
 const X_LABELS = 12;
 
 /** Draws line charts as an SVG document. Each vertical axis begins at 0. */

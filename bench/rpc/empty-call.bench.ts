@@ -13,7 +13,7 @@ const FRAME = new Uint8Array(5);
 /** A request with one empty text. It is needed because h2load sends no body of zero bytes. */
 const EMPTY_FIELD = Uint8Array.of(0x0a, 0);
 const KINDS: readonly Kind[] = ["grpc-js", "connect-node", "adapter", "fast"];
-/** Calls that warm a server up. They are counted, because a busy machine answers few in a second. */
+/** The number of warm-up calls. It is not a time, because a busy machine answers few calls in a second. */
 const WARM_UP = amount(30_000, 300);
 const ROUND_S = 1;
 const ROUNDS = turns(9);

@@ -59,16 +59,19 @@ export async function startVerifier(dataDir?: string) {
   };
 }
 
-/** The load of a server's main thread. */
+/** The load of a verifier process. A value is about the main thread unless its comment says otherwise. */
 export interface Load {
   /**
    * The longest CPU time between two turns of the event loop since the previous message, in milliseconds. For that
    * long, one call blocks all others.
    */
   held: number;
-  /** The longest delay of a turn of the event loop, in milliseconds. Other load of the machine, such as this client's, adds to it. */
+  /**
+   * The longest delay of a turn of the event loop since the previous message, in milliseconds. Other load of the
+   * machine, such as this client's, adds to the delay.
+   */
   waited: number;
-  /** The CPU time so far, in microseconds. */
+  /** The CPU time of the main thread so far, in microseconds. */
   cpu: number;
   /** The CPU time of all threads of the process so far, in microseconds. */
   cpuOfAll: number;

@@ -11,8 +11,8 @@ const FAN_OUT = 10;
 const RUNS = amount(15);
 
 /**
- * Measures a tree of 1,000 attestations with an output each. Each has ten children, and there are 3 levels below the
- * root.
+ * Measures a tree of 1,000 attestations, each with an output. An attestation above the leaves has up to ten children.
+ * Below the root there are three levels.
  */
 const benchmarks: Benchmarks = async () => {
   const verifier = await startVerifier();
