@@ -33,8 +33,9 @@ async function startDepute() {
 }
 
 /**
- * Starts a plain Connect server that streams the same messages to every client, without store, checks or order. A
- * watcher of no task gets `afterSequence` events at once. A watcher of a task gets an event for each report.
+ * Starts a plain Connect server that streams the same messages to every client, without store, checks or order. A watch
+ * request with `afterSequence` gets so many events at once. A watcher without `afterSequence` gets an event for each
+ * report of its task.
  */
 function startBare(): Promise<{ tasks: string }> {
   const reports = new EventEmitter();
