@@ -14,7 +14,8 @@ export interface Fault {
 /**
  * Returns the fault of a delivery's evidence; undefined for none. The delivery's artifacts are its evidence. Every
  * required kind must be present, and each digest must match. An artifact whose bytes are missing from the platform's
- * store counts as absent. The platform does not fetch evidence at external addresses.
+ * store, or from an address that the verifier may fetch, counts as absent. An artifact at any other address counts as
+ * present, unchecked.
  *
  * @param verdicts the verdicts on the artifacts, in the same order
  */
