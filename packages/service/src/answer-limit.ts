@@ -37,8 +37,8 @@ export class AnswerRoom {
   }
 
   /**
-   * Reserves room for one more element. The first element always fits: a page needs at least one element, even if it is
-   * too large.
+   * Reserves room for one more element. The first element always fits, even if it is too large, because a page needs at
+   * least one element.
    *
    * @param bytes the size of the element in protobuf's binary form
    * @returns whether the element fits; after false, every later call returns false too
@@ -58,8 +58,8 @@ export interface CutPage<Item> {
 }
 
 /**
- * Cuts a page to at most `size` elements and to the maximum bytes of a response. The list continues after the last
- * element that remains.
+ * Returns the first elements of `found`: at most `size`, and only as many as fit into one response. The next page
+ * starts after the last of these elements.
  */
 export function cutPage<Item>(
   found: readonly Item[],
@@ -88,7 +88,8 @@ export interface ListPage<Item> {
  * @param request the fields of the list request
  * @param filters the other criteria of the request; a page token is valid only with the filters that it was issued for
  * @param keyOf returns the key of an element, which is unique in the list
- * @param bytesOf returns the size of an element in protobuf's binary form, in bytes; see {@link bytesOf}
+ * @param bytesOf returns the size of an element in protobuf's binary form, in bytes, e.g. by the function
+ * {@link bytesOf} of this file
  * @throws DeputeError PAGE_TOKEN_INVALID
  */
 export function pageOfList<Item>(
@@ -117,8 +118,8 @@ export function bytesOf<Desc extends DescMessage>(schema: Desc, message: Message
 }
 
 /**
- * Refuses a response that has several elements and is too long for stock clients. Most methods cut their lists with
- * {@link cutPage} before; this check is for the methods that did not.
+ * Refuses a response that has several elements and is too long for stock clients. Most methods have cut their lists
+ * with {@link cutPage}; this check is for all other methods.
  *
  * @param bytes the size of the whole response in protobuf's binary form
  * @throws DeputeError LIMIT_EXCEEDED (`answer_bytes`)

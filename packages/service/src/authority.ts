@@ -100,6 +100,8 @@ export type ProofVerdict = VerifyProofResponse["result"];
 /**
  * Derives the caller's identity from its credentials. Every service uses this function, so all services derive the same
  * identity.
+ *
+ * @throws DeputeError with the reasons of {@link Authority.identify}, and the errors of `verifyProof`
  */
 export async function identityOf(
   context: WithValues,

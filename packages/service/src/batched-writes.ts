@@ -1,13 +1,16 @@
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { Logger } from "./log.ts";
 
-/** Maximum milliseconds from the addition of an item to the write. */
+/** Milliseconds from the addition of the first waiting item to the write, unless `batch` items wait before that. */
 const FLUSH_MS = 250;
 
 export interface BatchedWritesOptions<Item> {
   /** Writes the items in order. Resolves when they are durable. */
   readonly write: (items: readonly Item[]) => Promise<unknown>;
-  /** Maximum number of items in one write. When this many items wait, they are written at once. */
+  /**
+   * Maximum number of items in one write. When this many items wait, the write starts without a delay, unless the last
+   * write failed.
+   */
   readonly batch: number;
   /** Number of waiting items from which `assertRoom` throws, because writes fail or are slow. */
   readonly maxWaiting: number;
@@ -50,7 +53,7 @@ export class BatchedWrites<Item> {
     );
   }
 
-  /** Adds an item, to be written within FLUSH_MS unless writes fail. */
+  /** Adds an item. Its write starts within FLUSH_MS, unless an earlier write is slow or fails. */
   add(item: Item): void {
     this.#waiting.push(item);
     if (this.#waiting.length >= this.#options.batch && !this.#failed) void this.#flush();

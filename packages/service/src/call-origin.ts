@@ -66,8 +66,8 @@ export function originOf(call: OriginSource): CallOrigin {
 }
 
 /**
- * Returns the address and the protocol of the client at the edge of the platform. In a trusted call, the headers that
- * the calling process added name both.
+ * Returns the address and the protocol of the client at the edge of the platform. In a trusted call, both come from
+ * headers that the calling process added.
  */
 export function edgeOf(call: OriginSource): Pick<CallOrigin, "address" | "wire"> {
   const isPassed = call.values.get(trustedKey);

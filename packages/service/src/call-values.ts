@@ -25,8 +25,8 @@ export const roleCheckKey: ContextKey<((principal: string) => void) | undefined>
 >(undefined, { description: "role check" });
 
 /**
- * True for a call whose roles only another process can check. This process then does not validate the request; the
- * other process validates the request after it has checked the roles.
+ * True if only another process can check the roles of the call's caller. This process then does not validate the
+ * request; the other process validates the request after it has checked the roles.
  */
 export const rolesOpenKey: ContextKey<boolean> = createContextKey(false, { description: "roles open" });
 
@@ -62,7 +62,7 @@ export const quotasKey: ContextKey<Quotas | undefined> = createContextKey<Quotas
   description: "quotas",
 });
 
-/** Milliseconds of processor time for the call's verifications that no quota has counted yet. */
+/** Milliseconds of processor time that the call's verifications took and that no quota has counted yet. */
 export const cpuTallyKey: ContextKey<number> = createContextKey(0, { description: "cpu tally" });
 
 /** The sizes of a call's messages, in bytes of their encoded form, before compression and without headers. */
@@ -72,7 +72,7 @@ export interface MessageSizes {
   onAnswer?: (bytes: number) => void;
 }
 
-/** The sizes of messages, where the transport knows them; otherwise undefined. */
+/** The sizes of the call's messages; undefined if the transport does not know them. */
 export const messageSizesKey: ContextKey<MessageSizes | undefined> = createContextKey<
   MessageSizes | undefined
 >(undefined, { description: "message sizes" });
@@ -87,7 +87,7 @@ export const answerCheckedKey: ContextKey<boolean> = createContextKey(false, {
   description: "answer checked",
 });
 
-/** The member of a HandlerContext that holds the call's values. */
+/** An object with a call's values, e.g. a HandlerContext. */
 export interface WithValues {
   readonly values: ContextValues;
 }

@@ -145,7 +145,10 @@ export function organizationOfCaller(context: WithValues): string {
 }
 
 export interface AuthenticationOptions {
-  /** `open` treats a caller without credentials as `local`; `required` refuses it. */
+  /**
+   * `open` treats a caller without credentials as `local`; `required` refuses this caller, unless the request itself
+   * can prove its sender.
+   */
   mode: "open" | "required";
   credentials: Credentials;
   /** Verifies login tokens and client certificates; absent if the settings trust none. */
@@ -183,7 +186,7 @@ export interface ProvenIdentity {
  *
  * @returns undefined if the request presents no external identity
  * @throws DeputeError UNAUTHENTICATED: for a refused identity with the metadata `fault`, for a malformed
- * `Authorization` header without it
+ * `Authorization` header without this metadata
  */
 export function proveIdentity(
   { credentials, identities }: AuthenticationOptions,
@@ -373,7 +376,7 @@ function unauthenticated(message: string): DeputeError {
   return new DeputeError(ErrorReason.UNAUTHENTICATED, message);
 }
 
-/** The address at which callers reach a server. */
+/** The address at which clients reach a server. */
 export interface Reach {
   /**
    * The URL under which clients reach the server, without a trailing slash. The URL may change when the server begins

@@ -14,7 +14,7 @@ import { callerKey, forwardCertificate, HOP, organizationOfCaller } from "./call
 import { type Manners, NO_MANNERS } from "./service-manners.ts";
 
 /**
- * Returns the error of a call that ended because `signal` aborted. It is the signal's reason if that is a DeputeError
+ * Returns the error of a call that ended because `signal` aborted: the signal's reason if the reason is a DeputeError
  * or a ConnectError, otherwise CANCELED.
  */
 export function abortError(signal: AbortSignal): Error {
@@ -133,7 +133,10 @@ export class CallEnd {
     this.#cancelTimer?.();
   }
 
-  /** Settles like `promise`, or rejects as soon as the call ends. Only one promise of a call may be raced at a time. */
+  /**
+   * Settles like `promise`, or rejects as soon as {@link abort} ends the call. Only one promise of a call may be raced
+   * at a time.
+   */
   race<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       promise.then(resolve, reject);
@@ -144,8 +147,8 @@ export class CallEnd {
 }
 
 /**
- * The object by which the transport of the call can end it before its response. Undefined if the transport has none;
- * then only the call's signal can end the call.
+ * With this object, the transport can end the call before its response. If the value is undefined, only the call's
+ * signal can end the call.
  */
 export const callEndKey: ContextKey<CallEnd | undefined> = createContextKey<CallEnd | undefined>(undefined, {
   description: "call end",
@@ -156,7 +159,7 @@ export interface DeadlineOptions {
   defaultMs: number;
   /**
    * Maximum timeout of a unary call, in milliseconds, even if its caller asks for more. A method's own timeout in
-   * `manners` replaces this maximum.
+   * `manners` replaces this maximum and `defaultMs`.
    */
   maxMs: number;
   /** Differences of single services from the platform's rules, such as longer timeouts; absent if there are none. */

@@ -327,7 +327,7 @@ export function placeOf(settings: CommonSettings, name: ModuleName): Place {
     : { path: join(socketDir, `${name}.sock`) };
 }
 
-/** Returns the second address that a module listens on; undefined if it listens on one address. */
+/** Returns the second address that a module listens on; undefined if the module listens on one address. */
 export function sharedPlaceOf(
   { host, gatewaySharedPort }: CommonSettings,
   name: ModuleName,

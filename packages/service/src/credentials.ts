@@ -6,7 +6,7 @@ export interface CredentialHolder {
   readonly principal: string;
   /** The organization that owns the records of this principal. Maximum 128 characters; empty for none. */
   readonly organization: string;
-  /** The roles that the file grants to the principal; absent without a grant. */
+  /** The roles that the credentials file grants to the principal; absent without a grant. */
   readonly roles?: readonly RoleName[];
 }
 
@@ -22,7 +22,7 @@ export interface Credentials {
    */
   organizationOf(principal: string): string;
   /**
-   * Returns the roles that the file grants to a principal, which may be a public key.
+   * Returns the roles that the credentials file grants to a principal, which may be a public key.
    *
    * @returns undefined without a grant
    */

@@ -8,7 +8,10 @@ export interface DeadlineLoopOptions {
   readonly log: Logger;
   /** The message of the log line for a failed run, such as "time limits could not be applied". */
   readonly failureMessage: string;
-  /** Maximum wait between two runs, in milliseconds. The wait after a failed run is as long. */
+  /**
+   * Maximum wait between two runs, in milliseconds. A failed run is repeated after this wait, unless a deadline or a
+   * wake-up comes earlier.
+   */
   readonly maxWaitMs: number;
   /**
    * Does the work that is due. Must return early when the signal aborts.

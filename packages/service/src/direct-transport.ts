@@ -172,7 +172,7 @@ function limitOf(timeoutMs: number | undefined): number | undefined {
   return timeoutMs === undefined || timeoutMs <= 0 ? undefined : timeoutMs;
 }
 
-/** Starts a timeout. Returns a function that returns its remaining milliseconds; undefined if there is no timeout. */
+/** Starts a timeout. The returned function returns the milliseconds that remain; undefined if there is no timeout. */
 function remaining(timeoutMs: number | undefined, clock: Clock): () => number | undefined {
   const limitMs = limitOf(timeoutMs);
   if (limitMs === undefined) return () => undefined;
@@ -251,8 +251,8 @@ function arrive(
 }
 
 /**
- * The reason with which a handler's signal aborts after the end of its call. All calls share this object, because
- * creating a stack trace costs time.
+ * The reason with which a handler's signal aborts after the normal end of its stream. All streams share this object,
+ * because creating a stack trace costs time.
  */
 const OVER = new ConnectError("the call is over", Code.Canceled);
 

@@ -6,7 +6,7 @@ export interface MetricEntry {
   readonly kind: "counter" | "gauge" | "histogram";
   /** The help text in the exposition format: a sentence with the unit. */
   readonly help: string;
-  /** The labels, each with the values that it takes. */
+  /** The name of each label, with a description of the label's values. */
   readonly labels: Readonly<Record<string, string>>;
   /** The service that has the metric; `every` for a metric of each process. */
   readonly owner: "tasks" | "tokens" | "verifier" | "every";
@@ -174,7 +174,7 @@ export class DomainMetrics {
     this.#clock = clock;
   }
 
-  /** Registers a counter. Returns the function that adds to it. */
+  /** Registers a counter, unless it is registered. Returns the function that adds to the counter, by default 1. */
   counter<Name extends NameOf<"counter">>(name: Name): (labels: Labels<Name>, by?: number) => void {
     const counter = this.#known(name) ?? new Counter(this.#options(name));
     return (labels, by = 1) => (counter as Counter).inc({ ...labels }, by);

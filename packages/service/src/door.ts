@@ -77,7 +77,7 @@ const LONGEST_CREDENTIAL = Math.max(...[...CREDENTIALS].map((name) => name.lengt
  * - DNS rebinding resolves the name of a page's site to loopback. GET requests of that page then carry neither header.
  * An open server therefore checks the host of every HTTP/1.1 request. HTTP/2 requests need no such check, because
  * browsers use HTTP/2 only with TLS.
- * - Clients that are not browsers may send any authority, because their resolvers and balancers make up names.
+ * - All other requests may name any host, because the resolvers and load balancers of gRPC clients make up names.
  */
 export function createDoor(options: DoorOptions): Door {
   return ({ headers, rawHeaders, httpVersion }) => {
@@ -125,7 +125,9 @@ export function assertDoorSettings(hosts: readonly string[], origins: readonly s
   }
 }
 
-/** A Door without settings, which refuses requests of all pages. */
+/**
+ * The Door of a server without settings. Of all pages, it admits only those that the server itself serves on loopback.
+ */
 export const REFUSE_PAGES: Door = createDoor({
   publicUrl: () => "http://unnamed.invalid",
   allowedHosts: () => [],

@@ -194,8 +194,8 @@ function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
 const TOO_LONG = /^message (?:size )?.*is larger than configured readMaxBytes (\d+)/;
 
 /**
- * Whether the error is about the invalid bytes of a message. They are the caller's fault, although Connect raises
- * INTERNAL.
+ * Whether the error is about the invalid bytes of a message. Such bytes are the caller's fault, although Connect raises
+ * INTERNAL for them.
  */
 function isUnreadable(error: ConnectError): boolean {
   return error.code === Code.Internal && !error.isWireError && error.rawMessage.startsWith("parse binary: ");

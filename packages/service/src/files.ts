@@ -38,7 +38,7 @@ export function modifiedMs(file: string | URL): number {
 }
 
 /**
- * Returns the text of a file that only its owner may read. Creates the file first if it does not exist.
+ * Returns the text of a file. If the file does not exist, creates it first, and only its owner may read the new file.
  *
  * @param make returns the text of a new file
  */

@@ -15,8 +15,9 @@ const AROUND_BYTES = 12;
 export type FittedError = Pick<DeputeError, "message" | "metadata" | "violations">;
 
 /**
- * Shortens a refusal so that its trailers stay below 8 KB, the limit of stock gRPC clients and proxies. First, long
- * texts are cut. Then violations are removed from the end of the list, and `more_violations` states how many.
+ * Shortens a refusal so that its trailers stay below 8 KB, the limit of stock gRPC clients and proxies. Long texts are
+ * cut. If the error is still too long, the last violations are left out, then the last entries of the metadata.
+ * `more_violations` states how many violations are left out.
  */
 export function fitError({ message, metadata, violations }: FittedError): FittedError {
   const short = fitMessage(message);
@@ -65,7 +66,10 @@ function fitMessage(message: string): string {
   return text;
 }
 
-/** Returns the text, cut to at most `maxBytes` bytes and an ellipsis. No character is cut in half. */
+/**
+ * Returns the text if it has at most `maxBytes` bytes. Otherwise returns its first bytes, at most `maxBytes` and
+ * without half a character, followed by an ellipsis.
+ */
 function cut(text: string, maxBytes: number): string {
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
   let end = maxBytes;

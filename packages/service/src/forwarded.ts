@@ -44,8 +44,8 @@ export function bareAddress(text: string): string {
 }
 
 /**
- * Returns the address of a request's client: the nearest address that does not belong to a trusted proxy. If a trusted
- * proxy names no address, the result is the address of that proxy.
+ * Returns the address of a request's client: the nearest address that does not belong to a trusted proxy; the farthest
+ * if all belong to trusted proxies. If a trusted proxy names no address, the result is the address of that proxy.
  *
  * @param peer the address of the connection's other end
  * @param hops the addresses that proxies name, the nearest first

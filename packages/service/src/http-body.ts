@@ -8,7 +8,9 @@ import type { HttpRequest } from "./http-routes.ts";
 /** The bounds of a request's body. */
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Whether the body is an envelope as in gRPC: a flag, a length, and a message of at most `maxBytes` bytes. */
+  /**
+   * Whether the body has gRPC's form: a flag, a length, and a message of at most `maxBytes` bytes. False when absent.
+   */
   readonly isEnveloped?: boolean;
   /** The name of the size limit in refusals; `body_bytes` when absent. */
   readonly name?: "body_bytes" | "message_bytes";
@@ -21,7 +23,7 @@ export interface BodyLimits {
  * Reads a whole body. If the body is refused, readBody reads no further bytes, and drops the bytes that it has read.
  * The response later discards the remaining bytes (see `endAnswer`).
  *
- * @param receivedChunks chunks of the body that the caller has already read
+ * @param receivedChunks chunks of the body that were read before this call
  * @throws DeputeError LIMIT_EXCEEDED (`body_bytes`, or the limit's name) as soon as the body is known to be too long,
  * DEADLINE_EXCEEDED (`body_ms`) when it takes too long; ConnectError CANCELED when the client disconnects
  */
@@ -69,10 +71,12 @@ export function readBody(
   });
 }
 
-/** Bytes of an envelope before its message: a flag and the message's length. */
+/** Bytes before the message of a body in gRPC's form: a flag and the message's length. */
 const PREFIX_BYTES = 5;
 
-/** Returns the length that an envelope states for its message; 0 until the prefix has arrived. */
+/**
+ * Returns the length that the prefix of a body in gRPC's form states for the message; 0 until the prefix has arrived.
+ */
 function claimedBytes(chunks: Buffer[], length: number): number {
   const [first] = chunks;
   if (first === undefined || length < PREFIX_BYTES) return 0;

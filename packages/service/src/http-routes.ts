@@ -59,7 +59,10 @@ export type RouteMatch =
   /** A route has the path, but does not serve the requested method. If `allow` is empty, the route serves no method. */
   | { allow: readonly string[]; refuse?: Refuse | undefined };
 
-/** Returns a function that finds the route of a request: exact paths first, then patterns in the order of the list. */
+/**
+ * Returns a function that finds the route of a request: exact paths first, then patterns in the order of the list. The
+ * function returns undefined if no route has the path.
+ */
 export function createRouteTable(
   routes: readonly HttpRoute[],
 ): (method: string, path: string) => RouteMatch | undefined {
@@ -139,9 +142,9 @@ const getter: TextMapGetter<ReceivedHeaders> = {
 };
 
 /**
- * Counts the responses of plain HTTP routes and opens a span for each. If the client sent the id of a span (W3C
- * `traceparent`), the new span is a child of that span. Calls that a route makes become child spans. Metrics and spans
- * name the route's declared path, never the requested path.
+ * Counts and times the responses of plain HTTP routes. With tracing, also opens a span for each request. If the client
+ * sent the id of a span (W3C `traceparent`), the new span is a child of that span. Calls that a route makes become
+ * child spans. Metrics and spans name the route's declared path, never the requested path.
  */
 export function observeRoutes(
   routes: readonly HttpRoute[],
@@ -165,7 +168,10 @@ export function observeRoutes(
   }));
 }
 
-/** Names and attributes follow OpenTelemetry's conventions for HTTP servers, without the requested path. */
+/**
+ * Answers in a span whose name and attributes follow OpenTelemetry's conventions for HTTP servers, without the
+ * requested path.
+ */
 function traced<T>(
   { service, route }: { readonly service: string; readonly route: string },
   request: HttpRequest,

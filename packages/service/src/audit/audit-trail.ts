@@ -65,7 +65,9 @@ export class AuditTrail {
   readonly #batches: BatchedWrites<AuditRecord>;
   readonly #outbox: Outbox<BatchRow>;
   readonly #work: SharedWork | undefined;
-  /** The number of undelivered batches of all replicas, from the last read of the store. */
+  /**
+   * The undelivered batches of all replicas at the last read of the store, less the batches delivered here since then.
+   */
   #undelivered = 0;
 
   constructor(options: AuditTrailOptions) {
@@ -118,7 +120,7 @@ export class AuditTrail {
   /**
    * Requires that one more decision can be recorded. Call it before each decision.
    *
-   * @throws DeputeError LIMIT_EXCEEDED
+   * @throws DeputeError LIMIT_EXCEEDED (`audit_waiting`, `audit_undelivered`)
    */
   assertRoom(): void {
     this.#batches.assertRoom();

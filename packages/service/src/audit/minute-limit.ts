@@ -2,7 +2,7 @@ import type { Clock } from "@depute/core";
 
 const MINUTE_MS = 60_000;
 
-/** Admits a maximum number of events per minute. */
+/** Admits a maximum number of events per minute. The first event after the end of a minute begins the next minute. */
 export class MinuteLimit {
   readonly #max: number;
   readonly #clock: Clock;
@@ -17,7 +17,8 @@ export class MinuteLimit {
   /**
    * Counts an event.
    *
-   * @returns `over` for the first event of a minute above the limit, `silent` for each further event of that minute
+   * @returns `within` up to the limit, `over` for the minute's first event above the limit, `silent` for each later
+   * event of the minute
    */
   take(): "within" | "over" | "silent" {
     const now = this.#clock.monotonic();

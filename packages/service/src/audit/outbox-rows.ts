@@ -29,7 +29,7 @@ export async function insertBatch(tx: WriteTx, { id, request }: BatchRow, now: n
   await tx.run("INSERT INTO batches (id, create_ms, request) VALUES (?, ?, ?)", [id, now, request]);
 }
 
-/** Returns the oldest batches, in order. */
+/** Returns at most `limit` batches, the oldest first. */
 export function firstBatches(tx: ReadTx, limit: number): Promise<BatchRow[]> {
   return tx.all(BATCH_ROW, "SELECT id, request FROM batches ORDER BY create_ms, id LIMIT ?", [limit]);
 }

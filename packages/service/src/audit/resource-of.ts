@@ -7,12 +7,12 @@ const MAX_NAME = 256;
 const NOT_RESOURCES: ReadonlySet<string> = new Set(["request_id"]);
 
 /**
- * Returns the name of the record that a call is about, e.g. `tasks/t-1`: the first id in the request. If the request
- * has no id field, the result is the record in the response, else the record in the request, else the organization that
- * the request names.
+ * Returns the name of the record that a call is about, e.g. `tasks/t-1`: the first id in the request other than
+ * `request_id`. If the request has no such id, the result is the record in the response, else the record in the
+ * request, else the organization that the request names.
  *
  * @param answer absent for a refused call and for a stream
- * @returns empty if the messages name no record
+ * @returns empty if the messages name neither a record nor an organization
  */
 export function resourceOf(
   input: { readonly desc: DescMessage; readonly message: Message | undefined },
@@ -26,7 +26,7 @@ export function resourceOf(
   return name.slice(0, MAX_NAME).toWellFormed();
 }
 
-/** Returns the first member `X_id` of a message as `Xs/ID`; empty if there is none. */
+/** Returns the first member `X_id` of a message that is not empty, as `Xs/ID`; empty if there is none. */
 function idIn({ fields }: DescMessage, message: Message | undefined): string {
   for (const field of fields) {
     if (!isText(field) || !field.name.endsWith("_id") || NOT_RESOURCES.has(field.name)) continue;

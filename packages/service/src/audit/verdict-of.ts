@@ -6,8 +6,8 @@ import { reasonOf } from "../errors-on-wire.ts";
 export interface AuditVerdict {
   readonly decision: "allowed" | "denied";
   /**
-   * The reason of a denial, in lower case. For an allowed call that ended without a response, the reason of the error
-   * that ended it.
+   * The reason of the error that ended the call, in lower case, e.g. `token_denied`; the status code if the error has
+   * no reason. Empty for a call with a response.
    */
   readonly reason: string;
 }

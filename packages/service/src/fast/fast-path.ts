@@ -202,8 +202,8 @@ async function answer({ call, end, options }: Open, message: Message): Promise<A
 }
 
 /**
- * Checks the size of a response. The limit is for protobuf's binary form, so the size of a JSON response is that of its
- * binary form.
+ * Checks the size of a response. The limit is for protobuf's binary form, so a JSON response is measured in this form
+ * too.
  */
 function checkWritten({ method: { spec }, protocol }: Call, message: Message, written: Uint8Array): void {
   const bytes = protocol.binary ? written.length : bytesOf(spec.method.output, message);

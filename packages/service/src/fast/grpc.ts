@@ -8,7 +8,10 @@ import type { Answer, Protocol } from "./call.ts";
 /** Bytes before each message: a flag and the message's length. */
 const PREFIX_BYTES = 5;
 
-/** gRPC over HTTP/2 with binary messages. A request's body is one envelope, and the trailer contains the status. */
+/**
+ * gRPC over HTTP/2 with binary messages. A request's body is one message with its prefix, and the trailer contains the
+ * status.
+ */
 export const grpc: Protocol = {
   name: "grpc",
   binary: true,
@@ -63,7 +66,7 @@ export const grpc: Protocol = {
 
 const NO_TIMEOUT = {};
 
-/** Puts a message in its envelope. Connect's encodeEnvelope would allocate more memory for each message. */
+/** Puts the prefix before a message. Connect's encodeEnvelope would allocate more memory for each message. */
 function envelopeOf(message: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
   bytes[0] = 0;

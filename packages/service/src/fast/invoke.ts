@@ -93,7 +93,7 @@ async function* once<T>(item: T): AsyncIterable<T> {
   yield item;
 }
 
-/** Calls the method's implementation. All interceptors have run before. */
+/** Calls the method's implementation: the innermost step, inside all interceptors. */
 async function implement(call: Call, request: UnaryRequest, head: AnswerHead): Promise<UnaryResponse> {
   const spec = call.method.spec as UnarySpec;
   const answer = await spec.impl(request.message, contextOf(call, request, head));
@@ -113,7 +113,7 @@ async function implementStream(
   head: AnswerHead,
 ): Promise<StreamResponse> {
   const spec = call.method.spec as ServerStreamSpec;
-  // The interceptors have passed on the only request message, which is read here.
+  // The interceptors pass on a stream with one request message, which is read here.
   const { value, done } = await request.message[Symbol.asyncIterator]().next();
   if (done === true) throw new ConnectError("missing input message", Code.Unimplemented);
   const answers = spec.impl(value, contextOf(call, request, head));

@@ -21,7 +21,10 @@ export interface FastMethod {
   readonly serialization: Serialization;
   /** Maximum number of fields in a request; undefined for no limit. */
   readonly maxFields: number | undefined;
-  /** The handler of Connect's adapter for the method. It serves a call if the body shows that the fast path cannot. */
+  /**
+   * The handler of Connect's adapter for the method. It serves a call whose body shows that the fast path cannot serve
+   * this call.
+   */
   readonly adapter: RpcMethod;
   /** The authority and the URL of the last call. */
   last: { authority: string; url: string };

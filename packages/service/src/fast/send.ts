@@ -28,7 +28,7 @@ export function refusalOf(thrown: unknown): ConnectError {
     : new ConnectError("internal error", Code.Internal, undefined, undefined, thrown);
 }
 
-/** Encodes the response of a call as its protocol requires. */
+/** Encodes the response of a call in the form of the call's protocol: binary or JSON. */
 export function write({ method, protocol }: Call, message: Message): Uint8Array {
   if (protocol.binary) return toBinary(method.spec.method.output, message);
   return method.serialization.getO(false).serialize(message as never);
@@ -84,7 +84,7 @@ export async function sendStream(
   return toNodeHeaders(head.trailer);
 }
 
-/** Corks the stream, so that all writes of one turn of the event loop are sent together. */
+/** Corks the stream until the next tick, so that all writes before that tick are sent together. */
 function cork(stream: ServerHttp2Stream): void {
   if (stream.writableCorked > 0) return;
   stream.cork();

@@ -49,8 +49,8 @@ const utf8 = new TextDecoder();
 
 /**
  * Checks a method's requests before they are decoded, because decoding cannot be interrupted. The checks are: the
- * contract's maximum number of fields and, for JSON, the size, the depth, the number of values and repeated members.
- * The handler gets a body that is not a message unchecked, and refuses it.
+ * contract's maximum number of fields and, for JSON, the size, the depth, the number of values and repeated members. A
+ * body that is not a message passes unchecked, and the handler refuses this body.
  *
  * @param maxBytes limit of one message after decompression; the handler refuses longer messages
  */
@@ -100,13 +100,13 @@ function isJson(header: Headers): boolean {
   return /^application\/(?:json|[a-z-]+\+json)\s*(?:;|$)/i.test(header.get("content-type") ?? "");
 }
 
-/** Bytes before each message in an envelope: a flag and the message's length. */
+/** Bytes before each message of gRPC and of Connect's streams: a flag and the message's length. */
 const PREFIX_BYTES = 5;
 const COMPRESSED = 1;
 
 /**
  * Yields the messages of a body. The body of a unary Connect call is one message; any other body is a sequence of
- * envelopes.
+ * messages, each after such a prefix.
  */
 async function* messagesIn(
   body: Buffer,
