@@ -16,7 +16,7 @@ export type DeputeClients = {
   readonly [Name in keyof typeof SERVICES]: Client<(typeof SERVICES)[Name]>;
 };
 
-/** Creates clients over a transport that the caller chooses: Connect, gRPC, grpc-js or in process. */
+/** Creates clients over any transport: Connect, gRPC, grpc-js or in process. */
 export function clientsOver(transport: Transport): DeputeClients {
   const clients = Object.entries(SERVICES).map(([name, service]) => [name, createClient(service, transport)]);
   return Object.fromEntries(clients) as DeputeClients;

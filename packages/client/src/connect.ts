@@ -39,7 +39,10 @@ export interface ConnectOptions {
   readonly publicUrl?: string;
   /** Whether to open a holder session: a single proof, then a cheap code for each call. Default: false. */
   readonly session?: boolean;
-  /** The platform's principal. Sessions that another key signed are refused. If absent, the signer is not checked. */
+  /**
+   * The platform's principal. Holder sessions that another key signed are refused. If absent, the signer is not
+   * checked.
+   */
   readonly platform?: string;
   readonly tls?: TlsOptions;
   /** The protocol. Default: `connect`. */
@@ -61,7 +64,7 @@ export interface Delegation extends Omit<MessageInitShape<typeof TaskDraftSchema
   /** Milliseconds until the task expires. Default: one hour. */
   readonly timeoutMs?: number;
   /**
-   * Identifies this delegation across restarts of the caller: the same id never creates a second task. Default: a new
+   * Identifies this delegation across restarts of the program: the same id never creates a second task. Default: a new
    * id.
    */
   readonly requestId?: string;
@@ -136,7 +139,7 @@ export class Depute {
   }
 
   /**
-   * Takes tasks of an agent and works on them until the caller stops the worker. Extends the agent's lease
+   * Takes tasks of an agent, and works on them until `stop` of the returned worker is called. Extends the agent's lease
    * meanwhile.
    */
   work(options: Omit<WorkerOptions, "calls" | "agents">): Worker {
@@ -144,7 +147,7 @@ export class Depute {
     return startWorker({ ...options, calls: workers, agents });
   }
 
-  /** Decides reviews until the caller stops the returned reviewer. */
+  /** Decides reviews until `stop` of the returned reviewer is called. */
   review(options: Omit<ReviewerOptions, "calls">): Reviewer {
     return startReviewer({ ...options, calls: this.#attempts.reviews });
   }

@@ -15,7 +15,7 @@ export const withRequestId: Interceptor = (next) => (request) => {
 
 function filled(input: DescMessage, message: Message): Message {
   if ((message as MessageWithId).requestId !== "") return message;
-  // Changes a copy, because the message may be the caller's own object.
+  // Changes a copy, because the program that makes the call may still use the message.
   return Object.assign(clone(input, message), { requestId: crypto.randomUUID() });
 }
 

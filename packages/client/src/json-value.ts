@@ -12,7 +12,7 @@ export function jsonText(value: unknown): string {
 }
 
 /**
- * Converts a worker's value to google.protobuf.Value, the type of values in messages.
+ * Converts a value to google.protobuf.Value, the type of values in messages.
  *
  * @throws TypeError for a cycle or a bigint
  */

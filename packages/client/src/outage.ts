@@ -43,7 +43,7 @@ export class Attempts {
   /**
    * Waits before another attempt.
    *
-   * @throws `error` itself, if it is not an outage, the outage is too long or the caller aborts
+   * @throws `error` itself, if it is not an outage, the outage is too long or `signal` aborts
    */
   async failed(error: unknown, signal?: AbortSignal): Promise<void> {
     this.#failedSinceMs ??= Date.now();

@@ -13,22 +13,22 @@ import { type CallerSession, requestSession } from "@depute/dct";
 import type { Holder } from "./holder.ts";
 import { metadataOf, reasonOf } from "./reasons.ts";
 
-/** A session is replaced this many milliseconds before it expires. */
+/** A holder session is replaced this many milliseconds before it expires. */
 const MARGIN_MS = 10_000;
 
-/** The holder of a token, and the platform that the holder trusts. */
+/** The holder of a key, and the platform that the holder trusts. */
 export interface SessionHolder extends Holder {
   /**
-   * The principal of the platform, which signs sessions. Without it, the client cannot detect an impostor between
-   * itself and the platform.
+   * The principal of the platform, which signs holder sessions. Without it, the client cannot detect an impostor
+   * between itself and the platform.
    */
   readonly platform?: string;
 }
 
 /**
- * Proves possession of the holder's key once per session, and authenticates each call by a code of the session. If the
- * platform has lost a session, the interceptor opens a new session and makes the call again. It opens a stream again
- * only before the stream's first message.
+ * Proves possession of the holder's key once per holder session, and authenticates each call by a code of this session.
+ * If the platform has lost the session, the interceptor opens a new session and makes the call again. A stream is
+ * opened again only before its first message.
  *
  * @param opener a client that sends no credentials
  */
@@ -63,8 +63,8 @@ export function sessionInterceptor(
 }
 
 /**
- * Adds an authentication code of the current session to a request. Returns a function that decides whether an error
- * means that the platform has lost the session.
+ * Adds an authentication code of the current holder session to a request. Returns a function that decides whether an
+ * error means that the platform has lost the session.
  */
 type Prove = () => Promise<(error: unknown) => boolean>;
 

@@ -17,11 +17,14 @@ export async function retryUnavailable<T>(signal: AbortSignal, call: () => Promi
   }
 }
 
-/** Milliseconds before the review is checked again. Each further wait is twice as long, up to LONGEST_REVIEW_MS. */
+/**
+ * Milliseconds before a call that waits for a review is repeated. Each further wait is twice as long, up to
+ * LONGEST_REVIEW_MS.
+ */
 const FIRST_REVIEW_MS = 500;
 const LONGEST_REVIEW_MS = 60_000;
 
-/** Repeats a call until the reviewer has decided. */
+/** Repeats a call while the platform refuses the call with REVIEW_PENDING, until the signal aborts. */
 export async function untilDecided<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
   for (let wait = FIRST_REVIEW_MS; ; wait = Math.min(wait * 2, LONGEST_REVIEW_MS)) {
     try {

@@ -55,8 +55,8 @@ export interface Reviewer {
 }
 
 /**
- * Runs a callback for each review that waits for this reviewer, until the caller stops the reviewer (DelegateOS 6.6;
- * CAP, `overseer`; Agenta's approval before start). Reconnects after an outage. The callback gets each review once.
+ * Runs a callback for each review that waits for this reviewer, until `stop` is called (DelegateOS 6.6; CAP,
+ * `overseer`; Agenta's approval before start). Reconnects after an outage. The callback gets each review once.
  */
 export function startReviewer(options: ReviewerOptions): Reviewer {
   const stopping = new AbortController();

@@ -74,7 +74,7 @@ export class TaskHandle {
         await attempts.failed(error, signal);
         continue;
       }
-      // A stream may end because the server drains, so the task's state shows whether it has ended.
+      // A stream may end because the server drains, so the task's record shows whether the task has ended.
       const { endTime, lastSequence = 0n } = await this.read();
       if (endTime !== undefined && cursor >= lastSequence) return;
       await attempts.failed(
@@ -87,7 +87,7 @@ export class TaskHandle {
   /**
    * Waits until the task ends, and returns the result.
    *
-   * @throws TaskError when the task ends without a result
+   * @throws TaskError when the task ends without a result; ConnectError when the platform refuses the call
    */
   async result({ signal }: Waiting = {}): Promise<TaskResult> {
     for (;;) {

@@ -19,8 +19,9 @@ export interface WorkContext {
   /** The DelegateOS token for work in the delegator's name; empty if the delegator attached none. */
   readonly workerToken: string;
   /**
-   * Aborts when the task is cancelled or the lease is lost. The work must then stop, because the platform accepts no
-   * more calls. The lease is also lost if the platform is unreachable for the duration of a lease.
+   * Aborts when the task is cancelled, the lease is lost or the worker stops. The work must then stop. Of the calls
+   * below, only `checkpoint` still has an effect, if the worker stops or the delegator set a grace period. The lease is
+   * also lost if the platform is unreachable for the duration of a lease.
    */
   readonly signal: AbortSignal;
   /** Reports progress. Within an attempt, several reports with one `reportId` count once. */

@@ -22,15 +22,16 @@ export interface WorkerOptions {
    * Default: 10,000. After that time the worker drops the work's result and takes other work.
    */
   readonly abandonAfterMs?: number;
-  /** Receives errors after which the worker tries again. */
+  /** Receives errors, e.g. of a broken stream or of a call for an assignment. The worker continues. */
   readonly onError?: (error: unknown) => void;
 }
 
 /** A running worker. */
 export interface Worker {
   /**
-   * Takes no new work, and waits at most `graceMs` milliseconds for active work. Then aborts the work's signal, and
-   * returns its tasks to the queue. Waits at most `abandonAfterMs` milliseconds more for work that ignores its signal.
+   * Takes no new work, and waits at most `graceMs` milliseconds (default: 10,000) for active work. Then aborts the
+   * work's signal, and returns its tasks to the queue. Waits at most `abandonAfterMs` milliseconds more for work that
+   * ignores its signal.
    */
   stop(graceMs?: number): Promise<void>;
 }
@@ -38,7 +39,7 @@ export interface Worker {
 /** Maximum time in milliseconds for ending a stream in an orderly way. After that time the stream is aborted. */
 const LEAVE_MS = 2_000;
 
-/** Takes an agent's assignments and works on them until the caller stops the worker. Reconnects after an outage. */
+/** Takes an agent's assignments, and works on them until `stop` is called. Reconnects after an outage. */
 export function startWorker(options: WorkerOptions): Worker {
   const running = new Map<Promise<void>, AbortController>();
   const stream = new Stream(options, (assignment, lease) => {

@@ -7,7 +7,8 @@ import {
 } from "@depute/contracts/google/rpc/error_details_pb";
 
 /**
- * Options for messages in JSON. The registry is needed for refusals within responses: their details are `Any` messages.
+ * Options for messages in JSON: unknown fields are ignored. Refusals within responses need the registry, because their
+ * details are `Any` messages.
  */
 export const LENIENT = {
   registry: createRegistry(ErrorInfoSchema, BadRequestSchema, RetryInfoSchema),

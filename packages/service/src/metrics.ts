@@ -3,14 +3,14 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 export { Counter, Gauge, Histogram, Registry };
 
 /**
- * Bounds of the histogram of call durations, from the shortest call within a process to a call that waits until its
- * deadline.
+ * Bounds in seconds of the histogram of call durations, from the shortest call within a process to a call that waits
+ * until its deadline.
  */
 export const DURATION_BUCKETS_S = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** Gauges of the library whose names end like names of counters. Checks of Prometheus refuse such gauges. */
+/** Gauges of prom-client whose names end like names of counters. Checks of Prometheus refuse such gauges. */
 const MISNAMED = [
   "nodejs_active_handles_total",
   "nodejs_active_requests_total",

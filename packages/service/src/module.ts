@@ -83,7 +83,7 @@ export interface ServiceDeps {
   readonly isReplicated: boolean;
   /**
    * Opens memory that all processes of the platform share. Each namespace has a separate memory. Undefined without
-   * Redis. The caller closes the memory.
+   * Redis. The service closes the memory that it opened.
    */
   readonly sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
   /** The replicas of all services. */
@@ -147,7 +147,7 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
 
 /** How the decisions of a module reach the audit log. */
 export interface AuditOfModule {
-  /** Methods whose allowed calls are not recorded, because an earlier call is recorded that allowed the same work. */
+  /** Methods whose allowed calls are not recorded, because the record of an earlier call covers the same work. */
   readonly quiet?: readonly DescMethod[];
   /**
    * Whether the module forwards its calls to services that record their own decisions. Then the module records only

@@ -18,7 +18,7 @@ import { sha256Hex } from "@depute/core/sha256";
 import type { ReadTx, RequestMemory, Store, WriteTx } from "@depute/store";
 import { hasRole, type Identity } from "./authority.ts";
 
-/** Number of records that a call without `max_count` deletes. */
+/** Maximum number of deletions and other steps of a call without `max_count`. */
 const DEFAULT_COUNT = 100;
 /** A service counts at most this many remaining records of one kind. */
 export const MAX_COUNTED_REMAINING = 1_000;

@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Http2SessionManager } from "@connectrpc/connect-node";
 import type { Timers } from "@depute/core";
 
-/** Milliseconds in which a replica must accept a connection, or answer a ping on an idle one. */
+/** Milliseconds in which a replica must accept a connection, or answer a ping on an idle connection. */
 const CONNECT_LIMIT_MS = 1_000;
 /** Milliseconds between two checks whether a failed replica is ready, and from its failure to the first check. */
 const PROBE_INTERVAL_MS = 250;
@@ -32,8 +32,8 @@ export interface ReplicaSessionsOptions {
  */
 export class ReplicaSessions implements Sessions {
   /**
-   * The origin of the first replica. Connect compares it with the base URL of the transport; a request names the origin
-   * of its own replica.
+   * The origin of the first replica. Connect compares this origin with the base URL of the transport. Each request
+   * names the origin of the replica that gets the request.
    */
   readonly authority: string;
   readonly #replicas: readonly Replica[];

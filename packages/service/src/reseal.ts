@@ -52,7 +52,7 @@ export async function resealStore(options: ResealOptions): Promise<number> {
   const fingerprints = { old: fingerprintOf(from), new: fingerprintOf(to) };
   const open = (master: string, replaced: readonly string[]) =>
     openStore({ ...place, migrations, onError, keys: { fingerprints: { master }, replaced } });
-  // This check prevents that a store which a third key sealed records the new key.
+  // Without this check, a store that a third key sealed would record the new key.
   await open(fingerprints.old, []).then(
     (store) => store.close(),
     async (error) => {

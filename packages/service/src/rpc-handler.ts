@@ -26,8 +26,8 @@ import { certificateOfRequest } from "./tls/client-certificate.ts";
 import { isBodyUnread } from "./unread-body.ts";
 
 /**
- * The size in bytes from which a response is compressed, if the caller accepts compression. Most responses are shorter.
- * Compressing a short response costs CPU time and saves no packet.
+ * The size in bytes from which a response is compressed, if the client accepts compression. Most responses are shorter.
+ * Compressing a short response costs CPU time and saves few bytes.
  */
 export const COMPRESS_MIN_BYTES = 8192;
 

@@ -45,8 +45,8 @@ export class SealedSecrets {
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
     try {
       const opened = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
-      // The result is a copy in separate memory. Slices of a Buffer share memory, so wiping one slice would wipe
-      // others.
+      // The result is a copy in memory of its own. A small Buffer is a slice of memory that it shares with other
+      // Buffers.
       return new Uint8Array(Buffer.concat(opened));
     } catch {
       return undefined;

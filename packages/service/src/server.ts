@@ -90,7 +90,10 @@ export interface ServerOptions {
   fast?: StreamHandler;
   routes: readonly HttpRoute[];
   upgrades?: readonly UpgradeRoute[];
-  /** Checks the head of every request before its handler runs. By default, the server refuses requests of all pages. */
+  /**
+   * Checks the head of every request before its handler runs. By default, of all pages only those that the server
+   * itself serves on loopback are admitted.
+   */
   door?: Door;
   /** Origins of pages that may read responses; none when absent. `door` must also admit these pages. */
   origins?: readonly string[];

@@ -1,10 +1,12 @@
-/**
- * The milliseconds in each unit of a duration. Each parser of this file throws an Error that states the accepted form.
- */
+/** The milliseconds in each unit of a duration. */
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Parses a duration such as `250ms`, `30s`, `5m` or `1h` to milliseconds. */
+/**
+ * Parses a duration such as `250ms`, `30s`, `5m` or `1h` to milliseconds.
+ *
+ * @throws Error that states the accepted form
+ */
 export function parseDuration(text: string): number {
   const match = /^(\d{1,12})(ms|s|m|h)$/.exec(text);
   const unit = UNIT_MS[match?.[2] ?? ""];
@@ -12,7 +14,11 @@ export function parseDuration(text: string): number {
   return Number(match[1]) * unit;
 }
 
-/** Parses a whole number in decimal digits. */
+/**
+ * Parses a whole number in decimal digits, also a negative number.
+ *
+ * @throws Error that states the accepted form
+ */
 export function parseInteger(text: string): number {
   const value = Number(text);
   if (!/^-?\d+$/.test(text) || !Number.isSafeInteger(value)) throw new Error("write a whole number");
@@ -28,14 +34,18 @@ const BOOLEANS: Record<string, boolean> = {
   0: false,
 };
 
-/** Parses `true`, `on` or `1` to true, and `false`, `off` or `0` to false. */
+/**
+ * Parses `true`, `on` or `1` to true, and `false`, `off` or `0` to false.
+ *
+ * @throws Error that states the accepted form
+ */
 export function parseBoolean(text: string): boolean {
   const value = Object.hasOwn(BOOLEANS, text) ? BOOLEANS[text] : undefined;
   if (value === undefined) throw new Error("write true or false");
   return value;
 }
 
-/** Parses words separated by commas. White space around them and empty words are ignored. */
+/** Parses words separated by commas. White space around the words and empty words are ignored. */
 export function parseList(text: string): string[] {
   return text
     .split(",")
@@ -44,7 +54,9 @@ export function parseList(text: string): string[] {
 }
 
 /**
- * Parses an http, https, redis, rediss or postgres address, and removes a trailing slash. The empty text stays empty.
+ * Parses an http, https, redis, rediss or postgres address, and removes trailing slashes. The empty text stays empty.
+ *
+ * @throws Error that states the accepted form
  */
 export function parseUrl(text: string): string {
   if (text === "") return "";
@@ -53,7 +65,11 @@ export function parseUrl(text: string): string {
   return text.replace(/\/+$/, "");
 }
 
-/** Parses one or more addresses, separated by commas. */
+/**
+ * Parses one or more addresses, separated by commas. Removes repeated addresses.
+ *
+ * @throws Error that states the accepted form
+ */
 export function parseUrls(text: string): string[] {
   const urls = parseList(text).map(parseUrl);
   if (urls.length === 0)

@@ -199,7 +199,7 @@ function shortenedFlagProblem({ code, message }: CommanderError, table: Settings
   return flag && `unknown option '--${shortened}'; write ${flag}`;
 }
 
-/** @param fileValue the value in the file of settings, if it has one */
+/** @param fileValue the value in the file of settings; undefined if the file does not have the setting */
 function optionOf(name: string, setting: Setting, fileValue: unknown): Option {
   const placeholder = setting.type === "bool" ? "[bool]" : `<${setting.type}>`;
   const help = setting.isSecret ? `${setting.help}; or its file: ${secretFileVariable(name)}` : setting.help;

@@ -105,7 +105,7 @@ function transportOver(
     acceptCompression: [],
   });
   return {
-    // The default timeout is applied here, because the library's default timeout would also end streams.
+    // The default timeout is applied here, because Connect's default timeout would also end streams.
     unary: (method, signal, timeoutMs, header, input, values) =>
       transport.unary(method, signal, timeoutMs ?? defaultTimeoutMs, header, input, values),
     stream: (method, signal, timeoutMs, header, input, values) =>
@@ -126,8 +126,8 @@ function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClien
 }
 
 /**
- * A session manager that listens for every error of a connection. The library listens only for the first error. A peer
- * that sends invalid HTTP/2 causes further errors, and an error without a listener would end the process.
+ * A session manager that listens for every error of a connection. Connect listens only for the first error. A peer that
+ * sends invalid HTTP/2 causes further errors, and an error without a listener would end the process.
  */
 class QuietSessionManager extends Http2SessionManager {
   readonly #knownSessions = new WeakSet<ClientHttp2Session>();
@@ -158,7 +158,7 @@ class QuietSessionManager extends Http2SessionManager {
 
 /**
  * Makes a stream fail if it closes with the code NO_ERROR before its response. A process that stops may close its
- * streams with this code. The library takes the code for success, and would wait until the call's deadline.
+ * streams with this code. Connect takes the code for success, and would wait until the call's deadline.
  */
 function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
   let isAnswered = false;

@@ -23,10 +23,7 @@ export class WatchedCredentials implements Credentials {
   #refused = "";
   #cancel: () => void = () => {};
 
-  /**
-   * @throws Error that names the file and its first fault; it quotes no entry, but may quote a part of a text that is
-   * not JSON
-   */
+  /** @throws Error that names the file and its first fault; the message quotes no text of the file */
   constructor(options: WatchedCredentialsOptions) {
     this.#options = options;
     const { path } = options;

@@ -76,7 +76,7 @@ function schemaCheck(): ValidateFunction<Partial<IdentitiesFile>> {
 /**
  * Parses the text of an identities file.
  *
- * @param organizationOf the organization of a principal of the credentials file; empty for none
+ * @param organizationOf returns the organization that the credentials file names for a principal; empty for none
  * @throws Error that names the first fault by its JSON pointer; SyntaxError for a text that is not JSON
  */
 export function parseIdentities(
@@ -145,8 +145,8 @@ function assertAddress(address: string, path: string): void {
 }
 
 /**
- * Returns the principal of a login token: that of the issuer's first identity that matches the claims. Undefined if
- * none matches, or if the principal would be malformed.
+ * Returns the principal of a login token: that of the issuer's first identity whose subject and claims match. Undefined
+ * if no identity matches, or if the principal would be malformed.
  *
  * @param claims the verified claims of the login token
  */

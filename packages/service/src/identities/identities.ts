@@ -172,7 +172,8 @@ const UNCHANGED = {} as Loaded;
 /**
  * Reads and checks all files.
  *
- * @param keys the keys of the issuers so far; they stay in use for each issuer whose entry has not changed
+ * @param keys the current keys of the issuers; an issuer keeps its keys unless its name, `jwksUri`, `tokenFile` or
+ * authorities have changed
  * @param before the joined texts of the files at the previous read; absent for the first read
  */
 function load(options: IdentitiesOptions, keys: ReadonlyMap<string, IssuerKeys>, before?: string): Loaded {

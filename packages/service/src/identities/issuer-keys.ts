@@ -13,7 +13,10 @@ export const MAX_DOCUMENT_BYTES = 256 * 1024;
 export const DOCUMENT_TIMEOUT_MS = 5000;
 /** Maximum number of keys of an issuer. */
 export const MAX_KEYS = 64;
-/** Milliseconds after which the keys are read again. From then on, a key that the issuer has withdrawn is refused. */
+/**
+ * Milliseconds after which the next use reads the keys again. After this read, a key that the issuer has withdrawn is
+ * refused.
+ */
 export const FRESH_MS = 10 * 60_000;
 /** Milliseconds after a read for which the keys stay in use while the issuer cannot be reached. */
 export const STALE_MS = 60 * 60_000;

@@ -15,7 +15,7 @@ import { type Request, withHooks } from "./outcome.ts";
 
 export interface AuditOptions {
   readonly trail: Pick<AuditTrail, "assertRoom" | "add">;
-  /** Methods whose allowed calls are not recorded, because an earlier call is recorded that allowed the same work. */
+  /** Methods whose allowed calls are not recorded, because the record of an earlier call covers the same work. */
   readonly quiet: ReadonlySet<DescMethod>;
   /** Whether another service decides on the calls that pass authentication, and records its decisions. */
   readonly isForwarding: boolean;
@@ -119,7 +119,8 @@ function record({ trail, log }: AuditOptions, request: Request, { verdict, messa
 }
 
 /**
- * Returns a request to pass on, and a function that returns its first message; undefined until the handler has read it.
+ * Returns the request to pass on, and a function that returns the request's first message. The function returns
+ * undefined until the handler has read this message.
  */
 function seenBy(request: Request): { request: Request; message: () => Message | undefined } {
   if (!request.stream) return { request, message: () => request.message };

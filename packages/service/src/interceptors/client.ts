@@ -27,7 +27,8 @@ export function clientInterceptors({
 }: ClientInterceptorOptions): Interceptor[] {
   return [
     unavailableInterceptor(service),
-    // Concurrent calls also advance the round-robin order, so one attempt more than there are replicas is allowed.
+    // Concurrent calls share the round-robin order, so a call may meet a replica twice. One attempt more than the
+    // number of replicas is therefore allowed.
     ...(replicas > 1 ? [failoverInterceptor(replicas + 1)] : []),
     ...(tracing ? [clientTracingInterceptor()] : []),
     secretInterceptor(internalSecrets),

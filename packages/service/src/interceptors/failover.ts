@@ -11,8 +11,8 @@ const PROOF_HEADER = "dpop";
 
 /**
  * Repeats a call at another replica if the first replica died or drains, unless the call is not repeatable or has a
- * holder proof. A stream is repeated only before its first message. After its first message, the reader must open
- * another stream from its own cursor.
+ * holder proof. A server stream is repeated only before the first message of its response. After that message, the
+ * reader must open another stream from its own cursor. A call with a stream of requests is never repeated.
  *
  * @param attempts maximum number of attempts of one call
  */

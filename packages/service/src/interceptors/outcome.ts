@@ -26,8 +26,8 @@ export interface CallHooks {
   /** Replaces an exception before it is thrown again. */
   mapError?(thrown: unknown): unknown;
   /**
-   * Called once at the end of the call. The argument is the exception that `mapError` returned; undefined if the call
-   * threw none.
+   * Called once at the end of the call. The argument is the exception that `mapError` returned; CANCELED if the reader
+   * of a stream left; undefined if the call succeeded.
    */
   end?(thrown: unknown): void;
 }
@@ -126,8 +126,8 @@ export function observeInterceptor(log: Logger, registry: Registry, clock: Clock
 }
 
 /**
- * Returns the caller's proven principal; the text `unproven` before the credentials are verified; undefined without a
- * caller.
+ * Returns the caller's principal; the text `unproven` before a token or a holder proof is verified; empty for a caller
+ * of kind `message`; undefined without a caller.
  */
 function callerIn(values: ContextValues): string | undefined {
   const caller = values.get(callerKey);

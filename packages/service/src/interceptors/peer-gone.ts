@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { reasonOf } from "../errors-on-wire.ts";
 
-/** The codes that the library raises for a broken connection, a reset stream and an incomplete response. */
+/** The codes that Connect raises for a broken connection, a reset stream and an incomplete response. */
 const CODES_OF_TRANSPORT: readonly Code[] = [
   Code.Unavailable,
   Code.Aborted,

@@ -40,7 +40,9 @@ export function quotasInterceptor(quotas: Quotas, timers: Timers): Interceptor {
   };
 }
 
-/** Counts the refusal of one item of a batch, if a quota refused it. The refusal of a whole call counts without this. */
+/**
+ * Counts the refusal of one item of a batch, if a quota refused it. The interceptor counts the refusal of a whole call.
+ */
 export function noteRefusedItem(refusal: unknown): void {
   currentRequest()?.contextValues.get(quotasKey)?.noteRefusal(refusal);
 }

@@ -16,9 +16,9 @@ export interface RolesOptions extends RoleSources {
 }
 
 /**
- * Refuses calls of callers without a role that the method requires. The option of the method names its roles, for every
- * protocol. For a holder proof, a token or a message, the check waits until the principal is proven; see {@link
- * roleCheckKey}.
+ * Refuses calls of callers without a role that the method requires. An option of the method in its contract names these
+ * roles, for every protocol. For a holder proof, a token or a message, the check waits until the principal is proven;
+ * see {@link roleCheckKey}.
  */
 export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptions): Interceptor {
   return (next) => async (request) => {

@@ -169,7 +169,7 @@ const EXEMPT = ["grpc.health.v1.Health"];
 /**
  * Returns the interceptors of every call on its way to a handler, outermost first. The call's id comes first, because
  * later interceptors log it. The observer encloses the conversion of errors, so it counts converted errors. The caller
- * is identified, and its roles are checked, before its message is validated.
+ * is identified, and the caller's roles are checked, before the request is validated.
  */
 export function serverInterceptors(options: ServerInterceptorOptions): Interceptor[] {
   const { log, metrics, clock, timers, stopping } = options;

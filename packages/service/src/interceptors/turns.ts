@@ -6,8 +6,8 @@ import type { Request } from "./outcome.ts";
 
 /**
  * Gives each call a turn before it begins; see {@link FairTurns}. A call within the process needs no turn, because the
- * call that it serves already has one. A call that a service makes on its own behalf needs none either: the call that
- * waits for it may have the last turn.
+ * call that it serves already has one. A call that a service makes on its own behalf needs no turn either. Otherwise
+ * this call could wait for a turn while the last turn belongs to a call that waits for this call.
  */
 export function turnsInterceptor(turns: FairTurns): Interceptor {
   return (next) => async (request) => {

@@ -58,8 +58,8 @@ export interface OutboundAnswer {
 }
 
 /**
- * A checked URL with the IP address to connect to. The caller must not resolve the name again, because DNS could then
- * return another address.
+ * A checked URL with the IP address to connect to. Do not resolve the name again: DNS could then return another
+ * address, which nothing has checked.
  */
 export interface PinnedTarget {
   readonly url: URL;
@@ -101,7 +101,7 @@ export class Outbound {
   }
 
   /**
-   * Returns the IP address to connect to, for callers that use another transport.
+   * Returns the IP address to connect to, for code that uses another transport.
    *
    * @throws DeputeError ADDRESS_NOT_ALLOWED; Error when the name cannot be resolved
    */
@@ -165,7 +165,7 @@ export class Outbound {
     };
   }
 
-  /** Closes the idle connections. */
+  /** Closes all connections, also those in use. */
   close(): void {
     for (const agent of Object.values(this.#agents)) agent.destroy();
   }

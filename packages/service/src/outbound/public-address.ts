@@ -12,7 +12,7 @@ const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR("2000::/3");
  * blocks (RFC 6890 and its successors).
  */
 export function isPublicAddress(address: string): boolean {
-  // Node's check comes first, because the library also accepts forms to which Node does not connect, such as `010.1`.
+  // Node's check comes first, because ipaddr.js also accepts forms to which Node does not connect, such as `010.1`.
   if (isIPv4(address)) return ipaddr.IPv4.parse(address).range() === "unicast";
   if (!isIPv6(address) || !ipaddr.IPv6.isValid(address)) return false;
   const parsed = ipaddr.IPv6.parse(address);

@@ -26,7 +26,8 @@ export class Bill {
   }
 
   /**
-   * Sets the proven caller, and counts the call against its quotas. Only the first call of this method has an effect.
+   * Sets the proven caller, and counts the call against the caller's quotas. Only the first call of this method has an
+   * effect.
    *
    * @throws DeputeError LIMIT_EXCEEDED
    */
@@ -55,7 +56,8 @@ export class Bill {
   }
 
   /**
-   * Returns the milliseconds until the caller has room for further bytes; 0 if it has room now, or is not proven yet.
+   * Returns the milliseconds until the caller has room for further bytes; 0 if the caller has room now, or is not
+   * proven yet.
    */
   get waitMs(): number {
     if (this.#payer === undefined) return 0;

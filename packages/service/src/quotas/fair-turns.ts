@@ -58,8 +58,8 @@ interface Line {
 /**
  * Decides when calls begin, before they use the processor and the store. By default, a single active caller may have
  * 256 running calls. Several active callers share 16 turns, and while a light caller makes calls, each heavy caller has
- * one turn. So a call waits behind few calls of other callers, however many calls those have in progress. Waiting
- * callers get turns one after the other, and the calls of one caller begin in order.
+ * one turn. So a call waits behind few calls of other callers, however many calls the other callers have in progress.
+ * Waiting callers get turns one after the other, and the calls of one caller begin in order.
  */
 export class FairTurns {
   readonly #options: Required<FairTurnsOptions>;
@@ -89,7 +89,8 @@ export class FairTurns {
    * Gives a turn to a call, at once if a turn is free.
    *
    * @param key the name of the caller's queue; see {@link lineOf}
-   * @param signal removes a waiting call from its queue; the promise then rejects with the signal's reason
+   * @param signal when the signal aborts, a waiting call leaves its queue, and the promise rejects with the signal's
+   * reason
    * @throws DeputeError LIMIT_EXCEEDED if too many calls wait
    */
   enter(key: string, signal: AbortSignal): Turn | Promise<Turn> {
@@ -228,8 +229,8 @@ export class FairTurns {
 }
 
 /**
- * Returns the name of the queue in which a call waits: its principal, or the client's address if no principal is proven
- * yet.
+ * Returns the name of the queue in which a call waits: the caller's principal, or the client's address if no principal
+ * is proven yet.
  *
  * @param principal empty if no principal is proven yet
  */

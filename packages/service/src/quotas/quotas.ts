@@ -111,7 +111,10 @@ export class Quotas {
     for (const account of this.#accountsOf(principal, organization)) this.#assertAmount(amount, account);
   }
 
-  /** Returns the milliseconds until a caller has room in its quota of an amount; 0 if it has room now. */
+  /**
+   * Returns the milliseconds until a caller and its organization have room in their quotas of an amount; 0 for room
+   * now.
+   */
   waitOf(amount: Amount, principal: string, organization: string): number {
     const waits = this.#accountsOf(principal, organization).map((account) => this.#wait(amount, account));
     return Math.max(...waits);

@@ -11,7 +11,8 @@ export type Taken = { readonly dueMs: number } | { readonly retryAfterMs: number
  * Counts one call against a rate (generic cell rate algorithm, ITU-T I.371).
  *
  * @param perSecond the rate, above 0
- * @param dueMs the state of the rate: the time at which its quota is full again, in milliseconds; 0 for a full quota
+ * @param dueMs the state of the rate: the time at which the whole quota is free again, by the clock of `nowMs`; 0 before
+ * the first call
  */
 export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
   const next = Math.max(dueMs, nowMs) + 1000 / perSecond;
@@ -25,14 +26,15 @@ export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
  * a longer time.
  *
  * @param perSecond the rate, above 0
- * @param dueMs the state of the rate: the time at which its quota is full again, in milliseconds; 0 for a full quota
+ * @param dueMs the state of the rate: the time at which the whole quota is free again, by the clock of `nowMs`; 0 before
+ * the first use
  * @returns the next state
  */
 export function use(perSecond: number, dueMs: number, nowMs: number, amount: number): number {
   return Math.max(dueMs, nowMs) + (amount * 1000) / perSecond;
 }
 
-/** Returns the milliseconds until a rate has room for any amount; 0 if it has room now. */
+/** Returns the milliseconds until a rate has room for a further amount; 0 if the rate has room now. */
 export function waitOf(dueMs: number, nowMs: number): number {
   return Math.max(0, Math.floor(dueMs - nowMs - BURST_MS) + 1);
 }

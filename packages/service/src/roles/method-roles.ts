@@ -13,8 +13,8 @@ export interface MethodRoles {
 }
 
 /**
- * Packages of the platform's own contracts. Methods of published contracts need no roles, because they call methods of
- * the platform that have roles.
+ * The prefix of the names of the platform's own contracts. Methods of published contracts need no roles, because they
+ * call methods of the platform that have roles.
  */
 const OWN_PACKAGE = "depute.";
 

@@ -13,7 +13,7 @@ export interface ConnectionAge {
   readonly random: Random;
 }
 
-/** Calls `expire` once, after 90 % to 110 % of `maxAgeMs`. The returned function cancels this. */
+/** Calls `expire` once, after 90 % to 110 % of `maxAgeMs`. The returned function cancels the call. */
 export function limitAge({ maxAgeMs, timers, random }: ConnectionAge, expire: () => void): () => void {
   if (maxAgeMs === 0) return () => {};
   return timers.after(Math.round(maxAgeMs * (1 + JITTER * (2 * random() - 1))), expire);

@@ -68,8 +68,8 @@ export class DevelopmentAuthority {
   }
 
   /**
-   * Issues a certificate for servers and clients. It has both usages, because each process of a platform also uses the
-   * certificate of its listeners as a client.
+   * Issues a certificate for servers and clients. The certificate has both usages, because each process of a platform
+   * also uses the certificate of its listeners as a client.
    */
   async issue(
     { hosts = [], uris = [] }: IdentityNames,
@@ -110,7 +110,10 @@ function createKeys(): Promise<webcrypto.CryptoKeyPair> {
   return crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
 }
 
-/** Returns a random serial number of 16 bytes. The first bit is 0, so that the number is positive. */
+/**
+ * Returns a random serial number of 16 bytes. The first bit is 0, so that the number is positive. The second bit is 1,
+ * so that the first byte is not zero.
+ */
 function serialNumber(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;

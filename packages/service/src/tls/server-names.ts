@@ -1,8 +1,8 @@
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 
 /**
- * Returns why a certificate is not the one of a host; undefined if it is. A certificate without alternative names is
- * refused: Node.js would compare its common name in their place. (RFC 9525 section 2)
+ * Returns an error if a certificate does not belong to a host; otherwise undefined. A certificate without alternative
+ * names is refused, because Node.js would compare its common name instead. (RFC 9525 section 2)
  */
 export function faultOfServerName(host: string, certificate: PeerCertificate): Error | undefined {
   return certificate.subjectaltname === undefined

@@ -19,7 +19,7 @@ export type HolderProof = (
   claims: { readonly htm: string; readonly htu: string },
 ) => string;
 
-/** The functions of a log that a witness needs to check its heads. */
+/** The functions of a log that a witness needs to check the log's heads. */
 export interface WitnessedLog {
   readonly holderProof: HolderProof;
   /**
@@ -47,7 +47,7 @@ export interface DeputePlaceOptions {
 
 /**
  * Returns a place for a log's head at another Depute platform, the witness. The witness stores the heads of both logs
- * in one record, and refuses a head that does not extend the stored head.
+ * of this platform in one record, and refuses a head that does not extend the stored head.
  *
  * @throws SettingsError for an address that cannot be used
  */
@@ -57,8 +57,8 @@ export function deputePlace({ witness, name, credentials, ca, log }: DeputePlace
     baseUrl: url,
     // Every reverse proxy serves HTTP/1.1.
     httpVersion: "1.1",
-    // JSON lets a program other than Depute be the witness. Its cost does not matter, because a platform publishes at
-    // most four heads a second.
+    // JSON lets a program other than Depute be the witness. The cost of JSON does not matter, because a process
+    // publishes at most four heads of a log a second.
     useBinaryFormat: false,
     ...(ca !== undefined && { nodeOptions: { ca } }),
     defaultTimeoutMs: TIMEOUT_MS,

@@ -13,5 +13,5 @@ export interface WitnessPlace {
   write(text: string): Promise<void>;
 }
 
-/** Thrown when another process has published a newer head. The caller must read the log's head again. */
+/** Thrown when another process has published a newer head. Read the log's head again before the next write. */
 export class HeadMovedError extends Error {}

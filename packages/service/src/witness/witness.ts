@@ -5,7 +5,7 @@ import { HeadMovedError, type WitnessPlace } from "./witness-place.ts";
 
 /** Milliseconds from a change of the log to the publication of its head. */
 const PUBLISH_AFTER_MS = 250;
-/** Milliseconds between a failed publication and the next attempt. */
+/** Milliseconds from a publication that failed, or during which the log changed, to the next publication. */
 const RETRY_MS = 5_000;
 /**
  * Maximum number of writes for one publication. A write fails if another replica has published a head in the meantime.
@@ -43,8 +43,8 @@ export class Witness {
   #publishing: Promise<void> | undefined;
   #isNoted = false;
   /**
-   * Whether `check` has succeeded. Before that, nothing is published, because it could replace the head of another
-   * platform.
+   * Whether `check` has succeeded. Before that, nothing is published, because a publication could replace the head of
+   * another platform.
    */
   #isChecked = false;
   #isClosed = false;
