@@ -31,7 +31,8 @@ end
 const EXPIRED = 500;
 
 /**
- * The time to live of the sums after their last change, in milliseconds: 31 days. No value has a longer time to live.
+ * The time to live of `expiry`, `entries` and `use` after the last `add`, in milliseconds: 31 days. No value has a
+ * longer time to live.
  */
 const LONGEST_MS = 31 * 86_400_000;
 

@@ -13,7 +13,7 @@ import {
 import { connect, disconnect } from "./redis.ts";
 import { ADD, GET, LIST, REMOVE } from "./redis-memory-scripts.ts";
 
-/** Maximum milliseconds for which a call waits for the end of an outage. */
+/** Milliseconds from the start of an outage until which calls wait for the end of the outage. */
 const SHORT_OUTAGE_MS = 1_000;
 /** Milliseconds without an answer after which the process treats Redis as unreachable. */
 const ANSWER_MS = 2_000;
@@ -103,7 +103,7 @@ export class RedisMemory implements SharedMemory {
     return this.#closed;
   }
 
-  /** Runs a script. Every script is idempotent, so a caller may repeat a call whose answer was lost. */
+  /** Runs a script. Every script is idempotent, so a call whose answer was lost may be repeated. */
   async #run(script: string, args: readonly (string | number)[]): Promise<unknown> {
     await this.#ready();
     try {

@@ -167,7 +167,8 @@ export function connect(options: ConnectionOptions, role: string): Redis {
       const delay = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
       return delay / 2 + (Math.random() * delay) / 2;
     },
-    // The client refuses commands while it is not ready. The caller decides what waits, and bounds it.
+    // The client refuses commands while it is not ready. RedisBus and RedisMemory decide what waits, and bound the
+    // waiting.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,

@@ -26,10 +26,11 @@ export const MAX_A2A_INTERFACES = 16;
 const MAX_URL = 1024;
 
 /**
- * Returns the first address in a card that the platform can call: its version is 1.x, and its binding is one of
- * {@link A2A_BINDINGS}. A card lists its addresses in the agent's order of preference. (A2A 8.3.2)
+ * Returns the first address in a card that the platform can call. Such an address has the version 1.x, a binding of
+ * {@link A2A_BINDINGS}, and a valid URL of at most 1,024 characters. A card lists its addresses in the agent's order of
+ * preference. (A2A 8.3.2)
  *
- * @returns undefined if the platform can call none
+ * @returns undefined if the platform can call no address of the card
  */
 export function a2aInterfaceOf(interfaces: readonly CardInterface[]): A2aInterface | undefined {
   for (const { url, protocolBinding, tenant, protocolVersion } of interfaces.slice(0, MAX_A2A_INTERFACES)) {

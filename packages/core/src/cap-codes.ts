@@ -75,8 +75,8 @@ export function capCodeOf({ reason, metadata }: Pick<DeputeError, "reason" | "me
 }
 
 /**
- * Returns the code for an exceeded limit. A size limit gives 400, and a full tree gives 422, because a retry cannot
- * succeed. All other limits may have room later, so their code is 429.
+ * Returns the code for an exceeded limit. A size limit gives 400, and a limit of a task tree gives 422, because a retry
+ * cannot succeed. All other limits may have room later, so their code is 429.
  */
 function codeOfLimit(limit: string): number {
   if (/(bytes|depth|length|items|attachments)$/.test(limit) && !limit.startsWith("tree.")) return 400;

@@ -12,8 +12,8 @@ export type DetailLevel = (typeof DETAIL_LEVELS)[number];
 export const DEFAULT_RESULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
 /**
- * The default maximum size of a result, in language-model tokens, for each level of detail. It applies to a budget
- * that states only a level. (NEKTE library)
+ * The default maximum size of a result, in language-model tokens, for each level of detail. The default applies to a
+ * budget that states only a level. (NEKTE library)
  */
 export const DEFAULT_TOKENS: Readonly<Record<DetailLevel, number>> = {
   full: 4096,

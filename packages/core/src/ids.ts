@@ -13,15 +13,14 @@ interface Latest {
   seq: number;
 }
 
-/** Ids with the system's time and ids with the caller's time are counted separately. */
+/** Ids with the system's time and ids with a given time are counted separately. */
 const bySystem: Latest = { msecs: 0, seq: 0 };
 const byCaller: Latest = { msecs: 0, seq: 0 };
 
 /**
  * Returns a new identifier: UUIDv7 in lower case. Later ids of one process and one source of time sort later.
  *
- * @param nowMs the caller's time in epoch milliseconds; services pass the time of their injected clock. The system's
- * time when absent.
+ * @param nowMs the time in epoch milliseconds, e.g. that of a service's injected clock; the system's time when absent
  */
 export function newId(nowMs?: number): string {
   if (used === pool.length) {

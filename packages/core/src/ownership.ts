@@ -6,11 +6,11 @@ export interface Owned {
 
 /**
  * Returns the organization that owns a new record: the owner of the record above it, or the caller's organization if
- * there is no record above. So all records of a task (context, artifact, review, messages) have the task's owner.
- * The owner does not change if an agent of another organization creates the record. If the record above has no
- * owner, the new record has no owner either.
+ * there is no record above. So all records of a task (context, artifact, review, messages) have the task's owner. The
+ * owner does not change if an agent of another organization creates the record. If the record above has no owner, the
+ * new record has no owner either.
  *
- * @param caller the principal that creates the record; a service creates records for its caller
+ * @param caller the caller whose call creates the record, with the caller's organization
  * @param above the record to which the new record belongs; undefined if there is none
  */
 export function owningOrganization(caller: Owned, above: Owned | undefined): string {

@@ -19,7 +19,9 @@ export type PageFilters = Readonly<
   Record<string, string | number | boolean | bigint | readonly (string | number)[] | undefined>
 >;
 
-/** Returns the number of items for an answer: the default for 0, and no more than {@link MAX_PAGE_SIZE}. */
+/**
+ * Returns the number of items on a page: {@link DEFAULT_PAGE_SIZE} for 0 or less, and at most {@link MAX_PAGE_SIZE}.
+ */
 export function pageSize(requested: number): number {
   return requested <= 0 ? DEFAULT_PAGE_SIZE : Math.min(requested, MAX_PAGE_SIZE);
 }

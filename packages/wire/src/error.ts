@@ -78,7 +78,7 @@ export class Fault extends Error {
     return this;
   }
 
-  /** Converts the fault to the error for the caller. `maxDepth` is the nesting limit that applied. */
+  /** Converts the fault to a WireError. `maxDepth` is the nesting limit that applied. */
   toError(maxDepth: number): WireError {
     const error: WireError = { path: pointer(this.path), reason: this.reason, message: this.message };
     return this.reason === "too_deep" ? { ...error, max: maxDepth } : error;
@@ -90,7 +90,10 @@ export function within(thrown: unknown, step: Step): unknown {
   return thrown instanceof Fault ? thrown.within(step) : thrown;
 }
 
-/** Returns the JSON pointer of a path. Shortens names from the document if they exceed MAX_ECHO characters in total. */
+/**
+ * Returns the JSON pointer of a path. If the names from the document exceed MAX_ECHO characters in total, the pointer
+ * ends there with an ellipsis.
+ */
 export function pointer(path: readonly Step[]): string {
   let remainingChars = MAX_ECHO;
   let text = "";

@@ -30,7 +30,7 @@ import {
 } from "./free.ts";
 import { enumWords, fieldOptions } from "./names.ts";
 
-/** Returns the codec of a scalar field. `json` is the wire option of the same name. */
+/** Returns the codec of a scalar field. `json` is the wire option `wire_field.json`. */
 export function scalarCodec(type: ScalarType, json: boolean, name: string): Codec {
   switch (type) {
     case ScalarType.STRING:
@@ -105,7 +105,7 @@ function shortest(value: number): number {
 }
 
 /**
- * Returns the codec of integers. It accepts JSON numbers without a fraction (1.0 is 1). The largest is 2^53-1,
+ * Returns the codec of integers. It accepts JSON numbers without a fraction (1.0 is 1). The largest integer is 2^53-1,
  * because every JSON parser reads integers up to this limit exactly.
  */
 function integerCodec(min: number, max: number, toLocal: (value: number) => number | bigint): Codec {

@@ -49,7 +49,7 @@ export interface Plan {
   readonly desc: DescMessage;
   readonly slots: readonly Slot[];
   readonly tags: readonly Tag[];
-  /** The names of the slots and tags of this object. */
+  /** The names of this object's slots, and of its tags that are not inherited. */
   readonly names: ReadonlySet<string>;
   /**
    * The property that collects unknown members; undefined if the message collects none. A member is unknown if

@@ -65,8 +65,8 @@ export type DecodedValid<T> =
   | { ok: false; error: WireError; errors: readonly [WireError, ...WireError[]] };
 
 /**
- * Decodes a document as decode does, and then checks the rules of its contract (protovalidate). `errors` has at most
- * MAX_ERRORS faults, and their paths use the document's names. `error` is the first fault. Throws only for an
+ * Decodes a document as decode does, and then checks the rules of the message's contract (protovalidate). `errors` has
+ * at most MAX_ERRORS faults, and their paths use the document's names. `error` is the first fault. Throws only for an
  * invalid contract.
  */
 export function decodeValid<Desc extends DescMessage>(
@@ -183,7 +183,10 @@ export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}):
   return checkJson(value, limits.maxDepth);
 }
 
-/** Applies the checks of parseJson to a value that is already parsed, for input that was not JSON text. */
+/**
+ * Checks a parsed value as parseJson does: numbers, half surrogate pairs and depth. Use it for input that was not JSON
+ * text.
+ */
 export function checkJson(value: unknown, maxDepth: number = MAX_DEPTH): Parsed {
   try {
     checkFree(value, maxDepth);

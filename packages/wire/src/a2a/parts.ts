@@ -20,9 +20,9 @@ export const MAX_ARTIFACTS = 64;
 export const MAX_PARTS = 1024;
 
 /**
- * Converts parts to a JSON value. If all parts are texts, the value is one string with one line for each part. A
- * single data part gives its value. An empty list of parts gives null. Every other list gives `{"parts": [...]}`,
- * with the parts in their A2A form. {@link partsIn} is the inverse for this form.
+ * Converts parts to a JSON value. If all parts are texts, the value is one string: the texts, joined by line feeds. A
+ * single data part gives its value. An empty list of parts gives null. Every other list gives `{"parts": [...]}`, with
+ * the parts in their A2A form. {@link partsIn} is the inverse for this form.
  */
 export function valueOfParts(parts: readonly Part[]): JsonValue {
   const [only] = parts;
@@ -159,8 +159,8 @@ export interface Place {
 /**
  * Creates a message from the agent.
  *
- * @param sequence the sequence of the event with the message. The message's id is derived from it, so the message
- * has the same id in every stream and answer
+ * @param sequence the sequence of the event with the message. The message's id contains this number, so the message has
+ * the same id in every stream and answer
  */
 export function agentMessage(
   { taskId, contextId }: Place,

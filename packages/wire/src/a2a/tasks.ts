@@ -183,7 +183,7 @@ export function toStream({ status, artifacts = [] }: Change, { taskId, contextId
   return responses;
 }
 
-/** Returns a task with only its newest `length` messages. (A2A 3.2.4) */
+/** Returns a task with only its newest `length` messages; with all messages if `length` is undefined. (A2A 3.2.4) */
 export function withHistory(task: A2aTask, length: number | undefined): A2aTask {
   if (length === undefined || task.history.length <= length) return task;
   return { ...task, history: length === 0 ? [] : task.history.slice(-length) };

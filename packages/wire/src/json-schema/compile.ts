@@ -41,11 +41,10 @@ export type CompiledSchema = (value: unknown) => Violation[];
 const ANNOTATIONS = ["example", "externalDocs", "xml"];
 
 /**
- * Compiles an untrusted schema. Ajv treats schemas like trusted code, so guards are needed. Each schema has
- * its own Ajv instance, so tenants never share an `$id`. Patterns run in linear time. Inherited members of a
- * value are ignored. References to other documents lead only to the two bundled meta-schemas and their
- * vocabularies. The caller must run this function and its result in a worker thread, to bound time and
- * memory.
+ * Compiles an untrusted schema. Ajv treats schemas like trusted code, so guards are needed. Each schema has its own Ajv
+ * instance, so tenants never share an `$id`. Patterns run in linear time. Inherited members of a value are ignored.
+ * References to other documents lead only to the two bundled meta-schemas and their vocabularies. Run this function,
+ * and the function that it returns, in a worker thread, to bound time and memory.
  *
  * @param dialect the draft of a schema without `$schema`
  * @throws InvalidSchema, UnsupportedPattern

@@ -58,8 +58,8 @@ export function metaSchemasOf(dialect: Dialect): readonly AnySchemaObject[] {
 }
 
 /**
- * Returns the keywords of 2020-12 that the draft's meta-schema needs. Add these keywords to Ajv before the
- * keywords that refer to them.
+ * Returns `$dynamicAnchor` and `$dynamicRef`, for an Ajv instance of draft-07 that also reads the meta-schema of draft
+ * 2020-12. Ajv evaluates both keywords before `$ref`.
  */
 export function dynamicKeywords(): KeywordDefinition[] {
   return ["$dynamicAnchor", "$dynamicRef"].flatMap((keyword) => {

@@ -68,10 +68,7 @@ const CATEGORIES: Record<string, string> = {
 
 class Problem extends Error {}
 
-/**
- * Translates a pattern to RE2's syntax. The caller must pass only the flags i and m to RE2, because the translation
- * covers s and u.
- */
+/** Translates a pattern to RE2's syntax. Pass only the flags i and m to RE2, because the translation covers s and u. */
 export function translatePattern(pattern: string, options: TranslationOptions): Translation {
   try {
     return { source: new Translator(pattern, options).run() };

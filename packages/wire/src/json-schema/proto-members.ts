@@ -1,6 +1,9 @@
 import { isObject } from "@depute/core";
 
-/** Keywords whose value is a schema, a list of schemas, or a map from names to schemas, in either draft. */
+/**
+ * Keywords of draft-07 and 2020-12 whose value is a schema or a list of schemas. For MAP_KEYWORDS, it is a map of
+ * schemas.
+ */
 const SCHEMA_KEYWORDS = new Set([
   ...["additionalItems", "additionalProperties", "allOf", "anyOf", "contains", "contentSchema", "else", "if"],
   ...[

@@ -1,17 +1,16 @@
 import { isObject, parseStrictJson } from "@depute/core";
 
 /**
- * Simple schemas that the event loop validates. All other user code runs in a thread that can be stopped, but
- * messages to a thread cost more than a simple check. Validation on the event loop saves 49 % of the server's
- * CPU time for CheckOutput with an output of 4 KB (`npm run bench -- parts`). No schema or output can block
- * the event loop:
+ * Simple schemas that the event loop validates. All other user code runs in a thread that can be stopped, but messages
+ * to a thread cost more than a simple check. Validation on the event loop saves 49 % of the server's CPU time for
+ * CheckOutput with an output of 4 KB (`npm run bench -- parts`). No schema or output can block the event loop:
  * - A schema is walked as data, never compiled to code. Only the keywords below are supported: no references,
- *   combinations, patterns, formats, or comparisons between items.
- * - Each keyword, each member, each item and every 16 characters of text count as one step. A validation
- *   takes at most MAX_STEPS steps.
+ * combinations, patterns, formats, or comparisons between items.
+ * - Each value, each member that a schema or an object names, and every 16 characters of a measured text count as one
+ * step. A validation takes at most MAX_STEPS steps.
  * - An output has at most MAX_OUTPUT_CHARS characters, so the cost of parsing is bounded too.
- * - The event loop can only find that an output fits. In all other cases a thread validates the output again,
- *   so every refusal and its reason come from one validator.
+ * - The event loop can only find that an output fits. In all other cases a thread validates the output again, so every
+ * refusal and its reason come from one validator.
  */
 
 /** Maximum number of steps of one validation; they take about a millisecond. */
@@ -180,19 +179,19 @@ function readProperties(read: QuickSchema, value: unknown, depth: number): boole
   return true;
 }
 
-/** Whether a member name is plain: not inherited by every object, and not empty, because Ajv ignores the empty name. */
+/** Whether a member name is neither `__proto__` nor empty. Ajv does not apply all rules to these two names. */
 function isPlain(name: string): boolean {
   return name !== "__proto__" && name !== "";
 }
 
-/** Number of steps that one validation may still take. The validation stops when the number reaches 0. */
+/** Number of steps that one validation may still take. The validation stops when the number falls below 0. */
 export interface Steps {
   remaining: number;
 }
 
 /**
- * Whether the JSON text certainly fits the schema. False if the text does not fit, or if {@link Steps} run out before a
- * decision.
+ * Whether the JSON text certainly fits the schema. False if the text does not fit, is too long, or is not JSON, or if
+ * {@link Steps} run out before a decision.
  */
 export function fitsQuickly(
   schema: QuickSchema,
