@@ -1,5 +1,5 @@
 /**
- * Translates JavaScript's regular expressions to RE2's syntax. The two syntaxes look alike, but these constructs
+ * This file translates JavaScript's regular expressions to RE2's syntax. The two look alike, but these constructs
  * differ in meaning: `\s` and `.`, `[^]`, `\u`, identity escapes, RE2's extensions. An untranslated pattern could
  * silently accept other texts. The translator therefore parses and rewrites each construct, and refuses unknown
  * ones.

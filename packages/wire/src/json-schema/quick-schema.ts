@@ -5,12 +5,12 @@ import { isObject, parseStrictJson } from "@depute/core";
  * to a thread cost more than a simple check. Validation on the event loop saves 49 % of the server's CPU time for
  * CheckOutput with an output of 4 KB (`npm run bench -- parts`). No schema or output can block the event loop:
  * - A schema is walked as data, never compiled to code. Only the keywords below are supported: no references,
- * combinations, patterns, formats, or comparisons between items.
+ *   combinations, patterns, formats, or comparisons between items.
  * - Each value, each member that a schema or an object names, and every 16 characters of a measured text count as one
- * step. A validation takes at most MAX_STEPS steps.
+ *   step. A validation takes at most MAX_STEPS steps.
  * - An output has at most MAX_OUTPUT_CHARS characters, so the cost of parsing is bounded too.
  * - The event loop can only find that an output fits. In all other cases a thread validates the output again, so every
- * refusal and its reason come from one validator.
+ *   refusal and its reason come from one validator.
  */
 
 /** Maximum number of steps of one validation; they take about a millisecond. */
