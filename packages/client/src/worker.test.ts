@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { type Work, WorkFailure, WorkSuspension } from "./work.ts";
 import { startWorker, type Worker } from "./worker.ts";
 
-/** A fake platform with an assignment for the worker. It records the worker's calls. */
+/** A fake platform that has tasks for the worker, and records the worker's calls. */
 interface Scene {
   calls: Client<typeof WorkerService>;
   /** Calls in order, each with its method and relevant fields. */

@@ -118,8 +118,8 @@ it.each([
 ])("on an open loopback the host %j over HTTP/1.1", (host, isIn) => {
   const options = { publicUrl: () => PUBLIC, allowedHosts: () => ["*.Virtual.example"] };
   expect(ask({ host }, options, 1)).toBe(isIn ? "in" : FORBIDDEN);
-  // Any host may send HTTP/2, because browsers do not use it without TLS. A server that requires credentials (isOpen:
-  // false) also admits any host, because a page of another site does not have the credentials.
+  // Requests over HTTP/2 may name any host, because browsers use HTTP/2 only with TLS. A server that requires
+  // credentials (isOpen: false) also admits any host, because a page of another site does not have the credentials.
   expect(ask({ ":authority": host }, options, 2)).toBe("in");
   expect(ask({ host }, { ...options, isOpen: false }, 1)).toBe("in");
 });

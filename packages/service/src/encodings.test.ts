@@ -133,8 +133,7 @@ describe.each(SERVERS)("%s", (_name, server) => {
     expect(refusal?.code).toBe(status.UNIMPLEMENTED);
     expect(refusal?.details).toContain('encoding "deflate" is not supported');
     expect(refusal?.metadata.get("grpc-status-details-bin")).toHaveLength(1);
-    // grpc-js does not expose grpc-accept-encoding to its caller, but obeys the header: the next call is not
-    // compressed.
+    // grpc-js does not show grpc-accept-encoding to programs, but obeys the header: the next call is not compressed.
     expect(await call()).toBeNull();
     client.close();
   });

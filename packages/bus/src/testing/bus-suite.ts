@@ -6,7 +6,7 @@ const WAIT = { interval: 5, timeout: 5_000 };
 const PROBE = "probe";
 
 export interface ReceivedKeys {
-  /** The keys received so far, without the probe and ALL_KEYS. */
+  /** The keys of the wake-ups received so far, except PROBE and ALL_KEYS. */
   readonly keys: string[];
   unsubscribe(): void;
 }

@@ -167,7 +167,7 @@ it.each([
 
 const PAST = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() - 1000) };
 
-/** Issues a certificate by openssl whose only name is its common name, of an authority that processes trust. */
+/** Issues a certificate by openssl. The certificate has only a common name, and the processes trust its authority. */
 function commonNameOnly(name: string): Identity {
   const path = (file: string) => join(folder, file);
   const openssl = (...args: string[]) => {
