@@ -14,7 +14,7 @@ export interface Bus {
    * Calls `listener` with the key of each wake-up of `topic`. The key is `ALL_KEYS` if wake-ups may have been lost, or
    * if too many keys waited. An exception of the listener goes to `onError` and does not affect other listeners.
    *
-   * @returns a function that ends the subscription; after it, the bus does not call the listener again
+   * @returns a function that ends the subscription; after its call, the bus does not call the listener again
    */
   subscribe(topic: string, listener: Listener): () => void;
 

@@ -34,10 +34,10 @@ export interface PostgresBusOptions {
 /**
  * The bus between processes without Redis, over NOTIFY. Topic t is the channel `NAMESPACE:t`, or a digest of this name
  * if the name is too long. A payload is a list of keys in JSON. The bus calls the listeners of its own process
- * directly, without the database. While the database is unreachable, wake-ups for other processes wait, merged and
- * bounded. Whenever the database confirms a subscription, its listeners get ALL_KEYS, because they may have missed
- * wake-ups. Transactions of services send no notifications themselves, because Postgres commits all notifying
- * transactions of a server one after the other.
+ * directly, without the database. While the database is unreachable, wake-ups for other processes wait, and too many
+ * keys merge into ALL_KEYS. Whenever the database confirms a subscription, its listeners get ALL_KEYS, because they may
+ * have missed wake-ups. Transactions of services send no notifications themselves, because Postgres commits all
+ * notifying transactions of a server one after the other.
  */
 export class PostgresBus implements Bus {
   readonly #options: PostgresBusOptions;

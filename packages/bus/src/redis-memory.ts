@@ -31,10 +31,10 @@ export interface RedisMemoryOptions {
 }
 
 /**
- * Memory over Redis. A value is a string key with a time to live. Two hashes and a sorted set count the values. Scripts
- * change all these keys together, so the limits hold over all processes. If Redis has lost some of these keys, such as
- * by eviction, the next `add` removes the remaining ones: values may be lost, but sums must not be wrong. All keys
- * share a hash tag, so a Redis cluster keeps them on one node.
+ * Memory over Redis. A value is a string key with a time to live. Two hashes and a sorted set list and count the
+ * values. Scripts change all these keys together, so the limits hold over all processes. If Redis has lost some of
+ * these keys, such as by eviction, the next `add` removes the remaining ones: values may be lost, but sums must not be
+ * wrong. All keys share a hash tag, so a Redis cluster keeps them on one node.
  */
 export class RedisMemory implements SharedMemory {
   readonly #redis: Redis;

@@ -29,8 +29,8 @@ export interface RedisBusOptions {
 
 /**
  * The bus between processes, over Redis pub/sub. Topic t is the channel `depute:t`, and the payload is the key. While
- * Redis is unreachable, wake-ups wait, merged and bounded. Whenever Redis confirms a subscription, its listeners get
- * ALL_KEYS, because they may have missed wake-ups.
+ * Redis is unreachable, wake-ups wait, and too many keys merge into ALL_KEYS. Whenever Redis confirms a subscription,
+ * its listeners get ALL_KEYS, because they may have missed wake-ups.
  */
 export class RedisBus implements Bus {
   readonly #listeners: Listeners;

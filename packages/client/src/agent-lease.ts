@@ -8,8 +8,7 @@ const BEATS_PER_LEASE = 3;
 const LONGEST_BEAT_MS = 10_000;
 
 /**
- * Milliseconds between two reads of the record of an agent that has no lease. The agent may get a lease in
- * the meantime.
+ * Milliseconds between two heartbeats of an agent without a lease. The answer shows whether the agent has got a lease.
  */
 const NO_LEASE_MS = 60_000;
 

@@ -6,7 +6,8 @@ import { type AuditProof, faultOfAuditProof } from "@depute/dct/transparency";
 /**
  * Verifies the proof of an audit record offline.
  *
- * @param trustedLogs the principals of the transparency logs that the caller trusts, from elsewhere than the proof
+ * @param trustedLogs the principals of the transparency logs that the verifier trusts; the proof itself must not supply
+ * them
  * @returns what the proof lacks; undefined for a valid proof
  */
 export function faultOfAuditRecordProof(

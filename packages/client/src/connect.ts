@@ -31,7 +31,7 @@ export interface TlsOptions {
 export interface ConnectOptions {
   /** The caller's configured secret. It cannot be combined with `key`. */
   readonly secret?: string;
-  /** The caller's key. Each attempt of a call carries a new proof of possession. */
+  /** The caller's key. Each attempt of a call carries a new proof of possession or, with `session`, a new code. */
   readonly key?: Keypair;
   /** A token whose last delegatee is the principal of `key`. */
   readonly token?: string;

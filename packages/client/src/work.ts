@@ -68,7 +68,7 @@ export interface WorkDelivery {
   artifacts?: { type: EvidenceType; uri: string; digest?: string; description?: string }[];
   /** Usage in the units that the offer prices. */
   usage?: { inputUnits?: number; outputUnits?: number; computeSeconds?: number };
-  /** The agreed price in minor units, if the offer requires a quote. */
+  /** The agreed price in minor units of the offer's currency, if the offer requires a quote. */
   quotedAmount?: bigint;
 }
 

@@ -55,8 +55,8 @@ export function estimateTokens(value: JsonValue): number {
  * is full, compact, minimal. The next fuller level replaces a level that the worker did not deliver.
  *
  * @param budget `maxTokens` in language-model tokens; an unknown `detailLevel` counts as `compact`
- * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: the specification
- * requires the budget, but its library sends the lowest level nevertheless
+ * @throws DeputeError BUDGET_EXCEEDED when not even the lowest level fits. This is Depute's choice: NEKTE's
+ * specification requires the budget, but NEKTE's library sends the lowest level nevertheless
  */
 export function resolveDetail(
   levels: GivenLevels,

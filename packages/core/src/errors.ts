@@ -130,7 +130,10 @@ export function reasonName(reason: ErrorReason): string {
   return byNumber.get(reason)?.name ?? "INTERNAL";
 }
 
-/** Returns the reason with that name (without the prefix); undefined if `ErrorReason` has no such reason. */
+/**
+ * Returns the reason with this name, which has no prefix, e.g. `TASK_NOT_FOUND`; undefined if `ErrorReason` has no such
+ * reason.
+ */
 export function reasonNamed(name: string): ErrorReason | undefined {
   return byName.get(name);
 }

@@ -101,7 +101,7 @@ export function pageOfList<Item>(
 ): ListPage<Item> {
   const [place, key] = decodePageToken(request.pageToken, filters) ?? [0, ""];
   const last = all.findIndex((item) => keyOf(item) === key);
-  // If the element that the page token names was removed, the element after it now has its index.
+  // If the element that the page token names was removed, the next element now has the index of the removed element.
   const start = last === -1 ? Number(place) : last + 1;
   const { items, more } = cutPage(all.slice(start), pageSize(request.pageSize), bytesOf);
   const end = items.at(-1);

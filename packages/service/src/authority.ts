@@ -88,7 +88,7 @@ export function mayActFor(identity: Identity, principal: string): boolean {
   return identity.local || (principal !== "" && identity.principal === principal);
 }
 
-/** The credentials of a bound caller, in the form of a VerifyProof request. */
+/** The credentials of a caller of the kind `bound`, in the form of a VerifyProof request. */
 export interface PresentedProof {
   readonly proof: HolderProof;
   readonly token?: SerializedDCT;
@@ -234,7 +234,9 @@ export function callerDenied(
   });
 }
 
-/** Describes the fault of a proof. The second value is what the invalid claim should contain, if that is known. */
+/**
+ * Describes the fault of a proof. The second value is the content that the invalid claim must have; absent if unknown.
+ */
 function proofFault(fault: string, htm: string, htu: string): [description: string, expected?: string] {
   switch (fault) {
     case "htm":

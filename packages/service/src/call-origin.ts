@@ -24,7 +24,7 @@ export interface CallOrigin {
   readonly credential: CredentialKind | "";
   /** The network address of the client, without a port. */
   readonly address: string;
-  /** The protocol of the client's request. */
+  /** The protocol of the client's request, e.g. `grpc`. */
   readonly wire: string;
   /** The principal on whose behalf a service makes the call; empty for a call of a client. */
   readonly onBehalfOf: string;

@@ -77,7 +77,7 @@ export const messageSizesKey: ContextKey<MessageSizes | undefined> = createConte
   MessageSizes | undefined
 >(undefined, { description: "message sizes" });
 
-/** The revocation ids of the caller's token, that of the authority block first; empty without a verified token. */
+/** The revocation ids of the caller's token, beginning with the authority block; empty without a verified token. */
 export const blocksKey: ContextKey<readonly string[]> = createContextKey<readonly string[]>([], {
   description: "blocks",
 });

@@ -95,7 +95,7 @@ export const HOP = {
 /** The value of {@link HOP.certificate} for a certificate without a SPIFFE id. */
 const NO_SPIFFE_ID = "none";
 
-/** Sets the header {@link HOP.certificate}; sets none for undefined. */
+/** Sets the header {@link HOP.certificate}. Does nothing if `spiffeId` is undefined. */
 export function forwardCertificate(headers: Headers, spiffeId: string | undefined): void {
   if (spiffeId !== undefined) headers.set(HOP.certificate, spiffeId || NO_SPIFFE_ID);
 }

@@ -101,7 +101,7 @@ export function parseCredentials(json: string): Credentials {
       );
     holders.set(sha256, { principal, organization, ...(granted && { roles: granted }) });
   });
-  // The map is keyed by digests. Therefore the duration of a look-up reveals nothing about a secret.
+  // `holders` is keyed by digests. Therefore the duration of `holderOf` reveals nothing about a secret.
   const principals = new Set([...holders.values()].map(({ principal }) => principal));
   return {
     holderOf: (secret) => holders.get(sha256Hex(secret)),
@@ -132,7 +132,7 @@ function parsedJson(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    // The message of JSON.parse quotes the text, so it is left out.
+    // The message of JSON.parse quotes the text, so this error does not repeat that message.
     throw new Error("credentials: must be a JSON array, but the text is not JSON");
   }
 }

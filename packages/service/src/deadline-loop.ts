@@ -36,7 +36,10 @@ export class DeadlineLoop {
   #cancel: () => void = () => {};
   /** The time of the next run, in epoch milliseconds; infinity if none is scheduled. */
   #wakeMs = Number.POSITIVE_INFINITY;
-  /** The earliest deadline passed to `notice` during the current run, in epoch milliseconds; infinity for none. */
+  /**
+   * The earliest deadline passed to `notice` during the current run, in epoch milliseconds. Infinity for none; minus
+   * infinity after a wake-up, so that another run follows at once.
+   */
   #noticedMs = Number.POSITIVE_INFINITY;
   #isRunning = false;
   #running: Promise<void> | undefined;

@@ -259,8 +259,8 @@ const OVER = new ConnectError("the call is over", Code.Canceled);
 type Abortable = HandlerContext & { abort(reason?: unknown): void };
 
 /**
- * Returns a stream as its client reads it. The handler's signal aborts when the stream has ended or its reader has
- * left.
+ * Returns the responses of a stream for its client. The handler's signal aborts when the stream has ended, or when the
+ * client stops reading.
  */
 function received<T>(source: AsyncIterator<T>, context: Abortable): AsyncIterator<T> {
   return {

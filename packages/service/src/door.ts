@@ -62,7 +62,7 @@ export interface DoorRefusal {
   readonly error: DeputeError;
 }
 
-/** Checks the head of a request before any handler runs; undefined admits the request. */
+/** Checks the head of a request before any handler runs. Returns undefined if the request is admitted. */
 export type Door = (head: RequestHead) => DoorRefusal | undefined;
 
 /** Headers that no request may repeat. Node keeps only the first value, but a proxy may have checked another one. */

@@ -1,6 +1,6 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 
-/** A refusal of an HTTP request before any service is called. It states its HTTP status. */
+/** A refusal of an HTTP request before any service is called. `status` is the HTTP status of the response. */
 export class HttpRefusal extends DeputeError<typeof ErrorReason.INVALID_REQUEST> {
   readonly status: 404 | 405 | 406;
   /** Headers of the response, such as `allow`. */

@@ -31,7 +31,7 @@ export interface HttpRoute {
   /** Media types that the route accepts as its body; absent if the route reads no body. */
   readonly takes?: readonly string[];
   /**
-   * An exact path, or one with placeholders. A placeholder such as `{agent}` matches one segment; `{rest...}` also
+   * An exact path, or a path with placeholders. A placeholder such as `{agent}` matches one segment; `{rest...}` also
    * matches slashes.
    */
   readonly path: string;

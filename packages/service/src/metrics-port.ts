@@ -15,7 +15,7 @@ interface MetricsDeps extends Required<Pick<ServerOptions, "certificates" | "ran
   readonly health: readonly Health[];
 }
 
-/** Returns the metrics for the ports of services; undefined where the metrics have their own port. */
+/** Returns the metrics for the ports of services; undefined if the metrics have their own port. */
 export function metricsOnServicePorts(
   { metricsPort, metricsToken: token }: CommonSettings,
   registry: Registry,

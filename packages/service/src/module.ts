@@ -147,7 +147,10 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
 
 /** How the decisions of a module reach the audit log. */
 export interface AuditOfModule {
-  /** Methods whose allowed calls are not recorded, because the record of an earlier call covers the same work. */
+  /**
+   * Methods whose allowed calls are not recorded, because the record of an earlier call covers the same work, e.g.
+   * heartbeats.
+   */
   readonly quiet?: readonly DescMethod[];
   /**
    * Whether the module forwards its calls to services that record their own decisions. Then the module records only

@@ -21,7 +21,7 @@ import { Outbox } from "../outbox.ts";
 import { SharedWork } from "../shared-work.ts";
 import { type BatchRow, countBatches, deleteBatch, firstBatches, insertBatch } from "./outbox-rows.ts";
 
-/** Maximum number of decisions in one delivery, which is the limit of the contract. */
+/** Maximum number of decisions in one delivery. The contract has the same limit. */
 const BATCH = 100;
 /** Maximum number of decisions in one write. */
 const WRITTEN_AT_ONCE = 10 * BATCH;
@@ -38,7 +38,7 @@ export interface TrailDecision {
   readonly resource: string;
   readonly decision: "allowed" | "denied";
   readonly reason: string;
-  /** The revocation ids of the token's blocks, that of the authority block first; empty without a verified token. */
+  /** The revocation ids of the token's blocks, beginning with the authority block; empty without a verified token. */
   readonly blocks: readonly string[];
 }
 

@@ -20,7 +20,7 @@ import { collectMethods, type FastMethod } from "./methods.ts";
 import { PlainHeaders, toNodeHeaders } from "./plain-values.ts";
 import { headOf, refusalOf, replace, sendStream, write } from "./send.ts";
 
-/** Handles an HTTP/2 stream. Returns false, and leaves the stream untouched, if it does not serve the stream. */
+/** Serves an HTTP/2 stream and returns true, or leaves the stream untouched and returns false. */
 export type StreamHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => boolean;
 
 // The fast path's protocols by content type. The adapter serves requests that spell these content types differently.

@@ -16,7 +16,7 @@ export interface MintBounds {
   readonly maxChainDepth?: number;
 }
 
-/** The principal to which the file maps an identity, with its organization, roles and bounds. */
+/** The principal to which the identities file maps an identity, with organization, roles and bounds. */
 export interface IdentityHolder {
   readonly principal: string;
   /** The organization that owns the records of the principal; absent for none. */
@@ -57,7 +57,7 @@ export interface IdentitiesFile {
   readonly certificates: readonly CertificateIdentity[];
 }
 
-/** Maximum number of characters of the file. */
+/** Maximum number of characters of an identities file. */
 const MAX_FILE_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum number of characters of a principal. */
 const MAX_PRINCIPAL = 256;

@@ -69,8 +69,8 @@ function assertionOf(
 }
 
 /**
- * The form of a signed JSON Web Token (RFC 7515 section 3.1). The pattern allows an empty signature, so that a token
- * with `alg` none is recognized as a token, and then refused.
+ * The form of a signed JSON Web Token (RFC 7515 section 3.1). The pattern allows an empty signature, so that a JSON Web
+ * Token with `alg` none is recognized, and then refused.
  */
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
 
@@ -90,8 +90,8 @@ export function isJwt(credential: string): boolean {
 }
 
 /**
- * Verifies login tokens and identity assertions of trusted issuers. It caches the results for login tokens by the
- * token's digest, for REMEMBER_MS or until the token expires, whichever is shorter.
+ * Verifies login tokens and identity assertions of trusted issuers. The results for login tokens are cached, by the
+ * digest of the login token. A result expires after REMEMBER_MS, or with the login token if that expires earlier.
  */
 export class TokenVerifier {
   readonly #issuers: ReadonlyMap<string, TrustedIssuer>;
@@ -129,8 +129,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a login token or identity assertion for an exchange, and returns its subject. A token that is bound to a
-   * key is refused unless the bearer has proven that key (RFC 7800 section 3, RFC 9449 section 6.1).
+   * Verifies a login token or identity assertion for an exchange, and returns its subject. If it is bound to a key, it
+   * is refused unless the bearer has proven this key (RFC 7800 section 3, RFC 9449 section 6.1).
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
@@ -188,7 +188,7 @@ export class TokenVerifier {
     if (typeof iat === "number" && iat > this.#clock.now() / 1000 + clockSkewSeconds)
       throw identityRefused("not_yet_valid");
     // By the claim `cnf`, the issuer requires a proof of the bearer's key. A Bearer credential has no such proof, so
-    // the token is refused. (RFC 7800, RFC 9449)
+    // the login token is refused. (RFC 7800, RFC 9449)
     if (claims.cnf !== undefined) throw identityRefused("sender_constrained");
     const holder = holderOfClaims(identities, sub, claims);
     if (holder === undefined) throw identityRefused("not_mapped");

@@ -15,7 +15,10 @@ import { type Request, withHooks } from "./outcome.ts";
 
 export interface AuditOptions {
   readonly trail: Pick<AuditTrail, "assertRoom" | "add">;
-  /** Methods whose allowed calls are not recorded, because the record of an earlier call covers the same work. */
+  /**
+   * Methods whose allowed calls are not recorded, because the record of an earlier call covers the same work, e.g.
+   * heartbeats.
+   */
   readonly quiet: ReadonlySet<DescMethod>;
   /** Whether another service decides on the calls that pass authentication, and records its decisions. */
   readonly isForwarding: boolean;

@@ -183,7 +183,7 @@ export interface MethodTally {
 
 const perRegistry = new WeakMap<Registry, RpcMetrics>();
 
-/** Returns the RPC metrics of a registry, which the first call creates. */
+/** Returns the RPC metrics of a registry. Creates the metrics if the registry has none. */
 export function rpcMetrics(registry: Registry): RpcMetrics {
   let metrics = perRegistry.get(registry);
   if (metrics === undefined) {

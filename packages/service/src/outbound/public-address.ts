@@ -8,8 +8,8 @@ import ipaddr from "ipaddr.js";
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR("2000::/3");
 
 /**
- * Whether a text is an IP address that the public Internet routes, which is an address outside all special-purpose
- * blocks (RFC 6890 and its successors).
+ * Whether a text is an IP address that the public Internet routes: an address outside all special-purpose blocks (RFC
+ * 6890 and its successors).
  */
 export function isPublicAddress(address: string): boolean {
   // Node's check comes first, because ipaddr.js also accepts forms to which Node does not connect, such as `010.1`.
