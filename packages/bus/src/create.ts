@@ -23,7 +23,7 @@ export interface BusOptions {
 /**
  * Creates a bus. The function returns at once, and the bus connects when Redis or the database becomes reachable.
  *
- * @throws TypeError unless `redisUrl` is a redis: or rediss: URL
+ * @throws TypeError for a `redisUrl` that is not a redis: or rediss: URL
  */
 export function createBus({ redisUrl, redisCa, postgres, ...options }: BusOptions): Bus {
   if (redisUrl === undefined) {

@@ -101,7 +101,7 @@ export class Depute {
   /**
    * Creates a task.
    *
-   * @throws ConnectError; {@link reasonOf} returns its reason
+   * @throws ConnectError, whose reason {@link reasonOf} returns; TypeError for an input that is not JSON
    */
   async delegate({ input, timeoutMs, requestId = "", ...rest }: Delegation): Promise<TaskHandle> {
     const draft = {

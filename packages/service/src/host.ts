@@ -112,8 +112,8 @@ interface Running {
  *
  * @throws SettingsError when a port would be open to a network without authentication, when processes that must trust
  * one another share no secret, when a service cannot have replicas, or when an allowed host, an allowed origin or a
- * trusted proxy is malformed; the errors of {@link openWatched}; the errors of a service's start or of listening, after
- * the started services are closed
+ * trusted proxy is malformed; the errors of {@link openWatched}, ReplicaTable.open and openTrailOf; the errors of a
+ * service's start or of listening, after the started services are closed
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: starts and ends all that a process has, in an order that is its contract
 export async function hostServices(options: HostOptions): Promise<Host> {

@@ -15,7 +15,8 @@ export interface PeerWatchOptions {
   readonly transports: readonly Transport[];
   readonly timers: Timers;
   /**
-   * Called with whether at least one replica of the peer serves. A replica that does not answer counts as not serving.
+   * Receives whether at least one replica of the peer serves, also if this has not changed. A replica that does not
+   * answer counts as not serving.
    */
   readonly onServing: (serves: boolean) => void;
 }

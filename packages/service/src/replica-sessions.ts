@@ -15,7 +15,7 @@ export type Sessions = Pick<Http2SessionManager, "authority" | "request" | "noti
 
 interface Replica {
   readonly sessions: Http2SessionManager;
-  /** Whether the replica has failed, and has not answered since that it is ready. */
+  /** Whether the replica has failed, and no later check has found the replica ready. */
   hasFailed: boolean;
 }
 

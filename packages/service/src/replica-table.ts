@@ -57,7 +57,7 @@ export interface ReportedReplica {
   readonly status: ReplicaStatus;
   /** The names of the leases that the replica held. */
   readonly leases: readonly string[];
-  /** Times in milliseconds since the Unix epoch. */
+  /** The times of the replica's start and of its last report, in milliseconds since the Unix epoch. */
   readonly startMs: number;
   readonly reportMs: number;
 }

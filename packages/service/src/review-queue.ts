@@ -31,7 +31,7 @@ const FINAL: ReadonlySet<ErrorReason | undefined> = new Set([
 export interface FollowedReviews {
   readonly kind: ReviewKind;
   readonly store: Pick<Store, "read" | "write">;
-  /** Reads and stores the position in the verifier's stream of reviews that the service has reached. */
+  /** Reads and stores the position that the service has reached in the verifier's stream of reviews. */
   readonly cursor: {
     read(tx: ReadTx): Promise<number>;
     advance(tx: WriteTx, position: number): Promise<void>;

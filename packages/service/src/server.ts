@@ -91,8 +91,8 @@ export interface ServerOptions {
   routes: readonly HttpRoute[];
   upgrades?: readonly UpgradeRoute[];
   /**
-   * Checks the head of every request before its handler runs. By default, of all pages only those that the server
-   * itself serves on loopback are admitted.
+   * Checks the head of every request before its handler runs. Default: REFUSE_PAGES, which admits only the server's own
+   * pages on loopback.
    */
   door?: Door;
   /** Origins of pages that may read responses; none when absent. `door` must also admit these pages. */

@@ -3,7 +3,7 @@ import type { Logger } from "./log.ts";
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 /**
- * Runs `stop` at the first SIGTERM or SIGINT, and ends the process at the second.
+ * Runs `stop` at the first SIGTERM or SIGINT, and ends the process with exit code 1 at the second.
  *
  * @returns a function that removes the handlers
  */

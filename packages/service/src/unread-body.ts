@@ -27,9 +27,9 @@ export function closingHeaders(response: HttpResponse): Record<string, string> {
 }
 
 /**
- * Ends a response whose head was written. Discards an unread body up to the limits above. Then HTTP/1.1 closes the
- * connection. HTTP/2 resets the stream only if a limit was reached, without an error (RFC 9113 section 8.1). A response
- * to HEAD has no bytes.
+ * Ends a response whose head was written. Discards an unread body up to MAX_DISCARDED_BYTES and MAX_DISCARD_MS. Then
+ * HTTP/1.1 closes the connection. HTTP/2 resets the stream only if a limit was reached, without an error (RFC 9113
+ * section 8.1). A response to HEAD has no bytes.
  */
 export function endAnswer(response: HttpResponse, bytes: Uint8Array): void {
   const { req: request } = response;

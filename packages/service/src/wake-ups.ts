@@ -137,7 +137,7 @@ export interface FollowOptions<Item, Position extends number | bigint> {
   signal: AbortSignal;
   /** Whether an item is the last item of the log. `follow` ends after it has returned this item. */
   isLast?: (item: Item) => boolean;
-  /** Maximum number of items in one read, which limits the memory. */
+  /** Maximum number of items in one read, which limits the memory. Default: DEFAULT_BATCH. */
   batch?: number;
 }
 

@@ -10,7 +10,7 @@ interface Payer {
 
 /**
  * Counts the use of one call against the quotas of its caller. Bytes that pass before the caller is proven are counted
- * when it is proven.
+ * as soon as the caller is proven.
  */
 export class Bill {
   readonly #quotas: Quotas;

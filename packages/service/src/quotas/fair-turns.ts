@@ -4,11 +4,11 @@ export interface FairTurnsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   /**
-   * Maximum number of turns at a time, for all callers. As many further turns are reserved for callers that have no
-   * turn. Default 256.
+   * Maximum number of turns at a time, for all callers. The same number of further turns is reserved for callers that
+   * have no turn. Default 256.
    */
   readonly maxTurns?: number;
-  /** Number of turns that active callers share, if there are several. Each caller gets at least one. Default 16. */
+  /** Number of turns that several active callers share. Each of them gets at least one turn. Default 16. */
   readonly sharedTurns?: number;
   /** Maximum number of waiting calls of one caller. Default 10,000. */
   readonly maxWaiting?: number;

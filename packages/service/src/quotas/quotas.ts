@@ -56,7 +56,7 @@ export interface QuotasOptions {
   readonly clock: Clock;
   /** Returns the processor time of this thread in milliseconds. Default: the system's count. */
   readonly cpuMs?: () => number;
-  /** Called for each refusal, with the name of the limit. */
+  /** Called for each refusal, with the name of the limit, e.g. `principal_read_calls_per_second`. */
   readonly onRefusal?: (limit: string) => void;
   /** Called with the seconds of processor time that a verification used. */
   readonly onCpu?: (seconds: number) => void;

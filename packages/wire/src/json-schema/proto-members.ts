@@ -1,8 +1,8 @@
 import { isObject } from "@depute/core";
 
 /**
- * Keywords of draft-07 and 2020-12 whose value is a schema or a list of schemas. For MAP_KEYWORDS, it is a map of
- * schemas.
+ * Keywords of draft-07 and 2020-12 whose value is a schema or a list of schemas. The value of a keyword in MAP_KEYWORDS
+ * is a map of schemas.
  */
 const SCHEMA_KEYWORDS = new Set([
   ...["additionalItems", "additionalProperties", "allOf", "anyOf", "contains", "contentSchema", "else", "if"],
