@@ -80,8 +80,8 @@ function retryAfterMs({ retry_after_ms: text = "" }: Readonly<Record<string, str
 }
 
 /**
- * Returns the header `retry-after` for a refusal that states when to call again (RFC 9110 10.2.3); undefined for a
- * refusal that does not.
+ * Returns the header `retry-after` for a refusal that states when to call again (RFC 9110 10.2.3); undefined for any
+ * other refusal.
  */
 export function retryHeader({ metadata }: DeputeError): { "retry-after": string } | undefined {
   const delayMs = retryAfterMs(metadata);

@@ -10,7 +10,7 @@ import { errorsInterceptor } from "./interceptors/server.ts";
 import { EchoService } from "./testing/echo.ts";
 import { createServiceTransport } from "./transport.ts";
 
-/** Ends the peer that serves a call, or its connection, during the call. */
+/** Ends the stream of a call, or the call's connection, as a dying peer does. */
 type Death = (stream: ServerHttp2Stream, socket: Socket) => void;
 
 const RESETS = [

@@ -123,7 +123,8 @@ export interface Server {
 }
 
 /**
- * Listens on one port for HTTP/1.1 and HTTP/2, in clear text or with TLS. A connection's first bytes select the protocol.
+ * Listens on each given address for both HTTP/1.1 and HTTP/2, in clear text or with TLS. A connection's first bytes
+ * select the protocol.
  *
  * @throws the errors of listen, e.g. EADDRINUSE
  */

@@ -19,7 +19,7 @@ export type StorePlace = StoreLocation &
     "onState" | "onOpen" | "onCommit" | "keys" | "timers" | "clock" | "isShared" | "callerOf"
   >;
 
-/** Returns the location of the store with that name: a file of the data folder, or a schema of the database. */
+/** Returns the location of the store with the given name: a file of the data folder, or a schema of the database. */
 export function storeAt(
   {
     dataDir,

@@ -90,8 +90,8 @@ function toWireError({ field, rule, message }: BrokenRule): WireError {
 }
 
 /**
- * Converts a path of protobuf fields to the steps of a path in the document. A field adds no step if it is inline,
- * merged by a tag, or collects unknown members.
+ * Converts a path of protobuf fields to the steps of a path in the document. A field adds no step if it belongs to an
+ * inline message, is merged by a tag, or collects unknown members.
  */
 export function wirePath(path: Path): Step[] {
   const steps: Step[] = [];

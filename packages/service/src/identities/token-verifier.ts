@@ -129,8 +129,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a login token or identity assertion for an exchange, and returns its subject. If it is bound to a key, it
-   * is refused unless the bearer has proven this key (RFC 7800 section 3, RFC 9449 section 6.1).
+   * Verifies a login token or identity assertion for an exchange, and returns its subject. A JSON Web Token that is
+   * bound to a key is refused, unless the bearer has proven this key (RFC 7800 section 3, RFC 9449 section 6.1).
    *
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */

@@ -1,7 +1,10 @@
 import { RE2JS } from "re2js";
 import { translatePattern } from "./pattern-translation.ts";
 
-/** Thrown for a pattern that cannot run in linear time, or that has another meaning in RE2 than in JavaScript. */
+/**
+ * Thrown for a pattern that is invalid, is too long, cannot run in linear time, or has another meaning in RE2 than in
+ * JavaScript.
+ */
 export class UnsupportedPattern extends Error {
   override readonly name = "UnsupportedPattern";
   readonly pattern: string;
