@@ -100,7 +100,7 @@ export class TaskHandle {
   /**
    * Reads the current state of the task.
    *
-   * @throws ConnectError TASK_NOT_FOUND
+   * @throws ConnectError if the call fails, e.g. with the reason TASK_NOT_FOUND
    */
   async read(): Promise<Task> {
     const { task } = await this.#clients.tasks.getTask({ taskId: this.id });

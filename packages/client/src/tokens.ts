@@ -31,7 +31,8 @@ const LIFETIME_MS = 600_000;
 /**
  * Mints a token.
  *
- * @throws ConnectError when the caller may not mint tokens
+ * @throws ConnectError if the call fails, e.g. because the caller may not mint tokens; RangeError for a budget that is
+ * not a whole number; Error if the response has no token
  */
 export async function mintToken(clients: DeputeClients, grant: Grant): Promise<NarrowedToken> {
   const { token, revocationId } = await clients.tokens.mintToken({

@@ -7,7 +7,8 @@ import type { Quotas } from "./quotas/quotas.ts";
 export const requestIdKey: ContextKey<string> = createContextKey("", { description: "request id" });
 
 /**
- * The caller's principal, once a holder proof, a token or a message has proven it; empty before, and for other callers.
+ * The principal that a holder proof, a token or a message has proven in this call. Empty before the proof, and in calls
+ * without such a proof, such as calls with a credential.
  */
 export const principalKey: ContextKey<string> = createContextKey("", { description: "principal" });
 

@@ -131,7 +131,7 @@ export function organizationOf(context: WithValues, principal: string): string {
 /**
  * Returns the roles that the credentials file or the identities file grants to the caller of a call; empty for none.
  *
- * @param principal the principal of the caller, as its credentials prove it
+ * @param principal the caller's proven principal
  */
 export function grantedRolesOf(context: WithValues, principal: string): readonly RoleName[] {
   const { values } = context;

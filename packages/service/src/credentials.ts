@@ -54,7 +54,8 @@ export const noCredentials: Credentials = {
  * hex. Organization and roles are optional. An entry for a public key with an organization or roles needs no digest,
  * because the caller sends holder proofs.
  *
- * @throws Error that names the invalid entry by its index. The message never quotes the text, which may contain secrets.
+ * @throws Error that names the invalid entry by its index. The message never quotes the text, which may contain
+ * secrets.
  */
 export function parseCredentials(json: string): Credentials {
   const entries = parsedJson(json);
@@ -101,9 +102,9 @@ export function parseCredentials(json: string): Credentials {
       );
     holders.set(sha256, { principal, organization, ...(granted && { roles: granted }) });
   });
-  // `holders` is keyed by digests. Therefore the duration of `holderOf` reveals nothing about a secret.
   const principals = new Set([...holders.values()].map(({ principal }) => principal));
   return {
+    // The keys of `holders` are digests. Therefore the duration of this look-up reveals nothing about a secret.
     holderOf: (secret) => holders.get(sha256Hex(secret)),
     organizationOf: (principal) => organizations.get(principal) ?? "",
     rolesOf: (principal) => roles.get(principal),

@@ -181,7 +181,7 @@ function fromErrorInfo(error: ConnectError): DeputeError | undefined {
   });
 }
 
-/** Converts a Connect error that has no reason of `ErrorReason` to a DeputeError with this reason. */
+/** Converts a Connect error without a reason to a DeputeError with the given reason. */
 function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
   const { rawMessage } = error;
   const max = reason === ErrorReason.LIMIT_EXCEEDED ? TOO_LONG.exec(rawMessage)?.[1] : undefined;

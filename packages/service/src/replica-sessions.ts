@@ -7,7 +7,7 @@ import type { Timers } from "@depute/core";
 const CONNECT_LIMIT_MS = 1_000;
 /** Milliseconds between two checks whether a failed replica is ready, and from its failure to the first check. */
 const PROBE_INTERVAL_MS = 250;
-/** Milliseconds in which a replica must answer such a check. */
+/** Milliseconds in which a failed replica must answer `GET /readyz`. */
 const PROBE_LIMIT_MS = 1_000;
 
 /** The members of a session manager that a Connect transport uses. */
@@ -27,8 +27,8 @@ export interface ReplicaSessionsOptions {
 
 /**
  * The connections to the replicas of a service. Requests go to the replicas round-robin. If the connection to a replica
- * does not open or breaks, the replica gets no requests until it answers `GET /readyz` with 200. While all replicas
- * have failed, each request tries them all.
+ * does not open or breaks, the replica gets no requests until it answers `GET /readyz` with 200. A request that no
+ * ready replica accepts also tries the failed replicas.
  */
 export class ReplicaSessions implements Sessions {
   /**

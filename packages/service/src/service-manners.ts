@@ -15,7 +15,10 @@ export interface NotedError {
 /** Returns the data that a service adds to an error with this reason. */
 export type ErrorNote = (reason: ErrorReason) => NotedError;
 
-/** The differences of one service with a published contract from the platform's rules, for every call. */
+/**
+ * What one service does differently from the platform's rules in each call, because another party published the
+ * service's contract, e.g. A2A's.
+ */
 export interface ServiceManners {
   /**
    * Adds data to the service's errors. Called also for errors before a handler runs, about credentials, contract rules

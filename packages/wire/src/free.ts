@@ -91,7 +91,7 @@ function toStruct(object: JsonObject): Struct {
   return { $typeName: "google.protobuf.Struct", fields };
 }
 
-/** Returns the JSON value in a google.protobuf.Value; undefined if it is empty. */
+/** Returns the JSON value in a google.protobuf.Value; undefined if no member of the Value's `kind` is set. */
 export function fromValue(value: Value): JsonValue | undefined {
   switch (value.kind.case) {
     case "nullValue":

@@ -13,7 +13,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type EchoServer, startEchoServer } from "../testing/echo-server.ts";
 import { refusal } from "../testing/refusal.ts";
 
-/** More values than a request of CheckOutput may have. The limit is 16,384 fields, and each value counts as two. */
+/**
+ * More values than a request of CheckOutput may have. A request may have 16,384 fields, and each value counts as two
+ * fields.
+ */
 const MANY: JsonValue = Array.from({ length: 10_000 }, () => 0);
 const FEW: JsonValue = Array.from({ length: 1000 }, () => 0);
 const contractId = "ct_000000000000";

@@ -104,8 +104,8 @@ export class IssuerKeys {
   async #fetchKeys(): Promise<JWTVerifyGetKey> {
     const { issuer, jwksUri } = this.#options.entry;
     const address = jwksUri ?? (await this.#discover(issuer));
-    // The operator names the issuer and `jwksUri`, so these may be private. An address from the discovery document may be
-    // private only on the issuer's own host.
+    // The operator names the issuer and `jwksUri`, so both may be private addresses. An address from the discovery
+    // document may be private only on the issuer's own host.
     const hosts = [
       `private:${hostOf(issuer)}`,
       jwksUri === undefined ? hostOf(address) : `private:${hostOf(address)}`,

@@ -74,8 +74,8 @@ export function errorsInterceptor(manners: Manners = NO_MANNERS): Interceptor {
 }
 
 /**
- * Whether the caller's connection ended the call. Connect reports a reset stream as INTERNAL, which would be logged as a
- * fault of this process.
+ * Whether the caller's connection ended the call. Connect reports a reset stream as INTERNAL, which would be logged as
+ * a fault of this process.
  */
 function isReset(signal: AbortSignal, thrown: unknown): boolean {
   return thrown instanceof ConnectError && thrown.code === Code.Internal && thrown === signal.reason;

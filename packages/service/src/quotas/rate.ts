@@ -2,8 +2,8 @@
 const BURST_MS = 1_000;
 
 /**
- * The result of counting one call against a rate. With `dueMs` the call is allowed; `dueMs` is the time in milliseconds at
- * which the whole quota is free again. With `retryAfterMs` the call is refused for so many milliseconds.
+ * The result of counting one call against a rate. With `dueMs` the call is allowed; `dueMs` is the time in milliseconds
+ * at which the whole quota is free again. With `retryAfterMs` the call is refused for so many milliseconds.
  */
 export type Taken = { readonly dueMs: number } | { readonly retryAfterMs: number };
 
