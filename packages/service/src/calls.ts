@@ -147,7 +147,7 @@ export class CallEnd {
 }
 
 /**
- * With this object, the transport can end the call before its response. If the value is undefined, only the call's
+ * The CallEnd by which the transport can end the call before its response. If the value is undefined, only the call's
  * signal can end the call.
  */
 export const callEndKey: ContextKey<CallEnd | undefined> = createContextKey<CallEnd | undefined>(undefined, {

@@ -29,7 +29,10 @@ export interface KeyFile {
   readonly name: string;
   /** Path of a configured file outside the data folder; absent or empty for the file in the data folder. */
   readonly configured?: string;
-  /** What other users could do if they can read the file, for errors and warnings. */
+  /**
+   * The harm if other users can read the file, as a clause for errors and warnings, e.g. `its readers can open all
+   * sealed keys`.
+   */
   readonly danger: string;
   /**
    * Receives a warning if other users can read a configured file. Orchestrators often mount secrets as such files, and

@@ -173,7 +173,7 @@ export interface ServiceInstance {
   readonly routes: (router: ConnectRouter) => void;
   /** Plain HTTP routes in addition to the RPCs. */
   readonly http?: readonly HttpRoute[];
-  /** Differences of these services from the platform's rules, for every call; absent if there are none. */
+  /** What the module's contracts do differently from the platform's rules, by contract; absent for no differences. */
   readonly manners?: Manners;
   /** The roles that the module's settings give to principals; absent for none. */
   readonly rolesBySettings?: RolesBySettings;

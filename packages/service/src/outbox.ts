@@ -101,7 +101,7 @@ export class Outbox<Row> {
       } catch (error) {
         if (signal.aborted) return;
         this.#options.log.warn({ err: error, waitMs }, `${this.#options.failureMessage}; trying again`);
-        // A wake-up does not end this pause, because it does not make the other service available.
+        // A wake-up does not end this pause, because a new row does not make the other service available.
         await pause(waitMs, timers, signal);
         waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
       }

@@ -26,8 +26,8 @@ export interface ServiceManners {
    */
   readonly errorNote?: ErrorNote;
   /**
-   * Timeouts in milliseconds of unary methods that wait for work, by the methods' names, e.g. `SendMessage`. They replace
-   * the platform's default timeout and maximum timeout.
+   * Timeouts in milliseconds of unary methods that wait for work, by the methods' names, e.g. `SendMessage`. These
+   * timeouts replace the platform's default timeout and maximum timeout.
    */
   readonly timeoutsMs?: Readonly<Record<string, number>>;
   /** Adjusts a request before its contract's rules are checked. */

@@ -160,7 +160,8 @@ export function holderOfClaims(
   );
   if (found === undefined) return undefined;
   const principal = found.principal.replace(SUBJECT, () => subject);
-  // Contracts refuse such a principal later, but that error would blame the request.
+  // Contracts refuse a principal that is longer, or has white space or control characters. Their refusal would come
+  // later, and would blame the request.
   if (principal.length > MAX_PRINCIPAL || /[\s\p{C}]/u.test(principal)) return undefined;
   return { ...found, principal };
 }

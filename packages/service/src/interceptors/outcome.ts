@@ -139,7 +139,7 @@ function levelOf(thrown: unknown, cause: unknown): "debug" | "info" | "error" {
   if (thrown === undefined) return "debug";
   const code = thrown instanceof ConnectError ? thrown.code : Code.Unknown;
   if (code === Code.Canceled || reasonOf(thrown) === ErrorReason.SHUTTING_DOWN) return "debug";
-  // Another service answered with this reason, and has already logged the cause.
+  // The cause is an error that another service returned with a reason. That service has already logged its own fault.
   if (cause instanceof ConnectError && reasonOf(cause) !== undefined) return "info";
   return code === Code.Internal || code === Code.Unknown || code === Code.DataLoss ? "error" : "info";
 }

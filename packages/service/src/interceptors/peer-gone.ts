@@ -9,7 +9,7 @@ const CODES_OF_TRANSPORT: readonly Code[] = [
   Code.Internal,
   Code.Unknown,
   Code.DataLoss,
-  // Connect raises this code for a response that ends in the middle of a message.
+  // Connect raises InvalidArgument for a response that ends in the middle of a message.
   Code.InvalidArgument,
 ];
 

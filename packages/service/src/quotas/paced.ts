@@ -1,12 +1,12 @@
 import type { Timers } from "@depute/core";
 import { pause } from "../stream-follower.ts";
 
-/** Maximum milliseconds of one wait. After it, `waitMs` is called again. */
+/** Maximum milliseconds of one wait. After such a wait, `waitMs` is called again. */
 const LONGEST_WAIT_MS = 1_000;
 
 export interface Pace<T> {
   readonly timers: Timers;
-  /** Ends a wait early when it aborts. */
+  /** When the signal aborts, a wait ends early. */
   readonly signal: AbortSignal;
   /** Returns the milliseconds for which no item may be read; 0 if an item may be read now. */
   waitMs(): number;

@@ -11,8 +11,8 @@ export type Taken = { readonly dueMs: number } | { readonly retryAfterMs: number
  * Counts one call against a rate (generic cell rate algorithm, ITU-T I.371).
  *
  * @param perSecond the rate, above 0
- * @param dueMs the state of the rate: the time at which the whole quota is free again, by the clock of `nowMs`; 0 before
- * the first call
+ * @param dueMs the state of the rate: the time at which the whole quota is free again, by the clock of `nowMs`; 0
+ * before the first call
  */
 export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
   const next = Math.max(dueMs, nowMs) + 1000 / perSecond;
@@ -26,8 +26,8 @@ export function take(perSecond: number, dueMs: number, nowMs: number): Taken {
  * a longer time.
  *
  * @param perSecond the rate, above 0
- * @param dueMs the state of the rate: the time at which the whole quota is free again, by the clock of `nowMs`; 0 before
- * the first use
+ * @param dueMs the state of the rate: the time at which the whole quota is free again, by the clock of `nowMs`; 0
+ * before the first use
  * @returns the next state
  */
 export function use(perSecond: number, dueMs: number, nowMs: number, amount: number): number {
