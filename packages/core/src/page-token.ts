@@ -38,7 +38,7 @@ export function encodePageToken(position: PagePosition, filters: PageFilters): s
 /**
  * Returns the position in a page token; undefined for an empty text, which requests the first page.
  *
- * @throws DeputeError PAGE_TOKEN_INVALID for any text that {@link encodePageToken} did not make for these filters
+ * @throws DeputeError PAGE_TOKEN_INVALID for a text that is not a page token, and for a page token of other filters
  */
 export function decodePageToken(token: string, filters: PageFilters): PagePosition | undefined {
   if (token === "") return undefined;

@@ -13,10 +13,9 @@ const SUPPORTED = COMPRESSIONS.map(({ name }) => name).join(",");
 const MAX_NAME_CHARS = 64;
 
 /**
- * Returns a function that refuses a request in an unsupported encoding, before the body of the request is read. A
- * header of the response names the supported encodings. (gRPC "Compression", Connect "Unary-Request")
- *
- * @throws ConnectError UNSUPPORTED_ENCODING
+ * Returns a function that throws ConnectError UNSUPPORTED_ENCODING for a request in an unsupported encoding, before the
+ * body of the request is read. A header of the response names the supported encodings. (gRPC "Compression", Connect
+ * "Unary-Request")
  */
 export function encodingGate(manners: Manners): (context: HandlerContext) => void {
   return (context) => {

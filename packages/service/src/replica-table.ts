@@ -117,7 +117,12 @@ export class ReplicaTable {
     if (this.#store !== undefined) this.#cancel ??= timers.after(0, () => this.#reportAndWait());
   }
 
-  /** Returns the replicas, sorted by service and address. @throws the errors of `Store.read` */
+  /**
+   * Returns at most MAX_LISTED replicas, sorted by service and address. If services have no replicas, returns the
+   * services of this process in the order in which they joined.
+   *
+   * @throws the errors of `Store.read`
+   */
   async list(): Promise<readonly ReportedReplica[]> {
     if (this.#store === undefined) return this.#members.map((member) => this.#own(member));
     const rows = await this.#store.read((tx) =>

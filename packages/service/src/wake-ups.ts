@@ -144,9 +144,9 @@ export interface FollowOptions<Item, Position extends number | bigint> {
 export const DEFAULT_BATCH = 100;
 
 /**
- * Follows an append-only log: yields the stored items, and then each new item. It ends after the last item, or when the
- * signal aborts. The function subscribes before the first read and notes wake-ups during each read. Therefore no
- * wake-up is lost between an empty read and the wait after it.
+ * Follows an append-only log: yields the stored items, and then each new item. The generator ends after the item for
+ * which `isLast` returns true, or when the signal aborts. The function subscribes before the first read and notes
+ * wake-ups during each read. Therefore no wake-up is lost between an empty read and the wait after it.
  *
  * @throws the errors of `read`; Error when `read` returns an item that is not after the requested position
  */

@@ -51,7 +51,8 @@ export function invoke(
 /**
  * Does the same as `invoke`, for a method whose response is a stream.
  *
- * @throws the errors of the interceptors or the implementation before the first message
+ * @throws the errors of the interceptors, and ConnectError UNIMPLEMENTED if they pass on no request message. The
+ * response's stream throws the errors that the implementation raises while it yields messages
  */
 export function invokeStream(
   call: Call,
