@@ -9,7 +9,7 @@ import type { Store, WriteTx } from "./store.ts";
 import { freeSchema, postgresForTests } from "./testing/index.ts";
 
 describe("a write after a conflict", () => {
-  /** The waits in milliseconds that `timers` got. These timers call back at once. */
+  /** The waits that the store requested from `timers`, in milliseconds. These timers call back at once. */
   const waits: number[] = [];
   const timers: Timers = {
     ...systemTimers,
@@ -102,7 +102,7 @@ describe.runIf(postgres !== undefined)("on Postgres", () => {
       },
       { isRepeatable: given.isRepeatable },
     );
-    // Another write in the same commit keeps its change, even if the first write fails.
+    // The write `other` joins the same commit, and keeps its change even if `writing` fails.
     const other = store.write((tx) => add(tx, 2), { isRepeatable: true });
     const [outcome] = await Promise.allSettled([writing, other]);
     if (outcome.status === "rejected") expect(outcome.reason).toBeInstanceOf(ConflictError);

@@ -8,7 +8,7 @@ export const FIRST_WAIT_MS = 5;
 
 /**
  * Runs `write`, and runs it again after a conflict with another transaction. The wait before a retry is random, so that
- * the two transactions do not conflict again.
+ * the two transactions seldom conflict again.
  *
  * @param write a function that undoes its own changes before it rejects
  * @throws ConflictError when the last run conflicts too; every other error of `write`, unchanged

@@ -30,8 +30,8 @@ const FROM_STORE = { service: "store" };
 
 /**
  * Thrown when this process can never use the store again, for example after the files of the store were removed, after
- * a flush to disk failed, or after another process used its tables. The process must end, because its caches of the
- * tables may be stale.
+ * a flush to disk failed, or after another process used the tables. The process must end, because the process's caches
+ * of the tables may be stale.
  */
 export class StoreLostError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "StoreLostError";

@@ -1,11 +1,11 @@
 /** The queued items of one caller, in order of arrival. */
 interface Line<Item> {
   readonly items: Item[];
-  /** Number of items at the front of the array that `shift` has returned. */
+  /** Number of items at the front of `items` that `shift` has returned but not yet removed from the array. */
   taken: number;
 }
 
-/** When `shift` has returned this many items of a line, they are removed from the line's array. */
+/** When `taken` reaches this number, `shift` removes the returned items from the array. */
 const SHORTEN_AT = 256;
 
 /**

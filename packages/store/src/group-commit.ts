@@ -7,13 +7,18 @@ import { capture, runWithin, Transaction, type WriteConnection } from "./transac
 
 export interface Job {
   readonly fn: (tx: Transaction) => Promise<unknown>;
-  /** Whether `fn` may run again after the batch undid its changes because another function failed. */
+  /**
+   * Whether `fn` may run again. The batch undoes the changes of `fn` first, for example when another function fails.
+   */
   readonly isRepeatable: boolean;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** A function of the batch that has run, and the calls to make when its result is durable. */
+/**
+ * A function of the batch that has run, and the calls that follow. The batch calls `hooks` and `settle` when the result
+ * is durable, or `undoHooks` if it undoes the function's changes.
+ */
 export interface Ran {
   readonly job: Job;
   readonly settle: () => void;
@@ -30,10 +35,11 @@ export interface BatchOptions {
 }
 
 /**
- * Runs the functions of one database transaction, one after the other. A savepoint lets the batch undo the changes of a
- * function that throws, and no other changes. Repeatable functions share one savepoint, because each savepoint makes
- * the database copy every page that changes later. If a function throws after a change, which is rare, the batch undoes
- * all functions of the shared savepoint. Then each of these functions runs again with a separate savepoint.
+ * Runs the functions of one database transaction, one after the other. A function that is not repeatable has a separate
+ * savepoint, so that the batch can undo its changes alone. Repeatable functions share one savepoint, because each
+ * savepoint makes SQLite copy every page that changes later. If a repeatable function throws after a change, which is
+ * rare, the batch undoes the changes of all functions in the shared savepoint. Then each of these functions runs again
+ * with a separate savepoint.
  */
 export class Batch {
   readonly #options: BatchOptions;
@@ -143,7 +149,9 @@ export interface GroupCommitOptions {
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
   readonly onError: (error: unknown, message: string) => void;
-  /** Called after each batch with its duration in seconds, from BEGIN until its changes are durable. */
+  /**
+   * Called after each committed batch with the batch's duration in seconds, from BEGIN until the changes are durable.
+   */
   readonly onCommit?: ((seconds: number) => void) | undefined;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -158,12 +166,12 @@ export interface GroupCommitOptions {
 /**
  * Commits many writes together. Each batch takes waiting functions of all callers, which take turns. Functions run one
  * after the other in one database transaction ({@link Batch}), which has a single commit and a single flush to disk. No
- * caller gets an answer before that commit. Even a caller whose function failed waits: another function's change may
- * have caused the failure, and a failed commit undoes that change. While one batch is flushed, the next batch runs.
- * After a failed flush, the data on disk is unknown. Therefore the store refuses every call until the database is
- * opened again. If a connection breaks during a commit, the callers are refused at once. The hooks of their functions
- * wait until the database reports whether the batch committed, because copies of rows in memory must agree with the
- * tables. No later batch runs before that report.
+ * caller gets an answer before the batch is durable. Even a caller whose function failed waits: another function's
+ * change may have caused the failure, and a failed commit undoes that change. While one batch is flushed, the next
+ * batch runs. After a failed flush, the data on disk is unknown. Therefore the store refuses every call until the
+ * database is opened again. If a connection breaks during a commit, the callers are refused at once. The hooks of their
+ * functions wait until the database reports whether the batch committed, because copies of rows in memory must agree
+ * with the tables. No later batch runs before that report.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
@@ -254,11 +262,12 @@ export class GroupCommit {
       if (this.#flushing === flushing) this.#flushing = undefined;
     };
     flushing.then(done, done);
-    // Only one flush runs at a time. Parallel flushes would make each batch smaller.
+    // The next batch begins when the previous flush has ended, not earlier. Until then, more functions can join the
+    // next batch.
     await before?.catch(() => {});
   }
 
-  /** Flushes a batch after the previous batch, and then settles its calls. */
+  /** Waits for the previous flush, flushes the batch, and then settles the batch's calls. */
   async #flush(ran: readonly Ran[], beginMs: number, before: Promise<void> | undefined): Promise<void> {
     try {
       await before;
@@ -355,7 +364,7 @@ export class Lane<Job> {
   }
 
   /**
-   * @param caller the caller whose turn the job takes
+   * @param caller the caller for which the job runs; empty for none
    * @throws DeputeError LIMIT_EXCEEDED when the queue is full, SHUTTING_DOWN after `close`
    */
   push(job: Job, caller = ""): void {

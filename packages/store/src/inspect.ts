@@ -11,7 +11,7 @@ import type { StoreLocation } from "./options.ts";
 
 /** The state of a store's tables compared with a program's migrations. */
 export type SchemaState =
-  /** The store does not exist yet. Its first start creates it. */
+  /** The store does not exist yet. The first start of the service creates the store. */
   | { readonly kind: "absent" }
   | {
       readonly kind: "known";
@@ -26,7 +26,7 @@ export type SchemaState =
  * the same time.
  *
  * @throws MigrationError when the tables do not match the migrations, or are newer than the program; DeputeError
- * DEPENDENCY_UNAVAILABLE when the database does not answer; errors of SQLite for a damaged file
+ * DEPENDENCY_UNAVAILABLE when the database does not answer; other errors of the database, such as for a damaged file
  */
 export async function inspectStore(location: StoreLocation, migrations: Migrations): Promise<SchemaState> {
   const applied = await appliedAt(location);

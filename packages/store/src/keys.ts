@@ -5,7 +5,8 @@ export interface StoreKeys {
   /** Fingerprints by key name. A fingerprint distinguishes keys and reveals nothing of the key. */
   readonly fingerprints: Readonly<Record<string, string>>;
   /**
-   * Names of the keys that may differ from the store's record. The store records the new key in place of the old one.
+   * Names of the keys whose fingerprints may differ from the recorded ones. The store then records the new
+   * fingerprints.
    */
   readonly replaced: readonly string[];
 }
@@ -45,7 +46,7 @@ export const INSERT_KEY =
   "INSERT INTO store_keys (name, fingerprint) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET fingerprint = excluded.fingerprint";
 
 /**
- * Returns the keys to record: keys without a record, and keys that may replace their record.
+ * Returns the keys to record: keys without a record, and changed keys that may replace their record.
  *
  * @throws StoreKeyError for a key that differs from its record and may not replace it
  */

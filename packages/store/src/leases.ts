@@ -16,7 +16,10 @@ const LEASE_MS = 2_000;
 /** Number of renewals, and of checks for expired leases, in the duration of one lease. */
 const RENEWALS = 5;
 
-/** The time of the database in epoch milliseconds, because the clocks of the processes may differ. */
+/**
+ * SQL for the database's time in epoch milliseconds. The clocks of the processes may differ, so no process's clock
+ * counts.
+ */
 const NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
 const LEASE_ROW = row({ name: text, epoch: integer });
 const NAME_ROW = row({ name: text });
@@ -31,8 +34,8 @@ export interface Lease {
   /** Whether this process holds the lease. Check this member before each step of the work. */
   readonly isHeld: boolean;
   /**
-   * The number of the lease: 1 for its first holder, raised by each change of the holder. Read it when a step of the
-   * work begins, and pass it to `requireHeld`.
+   * The epoch of the lease: 1 for its first holder, raised by each change of the holder; 0 before this process first
+   * holds the lease. Read the epoch when a step of the work begins, and pass it to `requireHeld`.
    */
   readonly epoch: number;
   /**
@@ -118,7 +121,7 @@ export class Leases {
       });
   }
 
-  /** Renews the leases that this process holds, and takes leases of other processes that have expired. */
+  /** Renews the leases that this process holds, and takes leases that are free or have expired. */
   async #takeAll(): Promise<void> {
     const { store, clock } = this.#options;
     const names = await store.read((tx) => this.#worth(tx));
@@ -139,8 +142,8 @@ export class Leases {
   }
 
   /**
-   * Returns the names of leases that this process may renew or take. This method only reads, so other processes need
-   * not wait for it to write.
+   * Returns the names of leases that this process may renew or take, and marks the leases that another process holds as
+   * lost. Only reads the table, so that no other process waits.
    */
   async #worth(tx: ReadTx): Promise<string[]> {
     const names = [...this.#leases.keys()];

@@ -14,6 +14,7 @@ const READ_CACHE_MIB = 16;
  * processes. Only one process at a time may use a Postgres schema that is not shared, because services cache their
  * tables. A lock in the database excludes other processes.
  *
+ * @throws Error for `isShared` without a Postgres schema, and for a malformed name of a schema
  * @throws StoreKeyError when the store was created with other keys; the store is then unchanged
  * @throws MigrationError when database and program have different schemas
  * @throws StoreFileError when a SQLite file cannot be opened

@@ -20,7 +20,7 @@ export interface StoreSettings {
   readonly onError: (error: unknown, message: string) => void;
   /**
    * Called at each change of the store's state; a store is ready when it opens. Without this listener, the store does
-   * not check itself while it is idle. Never called for a store in memory.
+   * not check itself. Never called for a store in memory.
    */
   readonly onState?: (state: StoreState) => void;
   /** Called once the store is open, before `openStore` returns it. */

@@ -2,18 +2,18 @@ import type { WriteTx } from "./store.ts";
 
 /**
  * Caches values that a program has read from a store, until their key is written. Repeated reads then cost no
- * statement. A value is never older than the data that was durable when the caller asked for it. This holds only if one
- * process owns the tables and reports each write by `forget`.
+ * statement. The result of `get` is never older than the data that was durable at the call of `get`. This holds only if
+ * one process owns the tables and reports each write by `forget`.
  */
 export class ReadCache<T> {
   readonly #max: number;
   readonly #entries = new Map<string, T>();
   /** For each key, the number of its writes that are neither durable nor rolled back yet. */
   readonly #pending = new Map<string, number>();
-  /** Number of removals of values so far. A removal during a read may make the read value stale. */
+  /** Number of removals of values so far. If the number grew during a read, the read value may be stale. */
   #generation = 0;
 
-  /** @param max maximum number of values; at the maximum, a new value removes the oldest value */
+  /** @param max maximum number of values; beyond it, a new value removes the value that was cached first */
   constructor(max: number) {
     this.#max = max;
   }

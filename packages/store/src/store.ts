@@ -21,10 +21,10 @@ export interface ReadTx {
 /** A transaction that reads its own writes. */
 export interface WriteTx extends ReadTx {
   /**
-   * Runs one statement that changes rows. A statement with `RETURNING` may also run by `all` or `get`.
+   * Runs one statement that changes rows. Use `all` or `get` for a statement with `RETURNING`.
    *
-   * @throws ConstraintError when a row breaks a constraint. Any failed statement ends the function: the store undoes its
-   * changes, and `write` rejects with the statement's error.
+   * @throws ConstraintError when a row breaks a constraint. Any failed statement ends the function: the store undoes
+   * its changes, and `write` rejects with the statement's error.
    */
   run(sql: string, params?: readonly SqlValue[]): Promise<{ changes: number }>;
   /**
@@ -62,7 +62,7 @@ export interface Store {
    * Runs `fn` on a consistent state that includes every earlier commit. The promise rejects with the error of `fn`.
    *
    * @throws DeputeError LIMIT_EXCEEDED when too many reads wait, SHUTTING_DOWN after `close`, DEPENDENCY_UNAVAILABLE
-   * when the database fails
+   * when the database fails, INTERNAL when `fn` exceeds the time limit
    */
   read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T>;
   /**
@@ -71,10 +71,10 @@ export interface Store {
    * order of the calls. Callers take turns, and waiting writes commit together.
    *
    * @throws DeputeError LIMIT_EXCEEDED when too many writes wait, SHUTTING_DOWN after `close`, DEPENDENCY_UNAVAILABLE
-   * when the database fails or conflicts with another transaction
+   * when the database fails or another transaction conflicts, INTERNAL when `fn` exceeds the time limit
    */
   write<T>(fn: (tx: WriteTx) => Promise<T>, options?: WriteOptions): Promise<T>;
-  /** The other processes that use the schema. Undefined for a store of one process. */
+  /** Reports commits of other processes to a shared schema. Undefined for a store that only one process uses. */
   readonly sharing?: Sharing | undefined;
   /** Waits for the calls in progress and the waiting calls, then closes the database. Idempotent. */
   close(): Promise<void>;

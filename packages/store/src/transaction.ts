@@ -75,7 +75,7 @@ export class Transaction implements WriteTx {
     return this.#over;
   }
 
-  /** Whether the function changed rows. */
+  /** Whether the function may have changed rows. */
   get hasChanged(): boolean {
     return this.#hasChanged;
   }
@@ -153,7 +153,7 @@ export class Transaction implements WriteTx {
     if (undone !== undefined) this.#undoHooks.push(undone);
   }
 
-  /** Records that the function has changed rows, unless the statement begins with SELECT. */
+  /** Records that the function may have changed rows, unless the statement begins with SELECT. */
   #note(sql: string): void {
     if (!sql.startsWith("SELECT")) this.#hasChanged = true;
   }
@@ -182,8 +182,8 @@ export class Transaction implements WriteTx {
 const current = new AsyncLocalStorage<Transaction>();
 
 /**
- * Binds `fn` to the caller's async context. The queue runs `fn` later, but traces and log lines must still name the
- * caller's call.
+ * Binds `fn` to the current async context. The queue runs `fn` later, but traces and log lines of `fn` must still name
+ * the call that started the transaction.
  *
  * @throws Error within a transaction, because the outer transaction would wait for the inner one
  */

@@ -32,7 +32,7 @@ const PROBE =
   "INSERT INTO store_probe (one, filler) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET filler = excluded.filler";
 
 export interface StoreWatchOptions {
-  /** Receives each change of the state. Without this listener, the watch does not check an idle store. */
+  /** Receives each change of the state. Without this listener, the watch runs no checks. */
   readonly onState?: ((state: StoreState) => void) | undefined;
   readonly timers: Timers;
 }

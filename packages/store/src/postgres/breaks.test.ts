@@ -155,8 +155,8 @@ describe.skipIf(postgres === undefined).each(SHARING)("a broken connection to $s
       async (how) => {
         const store = await open();
         const outcome = await bring(store, how);
-        // Until the store notices the cut, later calls may still succeed. Therefore the test waits for both signs of
-        // it.
+        // Until the store notices the cut, later calls may still succeed. Therefore the test waits until the
+        // interrupted calls fail and the store reports the state `unavailable`.
         for (const call of outcome) await expect(call).rejects.toMatchObject(UNAVAILABLE);
         await toldOf("unavailable");
         await expect(insertRow(store, 7)).rejects.toMatchObject(UNAVAILABLE);

@@ -98,8 +98,8 @@ export class PostgresConnection implements WriteConnection {
   }
 
   async savepoint(): Promise<void> {
-    // Each savepoint has its own name. If a RELEASE fails, a later rollback must not find the savepoint of the function
-    // before, whose result already counts.
+    // Each savepoint has its own name. If a RELEASE fails, a later rollback must not find the savepoint of an earlier
+    // function, whose result already counts.
     this.#savepoint++;
     this.#send(`SAVEPOINT fn${this.#savepoint}`);
   }

@@ -59,9 +59,9 @@ export function endsConnection(error: unknown): boolean {
 }
 
 /**
- * The error (feature_not_supported) of a prepared statement after another process changed the columns that it returns.
- * The statement fails until the session ends. Postgres uses this code for other errors too, so the message is compared
- * as well.
+ * The error (feature_not_supported) of a prepared statement after another process changed the columns that the
+ * statement returns. The statement fails until the session ends. Postgres uses this code for other errors too, so the
+ * message is compared as well.
  */
 const STALE_PLAN = { code: "0A000", message: "cached plan must not change result type" };
 

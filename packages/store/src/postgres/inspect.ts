@@ -7,7 +7,7 @@ const MISSING = new Set(["3F000", "42P01"]);
 /**
  * Reads the applied migrations of a schema, which other processes may use.
  *
- * @param sql reads the rows
+ * @param sql the statement that reads the rows of the applied migrations
  * @returns undefined if the schema or its table of migrations does not exist; the error of the query if that table
  * lacks a column
  * @throws DeputeError DEPENDENCY_UNAVAILABLE; other errors of Postgres

@@ -7,7 +7,7 @@ import { tryLock, unlock } from "./locks.ts";
 
 /**
  * Milliseconds between attempts to take a lock that another process holds. The holder may be about to end, or its
- * session may remain for some time after its end.
+ * session may outlast the holder for some time.
  */
 const RETRY_MS = 250;
 /** Number of failed attempts after which the process gives up: the holder of the lock is then taken to be running. */
@@ -44,9 +44,10 @@ export class SchemaOwner {
 
   /**
    * Takes the schema's lock for a new connection: the first connection, or the replacement of a broken one. The first
-   * connection to a shared schema also holds the lock for its setup; see `endSetup`.
+   * connection to a shared schema also takes the lock `setup`; see `endSetup`.
    *
-   * @param check called for the first connection, while this process holds the lock, before it changes the tables
+   * @param check called for the first connection, while this process holds the lock, before this process changes the
+   * tables
    * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds a lock; StoreLostError when another process
    * has held the exclusive lock since the last call, or the schema was removed; errors of `check`
    */

@@ -93,7 +93,7 @@ describe.skipIf(postgres === undefined)("behind PgBouncer, no mode can open a st
 describe.skipIf(postgres === undefined)("a connection has its own session", () => {
   const SEARCH_PATH = '"$user", public';
 
-  /** Runs the check on a connection with the search path that the check expects. */
+  /** Runs `assertOwnSession` on a connection to `url` with Postgres' default search path. */
   async function check(url: string): Promise<void> {
     const connected = async () => {
       const client = new StoreClient({ connectionString: url });

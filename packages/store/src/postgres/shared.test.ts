@@ -189,7 +189,7 @@ describe.skipIf(postgres === undefined)("a schema that processes share", () => {
     const early = await open();
     const all = "SELECT * FROM counter";
     const calls = [() => early.read((tx) => tx.get(N, all)), () => early.write((tx) => tx.get(N, all))];
-    // Concurrent calls prepare the statement at every connection.
+    // The calls run concurrently, so every connection prepares the statement.
     const callAll = () => Promise.allSettled(calls.flatMap((call) => Array.from({ length: 10 }, call)));
     await callAll();
     const more = { id: 2, name: "more", sql: "ALTER TABLE counter ADD COLUMN extra INTEGER" };

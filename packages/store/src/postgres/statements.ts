@@ -42,7 +42,8 @@ function prepare(sql: string): Prepared {
 }
 
 /**
- * Returns a named statement, so that each connection plans the statement only once.
+ * Returns a named statement, so that each connection plans the statement only once. Beyond {@link MAX_STATEMENTS}, a
+ * statement has no name.
  *
  * @throws synchronously: Error for a statement that functions may not run, TypeError for an invalid SQL value
  */

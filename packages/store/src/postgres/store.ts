@@ -36,7 +36,10 @@ const CLOSE_LIMIT_MS = 1_000;
  * session, so that a stopped process does not block the other processes.
  */
 const IDLE_LIMIT_MS = 900;
-/** Milliseconds before the store opens a schema again, after the connection broke during the first attempt. */
+/**
+ * Milliseconds between attempts to open a schema. Only a connection that breaks or does not open leads to a new
+ * attempt.
+ */
 const REOPEN_MS = 250;
 
 /**
@@ -45,6 +48,7 @@ const REOPEN_MS = 250;
  *
  * @param url `postgres://user:password@host:port/database`
  * @param schema created when missing; lower-case letters, digits and _
+ * @throws Error for a malformed name of a schema; errors of `connect`
  */
 export async function openPostgres(
   url: string,
@@ -75,7 +79,10 @@ export async function openPostgres(
   let isClosed = false;
   let wasReached = false;
   let isFirst = true;
-  /** Opens a connection. Rejects with the error of node-postgres, unconverted. */
+  /**
+   * Opens and prepares a connection. Rejects with ConnectionLoss if the connection does not open or breaks, otherwise
+   * with an error of the store.
+   */
   const connect = async (ready: (client: StoreClient) => Promise<void>) => {
     if (isClosed) throw databaseUnavailable(undefined);
     const client = made(new StoreClient({ ...config, pipeline: true } as PoolConfig));
@@ -172,7 +179,7 @@ export async function openPostgres(
   };
 }
 
-/** Thrown when a connection breaks while it is being prepared. */
+/** Thrown when a connection does not open, or breaks while the store prepares the connection. */
 class ConnectionLoss extends Error {
   constructor(cause: unknown) {
     super("the connection to the database broke", { cause });

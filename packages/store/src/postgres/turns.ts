@@ -34,7 +34,7 @@ export class Turns {
   readonly #listeners: (() => void)[] = [];
   /** The version after this process's last batch; undefined if this process does not know it. */
   #version: number | undefined;
-  /** The version before the current batch raises it; undefined if the batch does not raise it. */
+  /** The version before the latest batch of this process that raised it; undefined before the first such batch. */
   #raised: number | undefined;
 
   constructor(schema: string, onError: (error: unknown, message: string) => void) {

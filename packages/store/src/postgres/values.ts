@@ -42,7 +42,7 @@ function numeric(text: string): number | bigint {
   return /^-?\d+$/.test(text) ? parseInteger(text) : Number(text);
 }
 
-/** Parses bytes in the form `\x` with hexadecimal digits, the only form of Postgres since 9.0. */
+/** Parses bytes in the form `\x` with hexadecimal digits, the default form of Postgres since 9.0. */
 function bytes(text: string): Uint8Array {
   const buffer = Buffer.from(text.slice(2), "hex");
   return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);

@@ -21,7 +21,7 @@ export class DatabaseFiles {
    *
    * @param before the identity of the database file before SQLite opened it
    * @param log the open descriptor of the log
-   * @throws StoreLostError when the files were replaced in the meantime
+   * @throws StoreLostError when a file was removed or replaced in the meantime
    */
   constructor(file: string, before: Identity, log: number) {
     const open = new Map(FILE_SUFFIXES.map((suffix) => [`${file}${suffix}`, identityOf(`${file}${suffix}`)]));

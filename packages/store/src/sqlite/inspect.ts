@@ -5,7 +5,7 @@ import { fromSqlite, fromSqliteError } from "./connection.ts";
 /**
  * Reads the applied migrations of a file, which other processes may use.
  *
- * @param sql reads the rows
+ * @param sql the statement that reads the rows of the applied migrations
  * @returns undefined if the file or its table of migrations does not exist; the error of the query if the query fails
  * @throws DeputeError DEPENDENCY_UNAVAILABLE; errors of SQLite for a damaged file
  */

@@ -35,8 +35,8 @@ const BY_CODE = new Map<string, keyof typeof REMEDIES>([
 ]);
 
 /**
- * Extended result codes of a failed write, and of a failed extension of the file. The most frequent cause is a full
- * disk.
+ * Extended result codes of a failed write, and of a failed extension of the log's index. The most frequent cause is a
+ * full disk.
  */
 const FAILED_WRITES = new Set([778, 4874]);
 

@@ -5,7 +5,7 @@ import type { SqliteConnection } from "./connection.ts";
 
 /** The value of `PRAGMA auto_vacuum` with which SQLite can return free pages to the file system in small steps. */
 const INCREMENTAL = 2;
-/** Minimum number of free pages that a file keeps for later rows: 4 MiB. */
+/** A file keeps up to this number of free pages for later rows: 4 MiB. */
 const KEPT_PAGES = 1_024;
 /**
  * A file keeps free pages up to this part of its used pages, if that is more than KEPT_PAGES. Otherwise a steady load

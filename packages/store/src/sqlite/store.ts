@@ -217,7 +217,7 @@ function readOnly(tx: WriteTx, connection: SqliteConnection): ReadTx {
   const guarded = <T>(statement: () => Promise<T>): Promise<T> => {
     connection.exec("PRAGMA query_only = 1");
     try {
-      // The statement has run when this function returns, even if no caller awaits the promise.
+      // The statement has run when this function returns, even before the promise is awaited.
       return statement();
     } finally {
       connection.exec("PRAGMA query_only = 0");

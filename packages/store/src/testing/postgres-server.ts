@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { findPostgresPrograms, postgresUser } from "../postgres/local-programs.ts";
 
 export interface TestPostgres {
-  /** The URL of a database on the server, in which no other program uses a schema. */
+  /** The URL of a database on the server. Each test opens an unused schema of this database; see `freeSchema`. */
   readonly url: string;
   stop(): Promise<void>;
 }
