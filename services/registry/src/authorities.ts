@@ -56,9 +56,9 @@ export class Authorities {
   }
 
   /**
-   * Whether the domain of the agent's authority publishes the agent's key. Calls the domain over HTTP only if the
-   * configuration allows the domain's host and the key has no grant yet. The caller must not hold an open
-   * transaction during the HTTP call.
+   * Whether the domain of the agent's authority publishes the agent's key. Returns false without an HTTP call if the
+   * agent has no URI or no key, if the settings do not allow the domain's host, or if the key already holds the
+   * authority. Do not call this method within a transaction.
    *
    * @throws DeputeError INVALID_REQUEST for a URI without an authority, DEPENDENCY_UNAVAILABLE (the domain does not
    * answer)
@@ -75,8 +75,9 @@ export class Authorities {
   }
 
   /**
-   * Assigns the URI of an agent's card to the agent, in the transaction of the registration. The agent's key gets a
-   * grant in two cases: the authority's domain publishes the key, or the registration is the first below the authority.
+   * Assigns the URI of an agent's card to the agent, in the transaction of the registration. Without a card, removes
+   * the agent's previous URI. The agent's key gets a grant in two cases: the authority's domain publishes the key, or
+   * the registration is the first below the authority.
    *
    * @param isProven the result of `prove`
    * @throws DeputeError INVALID_REQUEST for a URI without an authority, CALLER_NOT_ALLOWED (the key does not hold the
@@ -98,7 +99,7 @@ export class Authorities {
     if (standing !== "holds") {
       if (!isProven && standing !== "first") throw refusal(authority, standing);
       // After a purge of the organization that had the authority, a first registration does not assign the authority.
-      // Only an operator can grant it again.
+      // Only a grant or a key that the domain publishes can assign the authority again.
       if (!isProven && (await isPurged(tx, "authority", authority))) throw refusal(authority, "ungranted");
       const source = isProven ? AuthoritySource.PROVEN : AuthoritySource.FIRST;
       await this.add(tx, grants, { authority, principal: key, source, grantedBy: key });
@@ -108,8 +109,8 @@ export class Authorities {
   }
 
   /**
-   * Grants an authority to a principal. An existing grant stays, unless an operator, or a principal with an operator's
-   * grant, changes its source.
+   * Grants an authority to a principal. If the principal has a grant, that grant stays, unless the new source is
+   * GRANTED and the existing source is not.
    *
    * @param grants the grants of the authority
    * @throws DeputeError LIMIT_EXCEEDED
@@ -160,8 +161,9 @@ export class Authorities {
   }
 
   /**
-   * Grants the authority of a replaced key to the new key. The replaced key loses its grant only if the grant came
-   * from a first registration. Otherwise both keys have a grant.
+   * Grants the authority of a replaced key to the new key. The replaced key loses its grant only if the grant came from
+   * a first registration. Otherwise both keys have a grant. Changes nothing if the replaced key has no grant, or if the
+   * new key already has one.
    */
   async replace(tx: WriteTx, { card }: Agent, from: string, to: string): Promise<void> {
     const authority = card === undefined ? undefined : authorityOf(card.agentId);
@@ -180,8 +182,10 @@ export class Authorities {
   }
 
   /**
-   * Requires that a URI is free. A URI is also free if its agent was removed, or if its agent's key no longer holds the
-   * authority.
+   * Requires that no other agent has a URI. An agent that was removed, or whose key no longer holds the authority, does
+   * not count.
+   *
+   * @throws DeputeError AGENT_EXISTS
    */
   async #requireFree(tx: ReadTx, agent: Agent, uri: string): Promise<void> {
     const owner = await this.find(tx, uri);

@@ -1,12 +1,12 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type AllowedHosts, type Outbound, readText } from "@depute/service";
 
-/** Finds the keys that an authority publishes. A published key proves that its principal belongs to the authority. */
+/** Finds the keys that an authority publishes. Each published key may hold the authority. */
 export interface AuthorityKeys {
-  /** Whether the configuration allows requests to the authority. */
+  /** Whether the settings allow requests to the authority's domain. */
   isConfigured(authority: string): boolean;
   /**
-   * Returns the Ed25519 keys that an authority publishes, in base64url.
+   * Returns the Ed25519 keys that an authority publishes, in base64url; empty if it publishes none.
    *
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */

@@ -90,7 +90,7 @@ export const AGENTS_TOPIC = "agents";
 /**
  * Appends a change to the log, and wakes watchers after the commit.
  *
- * @param before the record before the change; undefined for a new record
+ * @param before the record before a change that may alter the visibility; otherwise undefined
  */
 export async function recordChange(
   { bus, clock, changesKept }: Pick<RegistryContext, "bus" | "clock" | "changesKept">,
@@ -114,7 +114,8 @@ export function identify({ authority }: RegistryContext, context: HandlerContext
 }
 
 /**
- * Returns the viewer of a call: the principal in the request or, if the request has none, the caller.
+ * Returns the viewer of a call: the principal in the request or, if the request has none, the caller. `local` sees
+ * every agent.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED when the request names a principal other than the caller; only `local` may
  * name any principal
@@ -164,7 +165,7 @@ export async function findCallersAgent(
 
 /**
  * Finds an agent for a call that removes it, changes its status or withdraws its offers. The caller must be allowed to
- * act for the agent's principal, or be an operator.
+ * act for the agent's principal, or be an operator. Removed agents are found too.
  *
  * @param field the field of the id in the request
  * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED

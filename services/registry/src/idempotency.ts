@@ -9,7 +9,7 @@ export const requests = new RequestMemory("requests");
 // Maximum nesting of a request in canonical JSON. No request reaches it, because protobuf's own limit is lower.
 const MAX_DEPTH = 256;
 
-/** The stored response of one mutating call. */
+/** Finds and stores the response of one mutating call. */
 export interface IdempotentCall<Answer extends DescMessage> {
   /**
    * Returns the stored response of an earlier identical call; undefined for a first call.

@@ -254,7 +254,7 @@ export const registry = defineService({
 /**
  * Parses the thresholds of the trust levels.
  *
- * @throws SettingsError unless there are four thresholds between 0 and 100 that ascend
+ * @throws SettingsError unless the texts are four ascending numbers, above 0 and at most 100
  */
 function readLevels(texts: readonly string[]): number[] {
   const levels = texts.map(Number);

@@ -19,8 +19,9 @@ export interface LeaseWatch {
 }
 
 /**
- * Notifies watchers of ended leases. Within a second after a lease ends, the watch appends a change to the log.
- * Discovery does not depend on this loop, because discovery compares times (rules/agent.ts).
+ * Notifies watchers of ended leases. About a second after a lease ends, the watch appends a change to the log; later
+ * while the removal guard holds. Discovery does not depend on this loop, because discovery compares times
+ * (rules/agent.ts).
  */
 export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWatch {
   let markedAt = registry.clock.now();

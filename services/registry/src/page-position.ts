@@ -9,7 +9,8 @@ type Values<Parts extends readonly Part[]> = {
  * Decodes the position in a page token. Returns undefined for the empty token, which requests the first page.
  *
  * @param parts the required types of the position's elements, in order
- * @throws DeputeError PAGE_TOKEN_INVALID if the position has other elements
+ * @throws DeputeError PAGE_TOKEN_INVALID for a malformed page token, for one of a list with other filters, and if the
+ * position has other elements
  */
 export function readPosition<const Parts extends readonly Part[]>(
   token: string,

@@ -10,7 +10,10 @@ import { countJsonValues } from "@depute/service";
 import { authorOf } from "./rules/proposal.ts";
 import type { StoredProposal } from "./store/proposals.ts";
 
-/** Maximum size of a manifest inside a review: its bytes of JSON, and the number of its values. */
+/**
+ * Maximum size of a manifest inside a review: its bytes of JSON, and the number of its values. A review omits a larger
+ * manifest.
+ */
 const MAX_MANIFEST_BYTES = 256 * 1024;
 const MAX_MANIFEST_VALUES = 4096;
 /** Maximum length of a review's title and subject, in characters. */

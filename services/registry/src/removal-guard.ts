@@ -8,8 +8,8 @@ import { countLeases } from "./store/leases.ts";
 const COUNT_INTERVAL_MS = 1_000;
 
 /**
- * Supplies the reference time of liveness checks. The guard counts the current leases when a caller needs the time, at
- * most once a second. So even the first call after many leases have expired at once gets a fresh count.
+ * Supplies the reference time of liveness checks. The guard counts the leases when a check needs the time and the last
+ * count is at least a second old. So even the first check after many leases have expired at once uses a fresh count.
  */
 export class RemovalGuard {
   readonly #clock: Clock;
@@ -19,7 +19,7 @@ export class RemovalGuard {
   /**
    * Creates a guard.
    *
-   * @param lastUp the time at which the registry last ran, epoch milliseconds
+   * @param lastUp the time at which the registry last ran, epoch milliseconds; undefined at its first start
    */
   constructor(clock: Clock, lastUp: number | undefined) {
     this.#clock = clock;
@@ -41,8 +41,8 @@ export class RemovalGuard {
   }
 
   /**
-   * The liveness view of the last count of leases; undefined if that count is too old. The caller must then call
-   * `view`, which counts in the store.
+   * The liveness view of the last count of leases; undefined if that count is too old. Then call `view`, which counts
+   * in the store.
    */
   get cachedView(): LivenessView | undefined {
     const now = this.#clock.now();

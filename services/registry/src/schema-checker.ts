@@ -30,12 +30,13 @@ const FAULTS_OF_THE_SCHEMA: readonly ErrorReason[] = [
   ErrorReason.INVALID_REQUEST,
 ];
 
-/** Checks users' schemas by calls to the verifier, which can stop a compilation that takes too long. */
+/** Checks published schemas by calls to the verifier, which can stop a compilation that takes too long. */
 export interface SchemaChecker {
   /**
    * Compiles each schema and checks its examples.
    *
-   * @throws DeputeError SCHEMA_INVALID naming every faulty schema and example; LIMIT_EXCEEDED; DEPENDENCY_UNAVAILABLE
+   * @throws DeputeError SCHEMA_INVALID naming every faulty schema and example; LIMIT_EXCEEDED; DEADLINE_EXCEEDED;
+   * DEPENDENCY_UNAVAILABLE; ConnectError when the call was cancelled
    */
   check(schemas: readonly SchemaToCheck[], options: CallOptions): Promise<void>;
 }

@@ -31,7 +31,8 @@ export function isBoundsOperatorChange(
  * Refuses a change that widens the agent's bounds, unless the caller may widen them.
  *
  * @param after the effective record after the change
- * @param before the last record of the id, even if that agent was removed; for a new instance the record of its base
+ * @param before the last record of the id, even if that agent was removed; for a new instance the record of its base;
+ * undefined for a new agent
  * @throws DeputeError AGENT_BOUNDS_WIDENED naming each widening
  */
 export async function checkBounds(

@@ -98,7 +98,8 @@ export async function discoverCapabilities(
 }
 
 /**
- * Requires that the agent that a request names is visible and live.
+ * If a request names an agent, requires that the agent is visible and not removed. The agent must also be live, unless
+ * the request filters by health.
  *
  * @throws DeputeError AGENT_NOT_FOUND
  */

@@ -39,7 +39,7 @@ export async function getAgentCard(
   return create(GetAgentCardResponseSchema, { ...card, updateTime: toTimestamp(agent.updateTime) });
 }
 
-/** Returns the card of an agent that the platform signs. */
+/** Returns the card that the platform generates for an agent and signs. */
 function platformsCard(
   { cardKey, publicUrl, needsCredentials, callsWebhooks }: RegistryContext,
   agent: StoredAgent,

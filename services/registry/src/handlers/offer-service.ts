@@ -60,8 +60,8 @@ async function listOfferVersions(
   const offerRows = await registry.store.read((tx) =>
     queryVersions(tx, offerId, { before, limit: size + 1, viewer }),
   );
-  // After the position of a valid page token, at least one version follows. So an empty page means that the offer does
-  // not exist.
+  // After the position of a valid page token, at least one version follows. So an empty page means that the viewer sees
+  // no such offer.
   if (offerRows.length === 0) throw offerNotFound(offerId, "");
   const { offers, last: lastOffer, more } = toOfferPage(offerRows, size, registry.clock.now());
   const last = lastOffer?.sequence;

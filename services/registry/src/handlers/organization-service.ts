@@ -99,7 +99,7 @@ export function organizationService(registry: RegistryContext): ServiceImpl<type
 }
 
 /**
- * Requires that the caller is a member of an organization.
+ * Requires that the caller is a member of an organization, or `local`.
  *
  * @throws DeputeError CALLER_NOT_ALLOWED, also for an organization without members
  */

@@ -110,9 +110,9 @@ function decideByManifest(
 }
 
 /**
- * Decides whether a key may delegate: at least one of the manifests that bind the key must allow the delegation.
- * Otherwise the response has the refusal of the first manifest that names the target. If no manifest names the
- * target, the response has the refusal of the first manifest.
+ * Decides whether a key may delegate. A key that no manifest binds may delegate to any agent. At least one of the
+ * manifests that bind a key must allow the delegation. Otherwise the response has the refusal of the first manifest
+ * that names the target. If no manifest names the target, the response has the refusal of the first manifest.
  */
 async function decideDelegationForKey(
   registry: RegistryContext,
@@ -187,7 +187,10 @@ function taskFacts(task: DelegatedWork | undefined): PredicateFacts["task"] {
   return facts;
 }
 
-/** Requires that the caller may act for one of the parties, because the response reveals parts of manifests. */
+/**
+ * Requires that the caller may act for one of the parties, because the response reveals parts of manifests. For two
+ * unregistered agents, any caller may ask.
+ */
 function checkIsParty(
   { orchestrators }: RegistryContext,
   identity: Identity,
@@ -223,7 +226,10 @@ async function decideToolAccess(
   return create(CheckToolAccessResponseSchema, { allowed: decision === PolicyDecision.ALLOWED, decision });
 }
 
-/** Decides whether a key may call a tool. At least one of the manifests that bind the key must allow the tool. */
+/**
+ * Decides whether a key may call a tool. A key that no manifest binds may call any tool. At least one of the manifests
+ * that bind a key must allow the tool.
+ */
 async function decideToolForKey(
   registry: RegistryContext,
   identity: Identity,

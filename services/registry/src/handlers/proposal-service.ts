@@ -151,7 +151,7 @@ async function requireVisible(
   });
 }
 
-/** Converts a proposal to its message for a list. Omits the content of a proposed manifest. */
+/** Converts a proposal to its message for a list. Omits the content and the widenings of a proposed manifest. */
 function toSummary(proposal: StoredProposal): Proposal {
   const message = toMessage(proposal);
   const { grant } = message;

@@ -31,7 +31,7 @@ import {
   storeRegistration,
 } from "./register-agent.ts";
 
-/** A proposed grant, in which the registry has filled in the empty members. */
+/** A proposed grant, in which the registry has replaced an empty principal by the caller. */
 export type ProposedGrant = Exclude<CreateProposalRequest["grant"], { case: undefined }>;
 
 /** The facts about a proposed grant that the proposal stores. */
@@ -185,7 +185,7 @@ async function checkProposedManifest(
   return { widenings, baseDigest: existing.digest };
 }
 
-/** Returns the agent's record with a proposed manifest. */
+/** Returns the agent's record with a proposed manifest and the version that the proposal names. */
 function widened({ ownerMembers }: StoredAgent, { manifest, version }: ProposedManifest): Agent {
   return { ...ownerRecord(ownerMembers), version, ...(manifest !== undefined && { manifest }) };
 }

@@ -121,7 +121,7 @@ async function purgeAgent(
   await forgetKey(tx, principal, tally);
 }
 
-/** Deletes the rows of a key, unless the key still acts for an agent or an organization. */
+/** Deletes the grants and the stored responses of a key, unless the key still acts for an agent or an organization. */
 async function forgetKey(tx: WriteTx, principal: string, tally: PurgeTally): Promise<void> {
   if (principal === "" || (await isKeyInUse(tx, principal))) return;
   await deleteGrantsOf(tx, { column: "principal", value: principal }, tally);

@@ -235,8 +235,8 @@ export async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
 }
 
 /**
- * Makes the first registrant of an organization its founding member. From then on, only members may register agents
- * whose visibility is limited to members. An organization with an operator's proof has no founder.
+ * Makes the principal of an organization's first agent the founding member. From then on, only members may register
+ * agents whose visibility is limited to members. An organization with an operator's proof has no founder.
  */
 async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
   const { organization, principal, visibility } = agent;
@@ -308,7 +308,7 @@ export async function nextRevision(tx: WriteTx, id: string): Promise<number> {
   );
 }
 
-/** Copies the changed members of a base to its instances. */
+/** Computes the effective records of a base's instances again, after a change of the base. */
 async function updateInstances(
   registry: RegistryContext,
   tx: WriteTx,

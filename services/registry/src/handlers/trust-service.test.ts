@@ -69,7 +69,7 @@ beforeEach(async () => {
   await register("gamma", CAROL, { organization: "acme" });
 });
 
-/** Creates a proof of an organization. The operator signs it and makes the call. */
+/** Creates a proof of an organization as the operator; returns the proof's id. */
 async function prove(organization: string, principal: string) {
   const request = { requestId: newId(), organization, principal };
   const { proof } = await platform.organizations.createOrganizationProof(request, as(OPERATOR));

@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** For each caller, the agents of ALICE that it may see. `local` is the caller without credentials. */
+/** For each caller, the agents of ALICE that the caller may see. */
 const SIGHT: [caller: string, principal: string, sees: string[]][] = [
   ["their owner", ALICE, ["inner", "keyed", "named", "open", "secret"]],
   ["one that only claims to be of the organization", BOB, ["keyed", "open"]],

@@ -24,7 +24,7 @@ const POSITION_EVERY = 1_000;
 
 interface ObservedAgents {
   readonly sequence: number;
-  /** The change; undefined if the watcher may not see it. */
+  /** The change; undefined if the watcher may not see it, or asked for another agent. */
   readonly change: AgentChange | undefined;
 }
 

@@ -148,8 +148,8 @@ export function leaseExpiry(extendedTime: number, leaseMs: number): number {
 }
 
 /**
- * Returns an agent's health. From the millisecond in which its lease expires, the agent is LOST, or SUSPECT while
- * the removal guard holds.
+ * Returns an agent's health. While its lease runs, the agent is ALIVE, or UNKNOWN without a heartbeat. From the
+ * millisecond in which its lease expires, the agent is LOST, or SUSPECT while the removal guard holds.
  *
  * @param heartbeatTime epoch milliseconds; {@link NO_HEARTBEAT} for none
  */

@@ -17,8 +17,8 @@ const HOST = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-
 const URI = /^agent:\/\/([^/]+)\/./;
 
 /**
- * Returns the authority of an agent URI: a host name in lower case. Host names ignore case, so a URI with upper case
- * has no authority.
+ * Returns the authority of an agent URI: a host name in lower case. Only lower case is accepted, so that one host has
+ * one spelling: a URI with upper case has no authority.
  *
  * @returns undefined for a URI without an authority
  */

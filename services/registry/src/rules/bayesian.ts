@@ -19,7 +19,7 @@ export interface OutcomeWorth {
   readonly repeats: number;
 }
 
-/** Sums of outcomes, each weighted by its age at `time` (epoch milliseconds). */
+/** Sums of outcomes, each weighted by its age at `time` (epoch milliseconds). `count` is the unweighted number. */
 export interface BayesianState {
   readonly time: number;
   readonly count: number;
@@ -50,8 +50,8 @@ export interface Outcome {
 
 /**
  * Adds one outcome to the sums, at `now`. A failure counts in full. Each further success from the same source weighs
- * less. If a value exceeds PRIOR, the witness's standing scales the excess. Therefore, a large number of outcomes from
- * strangers (see STRANGER_STANDING) raises the score no higher than one such outcome.
+ * less. If a value exceeds PRIOR, the witness's standing scales the excess. Therefore, outcomes from strangers (see
+ * STRANGER_STANDING) never raise the score above 0.55.
  */
 export function addOutcome(
   state: BayesianState,

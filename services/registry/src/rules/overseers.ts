@@ -1,7 +1,9 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { baseOf } from "./registration.ts";
 
-/** Maximum accepted length of a chain of overseers. A longer chain gets the error of a cycle. */
+/**
+ * Maximum accepted length of a chain of overseers, with the agent itself. A longer chain gets the reason of a cycle.
+ */
 export const MAX_OVERSEERS = 64;
 
 /**

@@ -13,8 +13,7 @@ export function isRole(id: string): boolean {
 }
 
 /**
- * A registered agent in a delegation. For an unregistered party, the value is undefined. CAP's roles need no
- * registration.
+ * A registered agent in a delegation. The party is undefined if it is not registered; CAP's roles are never registered.
  */
 export interface Party {
   readonly manifest?: AgentManifest | undefined;
@@ -35,7 +34,10 @@ export interface DelegationQuestion {
 
 export interface DelegationAnswer {
   readonly decision: PolicyDecision;
-  /** The condition (`whenToDelegate`) and the predicate of the rule that decided; empty if no rule decided. */
+  /**
+   * The condition (`whenToDelegate`) and the predicate of the rule for the target; empty if the decision did not reach
+   * the rule.
+   */
   readonly whenToDelegate: string;
   readonly predicate: string;
   /** The reason why the evaluation of the predicate failed; empty if it did not fail. */
@@ -44,10 +46,10 @@ export interface DelegationAnswer {
 
 /**
  * Decides whether one agent may delegate to another. Three conditions: the target is in allowed_agents, a rule has a
- * condition for the target, and the caller states a reason. (CAP "Delegation") Depute's choices:
+ * condition for the target, and the delegator states a justification. (CAP "Delegation") Depute's choices:
  * - An allowed agent without a rule is refused, because CAP bases every delegation on a rule.
- * - No program evaluates the reason, because conditions in words are for people. Programs evaluate the predicate; if
- * its evaluation fails, the condition is not met.
+ * - No program evaluates the justification, because conditions in words are for people. Programs evaluate the
+ * predicate; if its evaluation fails, the condition is not met.
  * - `orchestrator` has no manifest. It may delegate to every agent if the platform's setting permits it. `user` may not
  * delegate to any.
  */

@@ -201,7 +201,7 @@ export class Predicates {
 /**
  * Checks the predicates of a manifest's rules.
  *
- * @returns every fault, with the delegate of the faulty rule
+ * @returns every fault, with the delegate of the faulty rule; only one fault if the predicates exceed MAX_PREDICATES
  */
 export function checkPredicates(
   rules: Readonly<Record<string, { readonly predicate?: string | undefined }>>,

@@ -54,8 +54,8 @@ export function checkOwnership(
 }
 
 /**
- * Requires that the card's signing key is the agent's principal. Readers of the card trust messages with this key's
- * signature, and the registrant has proven only the principal's key.
+ * Requires that the card's signing key equals the agent's principal, if both exist. Readers of the card trust messages
+ * with this key's signature, and the registrant has proven only the principal's key.
  *
  * @throws DeputeError INVALID_REQUEST
  */

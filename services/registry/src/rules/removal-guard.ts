@@ -22,7 +22,7 @@ export type GuardState =
       /** A lease that ends after this time counts as running. */
       readonly asOf: number;
       readonly since: number;
-      /** The earliest time at which the guard may release, independent of the counts. */
+      /** Before this time the guard does not release, whatever the counts are. */
       readonly until: number;
     };
 

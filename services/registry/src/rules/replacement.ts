@@ -2,8 +2,8 @@ import { clone } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
 
 /**
- * Returns an agent's record under another key. The new key replaces the principal and the card's signing key. Removes
- * the signed card, because the replaced key signed it.
+ * Returns an agent's record under another key. The new key replaces the principal, and the card's signing key if that
+ * is the replaced key. Removes the signed card, because the replaced key signed it.
  */
 export function withPrincipal(agent: Agent, principal: string): Agent {
   const replaced = clone(AgentSchema, agent);

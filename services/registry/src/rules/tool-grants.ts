@@ -10,8 +10,8 @@ const MAX_STEPS = 200_000;
 const PATH = "agent.manifest.mcp_bindings";
 
 /**
- * Returns each tool, and each scope of a tool, that the new bindings add. If several bindings of a server allow a tool,
- * the tool has the scopes of all of them. (CAP "MCP Integration")
+ * Returns each server, each tool, and each scope of a tool, that the new bindings add. If several bindings of a server
+ * allow a tool, the tool has the scopes of all of them. (CAP "MCP Integration")
  */
 export function toolWidenings(after: readonly McpBinding[], before: readonly McpBinding[]): Widening[] {
   const knownGrants = groupByServer(before);

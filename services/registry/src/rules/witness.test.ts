@@ -120,7 +120,7 @@ class World {
     }
   }
 
-  /** Lets every agent give positive evidence about another agent. */
+  /** Calls `praise` as often as `sessions` says. The agents take turns as subject and as witness. */
   play(sessions: number): void {
     const { length } = this.#agents;
     for (let i = 0; i < sessions; i++) {

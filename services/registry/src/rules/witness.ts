@@ -19,8 +19,8 @@ export interface Witness {
 
 /**
  * Returns the standing of a witness, from 0 to 1. Depute's choice: the standing depends on proven organizations and
- * earlier trust, because strangers can fake neither. From level 2 on, the standing is the witness's score divided by
- * 100.
+ * earlier trust, because strangers can fake neither. The standing is 1 with a proven organization. Without one, it is
+ * the witness's score divided by 100 from level 2 on, and STRANGER_STANDING below.
  *
  * @param established the score at which level 2 begins
  */
@@ -54,7 +54,10 @@ export function bestWitness(
     : counterpart;
 }
 
-/** The gains of one agent from one source, at a time in epoch milliseconds. Gains fade like trust; see `decay`. */
+/**
+ * The number of gains of one agent from one source, by component, at a time in epoch milliseconds. The numbers halve
+ * every IDLE_HALF_LIFE_MS.
+ */
 export interface Source {
   readonly time: number;
   readonly gains: Readonly<Partial<Record<Component, number>>>;

@@ -181,7 +181,7 @@ export async function putState(tx: WriteTx, memory: AgentMemory, agent: StoredAg
   );
 }
 
-/** The filter of a list of agents. `status` always applies; an empty other member matches all agents. */
+/** The filter of a list of agents. `status` always applies; each other member, if empty, matches all agents. */
 export interface AgentFilter {
   readonly status: AgentStatus;
   readonly health: AgentHealth;

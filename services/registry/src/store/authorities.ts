@@ -27,7 +27,9 @@ export interface StoredGrant {
   readonly source: AuthoritySource;
   readonly grantedBy: string;
   readonly createTime: number;
-  /** The organization that owns the grant: the organization of the grantor; empty for none. */
+  /**
+   * The organization that owns the grant: the grantor's only organization; empty if the grantor has none or several.
+   */
   readonly organization: string;
 }
 
@@ -84,7 +86,10 @@ export async function findAgentOfUri(tx: ReadTx, uri: string): Promise<string | 
   return row?.agent_id;
 }
 
-/** Assigns a URI to an agent, in place of the agent's previous URI. Undefined only removes the previous URI. */
+/**
+ * Assigns a URI to an agent, in place of the agent's previous URI, and takes the URI from any other agent. Undefined
+ * only removes the previous URI.
+ */
 export async function putUri(tx: WriteTx, agentId: string, uri: string | undefined): Promise<void> {
   await tx.run("DELETE FROM agent_uris WHERE agent_id = ?", [agentId]);
   if (uri === undefined) return;

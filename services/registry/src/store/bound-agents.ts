@@ -24,7 +24,7 @@ export async function* boundAgents(tx: ReadTx, principal: string): AsyncGenerato
   }
 }
 
-/** Returns the manifests of a key's agents other than `agentId`. */
+/** Returns the manifests that bind a key, except the manifest of `agentId`. */
 export async function otherManifests(
   tx: ReadTx,
   principal: string,

@@ -114,7 +114,11 @@ export async function replaceCapabilities(
   await indexCapabilities(tx, agentId, keys);
 }
 
-/** Adds an agent's capabilities to the indexes of keys and of text. */
+/**
+ * Replaces an agent's capabilities in the indexes of keys and of text.
+ *
+ * @param keys the agent's `searchKeys`
+ */
 export async function indexCapabilities(
   tx: WriteTx,
   agentId: string,
@@ -254,8 +258,9 @@ export interface TextMatchList {
 }
 
 /**
- * Finds capabilities that have the filter's keys and a word that begins with a query word, in no particular order. The
- * caller then filters them by health, trust and visibility with `capabilitiesAt`.
+ * Finds capabilities that have the filter's keys and a word that begins with a query word, in no particular order. For
+ * a filter that names an agent, returns all capabilities of that agent. Filter the result by health, trust and
+ * visibility with `capabilitiesAt`.
  *
  * @param words the words of the query, at least one; letters and digits only
  */
@@ -314,7 +319,7 @@ export function capabilitiesQuery(
 ) {
   const conditions = capabilityConditions(filter, sight);
   const end = until === undefined ? "" : "AND (c.id, c.agent_id) <= (?, ?)";
-  // The cross joins make SQLite keep this order, because its statistics may underestimate the leases.
+  // The cross joins fix the order of the tables, because SQLite's statistics may underestimate the number of leases.
   const sql = `FROM capabilities c CROSS JOIN agents a CROSS JOIN leases l
     WHERE a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}
       AND (c.id, c.agent_id) > (?, ?) ${end}

@@ -1,8 +1,8 @@
 import type { Place, PlaceList } from "./key-walk.ts";
 
 /**
- * Maximum number of places that one list reads (MAX_LOOKED_UP), and the factor by which each batch is larger than
- * the last (GROWTH). The first batch usually suffices, because most of its items pass the check.
+ * Maximum number of places that one list reads (MAX_LOOKED_UP), and the factor by which each batch is larger than the
+ * previous batch (GROWTH). The first batch usually suffices, because most of its items pass the check.
  */
 const MAX_LOOKED_UP = 2_000;
 const GROWTH = 8;

@@ -7,7 +7,10 @@ import { IS_RUNNING, LEASE_STATE } from "./lease-state.ts";
 const N_ROW = row({ n: integer });
 const AGENT_ID_ROW = row({ agent_id: text });
 
-/** Writes the times of a lease's last extension and of its expiry, in epoch milliseconds. */
+/**
+ * Writes the times of an agent's last heartbeat and of the lease's expiry, in epoch milliseconds. The lease then counts
+ * as running.
+ */
 export async function putLease(
   tx: WriteTx,
   { recent }: Pick<AgentMemory, "recent">,

@@ -73,7 +73,7 @@ export interface EvidenceKey {
   readonly substantial: boolean;
 }
 
-/** Returns an agent's gains from each of the named sources. */
+/** Returns an agent's gains from the named sources, by name. Sources without gains are absent. */
 export async function findSources(
   tx: ReadTx,
   subject: string,

@@ -48,7 +48,7 @@ export async function isMember(tx: ReadTx, organization: string, principal: stri
   return row !== undefined;
 }
 
-/** Replaces the list of principals that may see an agent. */
+/** Replaces the list of principals and agents that may see an agent. */
 export async function replaceViewers(
   tx: WriteTx,
   agentId: string,
