@@ -105,7 +105,7 @@ function usage(command: Command, problem: string): CommandError {
 
 /**
  * Returns the known name that is most similar to a misspelled name; undefined if every name differs in more than two
- * letters.
+ * letters, or if the word is longer than MAX_SUGGESTED.
  */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   if (word.length > MAX_SUGGESTED) return undefined;

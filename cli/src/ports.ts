@@ -3,8 +3,8 @@ import { createServer } from "node:net";
 import { envName, flagName, SettingsError } from "@depute/service";
 
 /**
- * Returns free ports below the system's range of ephemeral ports. The system does not choose these ports for other
- * processes, so they stay free until the caller uses them.
+ * Returns free ports below the system's range of ephemeral ports. The system assigns these ports to no other process,
+ * so they normally stay free until this process uses them.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const free = new Set<number>();

@@ -69,7 +69,7 @@ export async function startChild(
   };
 }
 
-/** Ends a process and all processes that it has started. */
+/** Kills a process that still runs, and the processes that it has started. */
 function killGroup(child: ChildProcess): void {
   if (child.exitCode === null && child.signalCode === null) killGroupOf(child);
 }

@@ -6,7 +6,10 @@ import { type Child, startChild } from "./processes.ts";
 
 const TIED = fileURLToPath(new URL("./tied.ts", import.meta.url));
 
-/** A Redis without persistence on a loopback port. It only transports wake-ups, so no data are lost when it ends. */
+/**
+ * A Redis without persistence on a loopback port. It transports wake-ups and, for replicas, holds contexts without
+ * `persist`. These contexts are lost when the Redis ends.
+ */
 export interface LocalRedis {
   readonly url: string;
   /** Starts the server, and resolves when it accepts connections. */

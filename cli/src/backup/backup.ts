@@ -41,12 +41,12 @@ const OWN_SETTINGS = {
 
 const DATABASE = ".sqlite";
 const KEY = ".key";
-/** The files of a backup that the backup command itself writes. */
+/** The files that the backup command adds to a backup: the manifest and the sealed keys. */
 const OWN_FILES: ReadonlySet<string> = new Set([MANIFEST, SEALED_KEYS]);
 
 /**
- * `depute backup`: copies the records of a data folder, even while the platform runs. All copied records show the state
- * at one instant.
+ * `depute backup`: copies the records of a data folder, even while the platform runs. All copied databases show the
+ * state at one instant.
  */
 export async function backup(args: readonly string[]): Promise<number> {
   const table = platformSettings();
@@ -127,8 +127,8 @@ interface KeySettings {
 /**
  * Returns the secret that seals the keys; undefined for a backup without keys.
  *
- * @throws CommandError if the user asks for keys but names no secret, or names a secret but does not ask for keys; as
- * readSealer
+ * @throws CommandError if the user asks for keys but names no secret, or names a secret but does not ask for keys; the
+ * errors of readSealer
  */
 function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings): Sealer | undefined {
   const sealer = readSealer(keysPassphraseFile, keysRecipientFile);
@@ -142,8 +142,8 @@ function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings):
 }
 
 /**
- * Whether the backup includes a file that is neither a database nor a key. The backup does not include drafts (`.new`),
- * nor the log, index and lock files of a database.
+ * Whether the backup copies a file of the data folder that is neither a database nor a key. The backup omits drafts
+ * (`.new`), and the log, index and lock files of a database.
  */
 function isBeside(name: string, databases: readonly string[]): boolean {
   if (name.endsWith(DATABASE) || name.endsWith(KEY) || name.endsWith(".new") || OWN_FILES.has(name))

@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { CommandError } from "../exit-codes.ts";
 
-/** Makes a folder that only its owner can read. @throws CommandError if the folder exists and has files */
+/** Makes a folder with the mode 0700. Leaves an empty folder as it is. @throws CommandError if the folder has files */
 export function emptyFolder(folder: string, advice: string): void {
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new CommandError(`${folder} is not empty; ${advice}`);
@@ -35,7 +35,7 @@ export function copyInto(source: string, folder: string, name: string): void {
   syncPath(target, "r+");
 }
 
-/** Writes a file durably, with the mode 0600. */
+/** Writes a new file durably, with the mode 0600. Fails if the file exists. */
 export function writeDurably(path: string, content: string | Uint8Array): void {
   writeFileSync(path, content, { mode: 0o600, flag: "wx" });
   syncPath(path, "r+");

@@ -32,9 +32,9 @@ export interface Manifest {
    * without revealing it.
    */
   readonly keys: readonly BackupFile[];
-  /** The file of the backup that contains these keys, sealed; absent if the backup has no keys. */
+  /** The file of the backup that contains the sealed key files; absent if the backup has no keys. */
   readonly sealedKeys?: BackupFile;
-  /** The settings that differ from their defaults. The value of a secret is replaced by "set". */
+  /** The settings that flags, variables or the file of settings set. In place of a secret, the value is "set". */
   readonly settings: Readonly<Record<string, unknown>>;
 }
 

@@ -25,7 +25,7 @@ export async function exportAudit(invocation: Invocation): Promise<void> {
 /**
  * `depute audit verify`.
  *
- * @returns 1 if a sealed day is altered, or the proof of its seal in the transparency log is wrong
+ * @returns 1 if a sealed day is altered, or the proof of its seal in the transparency log is wrong; otherwise 0
  */
 export async function verifyAudit(invocation: Invocation): Promise<number> {
   const { AuditChain, sequenceOfLine } = await import("@depute/dct/transparency");

@@ -13,8 +13,8 @@ import { requestFrom } from "./request.ts";
 const STATUS_PREFIX = "TASK_STATUS_";
 
 /**
- * If a stream ends before its task, the command waits this many milliseconds before it opens the stream again. It gives
- * up after MAX_REOPENINGS consecutive attempts without an event.
+ * If a stream ends before the task has ended, the command waits this many milliseconds before it opens the stream
+ * again. It gives up after MAX_REOPENINGS consecutive attempts without an event.
  */
 const REOPEN_MS = 500;
 const MAX_REOPENINGS = 20;

@@ -48,7 +48,7 @@ export class ItemPrinter {
   }
 }
 
-/** Returns the id of an item, which is in its first column. */
+/** Returns the id of an item: the text of the first column. */
 function idOf(item: JsonValue, columns: readonly Column[]): string {
   return cellsOf(item, columns.slice(0, 1), 0)[0]?.text ?? "";
 }

@@ -1,7 +1,7 @@
 import { oneLine } from "../print/safe-text.ts";
 import { cut, widthOf } from "../print/width.ts";
 
-/** Maximum width of the bar, in columns of the terminal. */
+/** The width of the bar in columns of the terminal: at most WIDEST. With less room than NARROWEST, no bar is drawn. */
 const WIDEST = 30;
 const NARROWEST = 8;
 

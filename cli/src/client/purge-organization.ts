@@ -7,8 +7,9 @@ import { type Form, ItemPrinter, isDocument, remark } from "./output.ts";
 const MAX_CALLS = 10_000;
 
 /**
- * The services that hold an organization's data, in the order of their purge. Tasks are first, because they use the
- * records of all other services. Agents are last, because other services still report outcomes of their work.
+ * The services that hold an organization's data, in the order of their purge. The tasks service is first, because tasks
+ * use the records of all other services. The registry is last, because the other services still report outcomes of
+ * agents' work to it.
  */
 const SERVICES: readonly { readonly service: string; readonly client: ServiceName }[] = [
   { service: "tasks", client: "tasks" },

@@ -2,7 +2,10 @@ import { encodeBase64Url, formatTime, parseTime } from "@depute/core";
 import type { RootSuccession } from "@depute/dct/transparency";
 import { CommandError } from "../exit-codes.ts";
 
-/** A statement in ProtoJSON, as `depute keys roots -o json` prints it. */
+/**
+ * A statement of succession in ProtoJSON: the member `succession` of a key in the output of `depute keys roots -o
+ * json`.
+ */
 interface SuccessionJson {
   readonly earlier?: unknown;
   readonly successor?: unknown;

@@ -24,7 +24,7 @@ export function splitCommand(args: readonly string[]): {
 /**
  * Returns the MCP server to use: the server that the flags name, or the server that the command after `--` starts.
  *
- * @throws SettingsError if the file cannot be used, or no server is named
+ * @throws SettingsError if the file cannot be used, no server is named, or the server has a `login`
  */
 export function upstreamOf(
   { config, upstream }: { config: string; upstream: string },

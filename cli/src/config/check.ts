@@ -11,7 +11,10 @@ import { nearest } from "../parse.ts";
 import { escapeControls } from "../print/safe-text.ts";
 import { openConfigFile } from "./config-file.ts";
 
-/** Variables of Depute that are not settings of the platform. The client commands, the workers and bin.ts read them. */
+/**
+ * Variables of Depute that are not settings of the platform. The client commands read them, or `depute worker` sets
+ * them for its program.
+ */
 const OTHER_VARIABLES = new Set([
   "DEPUTE_CONFIG",
   "DEPUTE_CONTEXT",

@@ -19,7 +19,8 @@ export interface ConfigFile extends ParsedConfig {
  * Reads the file that `--config-file` or DEPUTE_CONFIG_FILE names. One file serves all processes of a platform, so it
  * may have the settings of any service.
  *
- * @param table the settings of all services, or a function that imports them; it is called only if there is a file
+ * @param table the settings of all services, or a function that imports them; the function is called only if there is a
+ * file
  * @throws SettingsError that names file, line, setting and reason of the first invalid setting, or the reason why the
  * file cannot be read
  */

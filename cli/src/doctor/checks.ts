@@ -349,7 +349,7 @@ function hostOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : undefined;
 }
 
-/** Whether the URL of a database names this machine. */
+/** Whether a URL names this machine. */
 function isLocal(url: string): boolean {
   const { hostname } = new URL(url);
   return ["", "localhost", "127.0.0.1", "[::1]"].includes(hostname);

@@ -62,7 +62,7 @@ export async function rotateMaster(args: readonly string[]): Promise<number> {
   const stores: Pick<ResealOptions, "place" | "migrations" | "tables">[] = [
     { place: storeAt(common, "tokens"), migrations, tables: SEALED_TABLES },
   ];
-  // The database can contain keys of the platform only if a file contains the master key.
+  // The database can contain keys of the platform only if DEPUTE_MASTER_KEY_FILE is set.
   if (postgresUrl !== "" && masterKeyFile !== "")
     stores.push({ place: storeAt(common, "platform"), migrations: KEY_MIGRATIONS, tables: [PLATFORM_KEYS] });
   let count = 0;

@@ -28,13 +28,13 @@ export interface Parameter {
   readonly values?: readonly string[];
   /** For `enum`: the prefix of the contract's constants, e.g. `TASK_STATUS_`. */
   readonly prefix?: string;
-  /** The default value, for help and docs/cli.md. */
+  /** The value if the flag is absent. Help and docs/cli.md show it. */
   readonly default?: string;
   /** The one-letter form of the flag, without the dash. */
   readonly short?: string;
 }
 
-/** A positional argument. Help shows its name in upper case. */
+/** A positional argument. The name is in upper case, unlike the name of a flag. */
 export interface Argument extends Parameter {
   readonly name: string;
 }
@@ -77,7 +77,7 @@ export interface Shown {
 
 /**
  * A server stream that `--watch` follows instead of reading the list at intervals. The stream must begin with the
- * existing items, and must accept the list's filters.
+ * existing items. If the stream's request lacks a field that the user has set, `--watch` reads the list.
  */
 export interface Stream {
   readonly method: string;
@@ -98,7 +98,7 @@ export interface Call {
   readonly shown: Shown;
   /** Whether the response is a list with pages. */
   readonly list?: boolean;
-  /** Whether the command prints the item with one line for each field, instead of as a row of a table. */
+  /** Whether the forms `table` and `wide` print the item as a YAML document, instead of as a row of a table. */
   readonly describe?: boolean;
   readonly stream?: Stream;
 }

@@ -21,8 +21,8 @@ export interface RelayOptions extends Pick<ExchangeOptions, "url" | "tls"> {
 }
 
 /**
- * Relays the messages of one client over stdio to an MCP server over HTTP, in all revisions. In revisions with
- * sessions, if the server has lost the session, the relay begins a new one. A client over stdio cannot do that.
+ * Relays the messages of one client over stdio to an MCP server over HTTP, in all revisions. In revisions with MCP
+ * sessions, if the server has lost the MCP session, the relay begins a new one. A client over stdio cannot do that.
  */
 export class StdioRelay {
   readonly #options: RelayOptions;
@@ -64,7 +64,7 @@ export class StdioRelay {
   }
 
   /**
-   * Ends the session. Aborts the requests that still run after `drainMs`.
+   * Ends the MCP session. Aborts the requests that still run after `drainMs`.
    *
    * @param drainMs maximum wait for running requests, in milliseconds
    */
@@ -160,8 +160,8 @@ export class StdioRelay {
   }
 
   /**
-   * Repeats the client's handshake to begin a new session. A server loses its sessions, for example, when its
-   * configuration changes.
+   * Repeats the client's handshake to begin a new MCP session. A server loses its MCP sessions, for example, when the
+   * server's configuration changes.
    */
   async #reopen(signal: AbortSignal): Promise<void> {
     const message = this.#handshake;
@@ -175,8 +175,8 @@ export class StdioRelay {
   }
 
   /**
-   * Reads the declarations of the server's tools again, because the headers of a call contradicted its tool's
-   * declaration.
+   * Reads the declarations of the server's tools again, because the headers of a call contradicted the declaration of
+   * the called tool.
    */
   async #readTools({ params }: Message, signal: AbortSignal): Promise<void> {
     const { _meta } = (params ?? {}) as { _meta?: unknown };
@@ -185,7 +185,7 @@ export class StdioRelay {
     for await (const received of answer.hasMessages ? answer.messages() : []) this.#headers.note(received);
   }
 
-  /** Opens the session's stream for messages that belong to no request. Without a session there is no such stream. */
+  /** Opens the MCP session's stream for messages that belong to no request. Does nothing without an MCP session. */
   #listen(): void {
     if (this.#session === undefined) return;
     this.#stream?.abort();
