@@ -45,7 +45,7 @@ interface AdmittedProps {
   readonly signIn: (credentials: Credentials) => void;
 }
 
-/** Shows the pages after the platform has accepted the caller's credentials. */
+/** Shows the pages, or the sign-in if the platform requires other credentials. */
 function Admitted({ credentials, signIn }: AdmittedProps) {
   const place = usePlace();
   const tried = useQuery(TaskService.method.listTasks, { pageSize: 1 }, { staleTime: Infinity });

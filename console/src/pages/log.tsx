@@ -71,7 +71,7 @@ function Head({ head }: { readonly head: LogHead }) {
 }
 
 /**
- * Shows whether the log only grows. Each head must extend the head that this browser verified before it, possibly on an
+ * Shows whether the log only grows. Each head must extend the head that this browser verified last, possibly on an
  * earlier visit.
  */
 function Growth({ head }: { readonly head: LogHead }) {

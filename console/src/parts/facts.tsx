@@ -27,14 +27,16 @@ export function Tag({ tone, children }: { readonly tone: Tone; readonly children
   return <span className={`tag tag-${tone}`}>{children}</span>;
 }
 
-/** Shows a time relative to now; the exact time is in the element's `title`. */
+/** Shows a time relative to now, or a dash if it is absent. The exact time is in the element's `title`. */
 export function Time({ value }: { readonly value: Timestamp | undefined }) {
   const now = useNow();
   if (value === undefined) return <span className="quiet">–</span>;
   return <TimeMs ms={timestampMs(value)} now={now} />;
 }
 
-/** Shows a time relative to now. The time is ISO 8601 text from a protocol's document. */
+/**
+ * Shows a time, given as ISO 8601 text from a protocol's document, relative to now; a dash if the text is not a time.
+ */
 export function TimeText({ value }: { readonly value: string }) {
   const now = useNow();
   const ms = Date.parse(value);

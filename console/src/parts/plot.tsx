@@ -8,7 +8,7 @@ interface PlotProps {
   readonly x: readonly number[];
   readonly lines: readonly {
     readonly name: string;
-    /** The name of one of the theme's colors. */
+    /** The CSS variable of a color of the theme, e.g. `--accent`. */
     readonly color: string;
     readonly values: readonly (number | null)[];
   }[];

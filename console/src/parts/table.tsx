@@ -18,7 +18,7 @@ interface TableProps<Row> {
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
   readonly columns: readonly Column<Row>[];
-  /** Called when the last rows come into view. */
+  /** Called when the last rows come into view, if `hasMore` is true. */
   readonly onEnd?: () => void;
   /** Whether there are more rows to read. */
   readonly hasMore?: boolean;

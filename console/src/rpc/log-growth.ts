@@ -20,7 +20,8 @@ export async function checkGrowth(
   const fault = since && faultBySize(since, head);
   if (fault !== undefined) return outcome(0, fault);
   if (since?.treeSize === head.treeSize) return outcome(0);
-  // An empty tree needs no consistency proof, because every log extends it.
+  // The first head that this browser sees has no earlier head to extend. Every head extends an empty tree. Neither
+  // needs a proof.
   if (since === undefined || since.treeSize === 0n) {
     storeLastHead(head);
     return outcome(0);

@@ -37,8 +37,9 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * Returns the milliseconds before the next read of a query. Returns false, for no further read, if the platform refused
- * the first read: it would refuse the same request again.
+ * Returns a function for a query's `refetchInterval`. The function returns `pauseMs`, the milliseconds before the next
+ * read. It returns false, for no further read, if the platform refused the first read: the platform would refuse the
+ * same request again.
  */
 export function unlessRefused(pauseMs: number) {
   return ({ state }: { readonly state: { readonly data: unknown; readonly error: unknown } }) =>

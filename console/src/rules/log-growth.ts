@@ -4,7 +4,7 @@ import type { LogHead } from "@depute/contracts/depute/verifier/v1/log_service_p
 export interface GrowthCheck {
   /** The number of verified consistency proofs. */
   readonly proofs: number;
-  /** The head that this browser had verified before the page was opened; undefined if there was none. */
+  /** The head that this browser had verified before the first check; undefined if there was none. */
   readonly since: LogHead | undefined;
   /** The reason why the log does not extend an earlier head; undefined if no check has found a fault. */
   readonly fault: string | undefined;

@@ -57,8 +57,8 @@ export function reviewKind(kind: ReviewKind): string {
 }
 
 /**
- * Returns the id in a review's subject: of a task for an oversight, or of a contract for a human_review. The other id
- * is empty, and both are empty for all other kinds.
+ * Splits a review's subject into ids. An oversight has a `taskId`, a human_review a `contractId`; ids that the kind
+ * does not have are empty.
  *
  * @param subject the subject's text, as the service that created the review wrote it
  */

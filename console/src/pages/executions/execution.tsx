@@ -98,7 +98,7 @@ export function ExecutionPage({ requestId }: { readonly requestId: string }) {
   );
 }
 
-/** Returns the receipts of an execution. Adds each new receipt when it is issued. */
+/** Returns the newest 500 receipts of an execution. Adds each new receipt when it is issued. */
 function useReceipts(requestId: string, onReceipt: () => void) {
   const transport = useTransport();
   const client = useMemo(() => createClient(ExecutionService, transport), [transport]);

@@ -73,7 +73,7 @@ export function Decide({ review, onDone }: DecideProps) {
   );
 }
 
-/** If the caller has no credentials, lets the user choose the reviewer in whose name the caller decides. */
+/** Lets a user without credentials choose the reviewer in whose name the decision is made. */
 function Reviewer({ review }: { readonly review: Review }) {
   const names = [...new Set([...review.reviewers, ...(review.escalated ? review.escalationReviewers : [])])];
   return (

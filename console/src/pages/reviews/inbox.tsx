@@ -15,7 +15,7 @@ import { readPause, useWake } from "../../rpc/wake.ts";
 import { reviewKind, reviewState } from "../../rules/review-words.ts";
 import { hashOf } from "../../rules/route.ts";
 
-/** If the caller may not open the stream of changes, the page reads the reviews at this interval, in milliseconds. */
+/** While the stream of changes is not open, the page reads the reviews at this interval, in milliseconds. */
 const READ_MS = 2_000;
 
 const COLUMNS: readonly Column<Review>[] = [

@@ -26,9 +26,7 @@ import { hashOf } from "../../rules/route.ts";
 import { Decide } from "./decide.tsx";
 import { LastVersion } from "./last-version.tsx";
 
-/**
- * If the caller may not open the stream of changes, the page reads a pending review at this interval, in milliseconds.
- */
+/** While the stream of changes is not open, the page reads a pending review at this interval, in milliseconds. */
 const READ_MS = 2_000;
 
 /** Shows one review: the result next to its contract, and the decision. */

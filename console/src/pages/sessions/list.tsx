@@ -39,7 +39,7 @@ const COLUMNS: readonly Column<Session>[] = [
   { title: "Created", grow: 1, align: "end", cell: ({ createdAt }) => <TimeText value={createdAt} /> },
 ];
 
-/** Lists the sessions of the caller. The page reads the list at intervals, because no RPC streams it. */
+/** Lists the sessions of an agent. The page reads the list at intervals, because no RPC streams the list. */
 export function SessionList({ agentId }: { readonly agentId: string }) {
   const isNamed = agentId !== "";
   const query = useInfiniteQuery(

@@ -14,8 +14,8 @@ import { causesOf } from "../../rules/lineage.ts";
 import { hashOf } from "../../rules/route.ts";
 
 /**
- * Milliseconds between two reads of the messages. If the first read finds no CAP messages for the task, there is no
- * further read.
+ * Milliseconds between two reads of the task's CAP messages. If the first read fails, e.g. because there are none,
+ * there is no further read.
  */
 const READ_MS = 3_000;
 

@@ -122,7 +122,7 @@ function filterOf({ status = "", agent = "", capability = "", correlation = "" }
   return { agentId: agent, capabilityId: capability, correlationId: correlation, statuses };
 }
 
-/** Shows the progress of a task as a bar with its numbers. */
+/** Shows the progress of a task as a bar with numbers; without a total, only the processed number, or a dash for 0. */
 export function Bar({ progress, status }: Pick<Task, "progress" | "status">) {
   const { processed = 0, total = 0 } = progress ?? {};
   if (total === 0)

@@ -25,8 +25,8 @@ export interface TaskFilter {
 }
 
 /**
- * Returns the tasks that match a filter, newest first. A stream contains the newest tasks. The pages with older tasks
- * are read at intervals.
+ * Returns the tasks that match a filter, newest first. A stream reports the newest tasks at once. The pages with older
+ * tasks are read at intervals.
  */
 export function useTaskRows(filter: TaskFilter) {
   const request = { ...filter, pageSize: PAGE };

@@ -7,7 +7,7 @@ import { dollars } from "../../rules/money.ts";
 import { hashOf } from "../../rules/route.ts";
 import { Lineage } from "./lineage.tsx";
 
-/** Shows the facts about a task: parties, lineage, times and attempts. */
+/** Shows the facts about a task: parties, lineage, times, attempts, budget and checks. */
 export function TaskFacts({ task, events }: { readonly task: Task; readonly events: readonly TaskEvent[] }) {
   return (
     <div className="stack">
