@@ -31,9 +31,7 @@ export async function tree(invocation: Invocation): Promise<void> {
   });
 }
 
-/**
- * Returns all tasks with the same root task as `top`, up to MAX_TASKS. `branchOf` then selects the tasks below `top`.
- */
+/** Returns the tasks below the root task of `top`, up to MAX_TASKS. `branchOf` then selects the tasks below `top`. */
 async function below(connection: Connection, top: JsonObject) {
   const tasks: JsonObject[] = [];
   const rootTaskId = String(top.rootTaskId || top.id);

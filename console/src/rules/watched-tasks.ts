@@ -5,7 +5,7 @@ import type { WatchTasksResponse } from "@depute/contracts/depute/tasks/v1/task_
 /**
  * Applies a response of WatchTasks to the tasks that a page shows.
  *
- * @param isFirst whether the response is the first of its stream; that response contains all tasks
+ * @param isFirst whether the response is the first of its stream; its tasks replace the shown tasks
  * @returns the tasks, newest first
  */
 export function applyChange(

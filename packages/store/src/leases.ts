@@ -187,7 +187,7 @@ class NamedLease implements Lease {
   readonly #taken: (() => void)[] = [];
   readonly #lost: (() => void)[] = [];
   #epoch = 0;
-  /** The time on this process's monotonic clock until which it holds the lease, in milliseconds. */
+  /** Until this time on the process's monotonic clock, in milliseconds, this process holds the lease. */
   #untilMs = Number.NEGATIVE_INFINITY;
 
   constructor(name: string, holder: string, clock: Pick<Clock, "monotonic">) {

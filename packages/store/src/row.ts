@@ -17,7 +17,7 @@ const Kind = {
 
 /** The type of a column's values. */
 export interface Column<T> {
-  /** Describes the type in words, for error messages. */
+  /** Describes the type in words for error messages, e.g. `a whole number`. */
   readonly description: string;
   /** The allowed kinds, as bits of {@link Kind}. */
   readonly kinds: number;

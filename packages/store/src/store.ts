@@ -42,11 +42,11 @@ export interface WriteTx extends ReadTx {
 
 export interface WriteOptions {
   /**
-   * Whether the store may run the function again. Set it only if the function does no more than change rows, collect
-   * results and register hooks. Before a second run, the store undoes the function's changes and calls its `undone`
-   * hooks. Repeatable functions share a savepoint, so they cost less. After a conflict with another process, the store
-   * also runs the function again, in a later commit. Writes that callers started later may then take effect before this
-   * one.
+   * Whether the store may run the function again. Set this option only if the function does no more than change rows,
+   * collect results and register hooks. Before a second run, the store undoes the function's changes and calls its
+   * `undone` hooks. Repeatable functions share a savepoint, so they cost less. After a conflict with another process,
+   * the store also runs the function again, in a later commit. Writes that callers started later may then take effect
+   * before this one.
    */
   readonly isRepeatable?: boolean;
 }

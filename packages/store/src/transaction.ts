@@ -28,7 +28,7 @@ export interface WriteConnection extends Executor {
   savepoint(): Promise<void>;
   /** Removes the savepoint. The changes since the savepoint stay. */
   release(): Promise<void>;
-  /** Undoes the changes since the savepoint, and removes it. */
+  /** Undoes the changes since the savepoint, and removes the savepoint. */
   rollbackToSavepoint(): Promise<void>;
   /**
    * Whether the transaction is still open. False after the database aborted all of it, as SQLite does when the disk is
@@ -49,7 +49,7 @@ export class Transaction implements WriteTx {
   #over = false;
   #hasChanged = false;
   #failure: { readonly error: unknown } | undefined;
-  /** The number of statements without an answer. */
+  /** The number of statements that the database has not answered yet. */
   #running = 0;
 
   constructor(executor: Executor) {

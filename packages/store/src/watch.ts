@@ -71,7 +71,7 @@ export class StoreWatch {
     if (this.#state.kind !== "lost") this.#schedule(this.#state.kind === "ready" ? CHECK_MS : 0);
   }
 
-  /** Reports a failure of the store; call it with every failure. */
+  /** Makes the store unavailable, or lost for a StoreLostError. Call this method for every failure of the store. */
   suspect(error: Error): void {
     if (this.#isClosed || this.#state.kind === "lost") return;
     this.#failures++;

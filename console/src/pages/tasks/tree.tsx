@@ -25,12 +25,12 @@ import { Bar } from "./list.tsx";
 /** Milliseconds between two reads of the tree. */
 const READ_MS = 1_000;
 
-/** Maximum number of tasks that the graph shows. */
+/** Maximum number of tasks below the root task that the graph shows. */
 const MAX_PARTS = 300;
 
 type TaskNode = Node<{ task: Task; isShown: boolean }, "task">;
 
-/** Shows all tasks with the same root task as a graph. Reads the tasks again at intervals. */
+/** Shows a graph of the task's root task and all tasks below that root task. Reads these tasks again at intervals. */
 export default function Tree({ task }: { readonly task: Task }) {
   const rootTaskId = task.rootTaskId || task.id;
   const root = useQuery(TaskService.method.getTask, { taskId: rootTaskId }, { refetchInterval: READ_MS });

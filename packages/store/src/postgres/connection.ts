@@ -180,8 +180,8 @@ export class PostgresConnection implements WriteConnection {
 
   /**
    * Whether a transaction of an earlier, broken connection committed. The current connection holds the schema's lock,
-   * or the turn in a shared schema. Both were free only after that transaction had ended. Therefore Postgres has a
-   * definite answer.
+   * or the turn in a shared schema. Postgres granted this lock or turn only after that transaction had ended, so
+   * Postgres has a definite answer.
    */
   async #hasCommitted(id: string): Promise<boolean> {
     const { rows } = await this.#control(`SELECT txid_status(${BigInt(id)}) AS status`);

@@ -55,7 +55,7 @@ export class Checkpoints {
     this.#onError = onError;
   }
 
-  /** Counts a commit, and starts a checkpoint when it is due. Call it after each commit. */
+  /** Counts a commit, and starts a checkpoint after every EVERY_COMMITS commits. Call this method after each commit. */
   committed(): void {
     this.#commits++;
     if (this.#commits >= EVERY_COMMITS && !this.#isFolding) this.fold();

@@ -22,7 +22,10 @@ export interface ReaderOptions {
   readonly connection: SqliteConnection;
   readonly maxWaiting: number;
   readonly transactionLimitMs: number;
-  /** Resolves when all data that a read can see is durable. Undefined if the data is durable already. */
+  /**
+   * Returns a promise that resolves when all data that a read can see is durable; undefined if the data is durable
+   * already.
+   */
   readonly durable: () => Promise<void> | undefined;
   readonly timers: Timers;
 }

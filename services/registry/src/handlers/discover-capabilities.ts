@@ -114,7 +114,7 @@ async function checkRequestedAgent(
   if (!found || (health === AgentHealth.UNSPECIFIED && !isLive(agent, view))) throw agentNotFound(agentId);
 }
 
-/** Returns the search that a request describes. An empty member matches all. */
+/** Returns the search that a request describes. An empty text of the request becomes undefined, except the query. */
 function readSearch(request: DiscoverCapabilitiesRequest): Search {
   const { filter, agentId, organization, protocol, tags, health, minTrust } = request;
   return {
@@ -131,8 +131,8 @@ function readSearch(request: DiscoverCapabilitiesRequest): Search {
 }
 
 /**
- * Returns capabilities sorted by id, then by agent. `served` is the number of entries on earlier pages, because
- * `top_k` limits the total of all pages.
+ * Returns a page of capabilities sorted by id, then by agent. `served` is the number of entries on earlier pages,
+ * because `top_k` limits the total of all pages.
  */
 async function listPage(
   tx: ReadTx,
@@ -152,7 +152,9 @@ async function listPage(
   return { ...page, nextPageToken: encodePageToken(position, filters) };
 }
 
-/** Returns capabilities by descending score. Capabilities with equal scores are sorted by id, then by agent. */
+/**
+ * Returns a page of capabilities by descending score. Capabilities with equal scores are sorted by id, then by agent.
+ */
 async function rankPage(
   tx: ReadTx,
   search: Search,

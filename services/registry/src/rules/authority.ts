@@ -9,7 +9,7 @@ export interface Grant {
 
 /**
  * The policy for an authority that has no grants. `first`: the first principal that registers an agent below the
- * authority gets it. `granted`: no principal has it until a grant exists.
+ * authority gets the authority. `granted`: no principal has the authority until a grant exists.
  */
 export type AuthorityPolicy = "first" | "granted";
 
@@ -36,7 +36,9 @@ export function grantsInForce<G extends Grant>(grants: readonly G[]): readonly G
   return strong.length > 0 ? strong : grants;
 }
 
-/** Returns the grant by which a principal holds an authority; undefined if it does not hold the authority. */
+/**
+ * Returns the grant by which a principal holds an authority; undefined if the principal does not hold the authority.
+ */
 export function findGrant<G extends Grant>(grants: readonly G[], principal: string): G | undefined {
   return grantsInForce(grants).find((grant) => grant.principal === principal);
 }

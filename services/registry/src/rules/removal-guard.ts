@@ -5,8 +5,8 @@ export const MIN_VANISHED = 10;
 /** The guard trips if the ended leases are more than this share of all leases. */
 export const TRIP_SHARE = 0.3;
 /**
- * The largest share of missing leases at which the guard releases. It also releases when fewer than `MIN_VANISHED`
- * leases are missing. A missing lease has ended without a new extension.
+ * The largest share of missing leases at which the guard releases. The guard also releases when fewer than
+ * `MIN_VANISHED` leases are missing. A missing lease has ended without a new extension.
  */
 export const RELEASE_SHARE = 0.15;
 /** Maximum time for which the guard holds, in milliseconds. After this time, missing agents count as lost. */
@@ -52,9 +52,9 @@ export function maxRunningCounted(vanished: number): number {
 /**
  * Returns the next state of the removal guard. Agents leave discovery when their lease expires. When many leases expire
  * together, a network fault is likelier than the loss of all agents. An empty registry would stop all work. So the
- * guard trips when, within a minute, at least 10 leases and more than 30 % of all expire. It then fixes the reference
- * time at one minute earlier, so the agents become SUSPECT and stay discoverable. It releases when fewer than 10
- * leases, or at most 15 % of all, are missing. After 10 minutes it releases in any case.
+ * guard trips when, within a minute, at least 10 leases and more than 30 % of all expire. The guard then fixes the
+ * reference time at one minute earlier, so the agents become SUSPECT and stay discoverable. The guard releases when
+ * fewer than 10 leases, or at most 15 % of all, are missing. After 10 minutes the guard releases in any case.
  */
 export function nextGuardState(
   state: GuardState,

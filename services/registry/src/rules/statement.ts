@@ -6,7 +6,7 @@ export const STATEMENT_TYPE = "depute-registration+jwt";
 /** The `typ` of a statement that replaces an agent's key. */
 export const REPLACEMENT_TYPE = "depute-key-replacement+jwt";
 
-/** The claims that the statements of both keys must contain. */
+/** The facts with which the statements of both keys are compared. */
 export interface ExpectedReplacement {
   readonly agentId: string;
   /** The replaced key (`from`) and the new key (`to`), in base64url. */
@@ -22,7 +22,7 @@ export interface ExpectedReplacement {
   readonly recordTime: number | undefined;
 }
 
-/** The claims that a registration statement must contain. */
+/** The facts with which a registration statement is compared. */
 export interface ExpectedStatement {
   readonly agentId: string;
   /** The agent's key in base64url. */

@@ -2,8 +2,8 @@ import type { McpBinding } from "@depute/contracts/cap/v1/manifest_pb";
 import type { Widening } from "./widening.ts";
 
 /**
- * Maximum number of comparisons in one call, so that a huge manifest cannot block the process. Bindings that are not
- * compared count as wider.
+ * Maximum number of comparisons in one call, so that a huge manifest cannot block the process. If more are necessary,
+ * the result is a single widening: all bindings together count as wider.
  */
 const MAX_STEPS = 200_000;
 

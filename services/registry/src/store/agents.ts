@@ -208,7 +208,9 @@ export interface AgentPage {
 const WALK = 2_000;
 const MAX_WALKS = 5;
 
-/** The agents of a list. If the list stopped early, `stoppedAt` is the last id that it read. */
+/**
+ * The agents of a list. `stoppedAt` is the last id that the list read if the list stopped early; otherwise undefined.
+ */
 export interface AgentList {
   readonly agents: readonly StoredAgent[];
   readonly stoppedAt: string | undefined;

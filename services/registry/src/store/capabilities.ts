@@ -167,7 +167,10 @@ export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<stri
 const WALK = 1_000;
 const MAX_WALKS = 2;
 
-/** The capabilities of a list. If the list stopped early, `stoppedAt` is the last place that it read. */
+/**
+ * The capabilities of a list. `stoppedAt` is the last place that the list read if the list stopped early; otherwise
+ * undefined.
+ */
 export interface CapabilityList {
   readonly rows: readonly CapabilityRow[];
   readonly stoppedAt: Place | undefined;
@@ -177,7 +180,10 @@ export interface CapabilityList {
 export interface CapabilityPage extends CapabilityView {
   readonly after: Place;
   readonly limit: number;
-  /** Whether the list ignores the limit of rows, and continues until it has enough results. */
+  /**
+   * Whether the list continues until it has `limit` results, however many rows that takes. No effect on a filter with
+   * keys or a category.
+   */
   readonly toTheEnd?: boolean;
 }
 

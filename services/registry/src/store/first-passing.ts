@@ -7,14 +7,17 @@ import type { Place, PlaceList } from "./key-walk.ts";
 const MAX_LOOKED_UP = 2_000;
 const GROWTH = 8;
 
-/** The items of a list. If the list stopped early, `stoppedAt` is the last place that it read. */
+/**
+ * The items of a list. `stoppedAt` is the last place that the list read if the list stopped early; otherwise undefined.
+ */
 export interface Passing<T> {
   readonly items: readonly T[];
   readonly stoppedAt: Place | undefined;
 }
 
 /**
- * Returns the first `limit` items after `after` that pass a check, in the order of their places.
+ * Returns at most `limit` items after `after` that pass a check, in the order of their places. Stops early after
+ * MAX_LOOKED_UP places.
  *
  * @param find reads the next places, up to a limit
  * @param load reads those items at the places that pass

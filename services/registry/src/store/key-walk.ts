@@ -25,7 +25,10 @@ export interface KeyQuery {
   readonly id?: string | undefined;
 }
 
-/** The first places of a search. If the search stopped early, `stoppedAt` is the last place that it read. */
+/**
+ * The first places of a search. `stoppedAt` is the last place that the search read if the search stopped early;
+ * otherwise undefined.
+ */
 export interface PlaceList {
   readonly places: readonly Place[];
   readonly stoppedAt: Place | undefined;
@@ -52,9 +55,9 @@ const BOUNDS: SearchBounds = { walk: 1_000, maxWalks: 3, maxMatches: 1_000 };
 const MAX_COUNTED = 1_000;
 
 /**
- * Returns the first `limit` places after `after` that have all keys, sorted by id, then by agent. The search reads the
- * rows of the rarest key, a limited number per statement. If the first statement does not fill the page, few
- * capabilities have all keys. Then the text index intersects the keys instead.
+ * Returns at most `limit` places after `after` that have all keys, sorted by id, then by agent. The search reads the
+ * rows of the rarest key, a limited number per statement. If the first statement of a search in all capabilities does
+ * not fill the page, few capabilities have all keys. Then the text index intersects the keys instead.
  */
 export async function findPlaces(
   tx: ReadTx,

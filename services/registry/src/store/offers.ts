@@ -214,7 +214,10 @@ const WALK = 1_000;
  */
 const MAX_WALKS = 2;
 
-/** The offers of a list. If the list stopped early, `stoppedAt` is the last offer that it read. */
+/**
+ * The offers of a list. `stoppedAt` is the last offer id that the list read if the list stopped early; otherwise
+ * undefined.
+ */
 export interface OfferPage {
   readonly offers: readonly StoredOffer[];
   readonly stoppedAt: string | undefined;
