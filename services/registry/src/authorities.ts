@@ -77,7 +77,7 @@ export class Authorities {
   /**
    * Assigns the URI of an agent's card to the agent, in the transaction of the registration. Without a card, removes
    * the agent's previous URI. The agent's key gets a grant in two cases: the authority's domain publishes the key, or
-   * the registration is the first below the authority.
+   * `authorityStanding` lets the first registration below the authority take the authority.
    *
    * @param isProven the result of `prove`
    * @throws DeputeError INVALID_REQUEST for a URI without an authority, CALLER_NOT_ALLOWED (the key does not hold the

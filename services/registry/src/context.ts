@@ -146,7 +146,7 @@ export function checkMayActFor(identity: Identity, principal: string, field: str
 }
 
 /**
- * Finds an agent that belongs to the caller and is not removed.
+ * Finds an agent that is not removed, and for whose principal the caller may act.
  *
  * @param field the field of the id in the request
  * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED
@@ -164,8 +164,8 @@ export async function findCallersAgent(
 }
 
 /**
- * Finds an agent for a call that removes it, changes its status or withdraws its offers. The caller must be allowed to
- * act for the agent's principal, or be an operator. Removed agents are found too.
+ * Finds an agent for a call that removes the agent, changes its status or withdraws its offers. The caller must be
+ * allowed to act for the agent's principal, or be an operator. Removed agents are found too.
  *
  * @param field the field of the id in the request
  * @throws DeputeError AGENT_NOT_FOUND, also for an agent that the caller may not see; CALLER_NOT_ALLOWED

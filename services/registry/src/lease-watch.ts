@@ -12,15 +12,15 @@ export const MARK_INTERVAL_MS = 10_000;
 /** Maximum number of leases that one transaction marks as ended. */
 const BATCH_SIZE = 200;
 
-/** The periodic check of agents' leases while the registry runs. An agent with a current lease counts as alive. */
+/** The periodic check of agents' leases while the registry runs. An agent with a current lease counts as live. */
 export interface LeaseWatch {
   /** Waits for the current check, and then writes the time at which the registry last ran. */
   stop(): Promise<void>;
 }
 
 /**
- * Notifies watchers of ended leases. About a second after a lease ends, the watch appends a change to the log; later
- * while the removal guard holds. Discovery does not depend on this loop, because discovery compares times
+ * Notifies watchers of ended leases. Within about a second after a lease ends, the watch appends a change to the log;
+ * later while the removal guard holds. Discovery does not depend on this loop, because discovery compares times
  * (rules/agent.ts).
  */
 export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWatch {
@@ -48,7 +48,7 @@ export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWa
   };
 }
 
-/** Appends the change LOST for each ended lease, in several transactions. */
+/** Appends the change LOST for each ended lease, in transactions of at most BATCH_SIZE leases. */
 export async function appendLostChanges(registry: RegistryContext): Promise<void> {
   const findEnded = () =>
     registry.store.read(async (tx) => endedLeases(tx, (await registry.guard.view(tx)).asOf, BATCH_SIZE));

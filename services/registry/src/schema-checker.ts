@@ -22,7 +22,9 @@ export const MAX_SCHEMA_CHECKS = 2_000;
 /** Maximum number of concurrent calls to the verifier. */
 const CONCURRENCY = 4;
 
-/** Errors by which the verifier states that a schema is invalid or exceeds limits. */
+/**
+ * Errors by which the verifier states that a schema is invalid, has an unsupported pattern, or takes too long to check.
+ */
 const FAULTS_OF_THE_SCHEMA: readonly ErrorReason[] = [
   ErrorReason.SCHEMA_INVALID,
   ErrorReason.UNSUPPORTED_PATTERN,

@@ -159,8 +159,8 @@ function checkIsKey(identity: Identity, principal: string, field: string): void 
 
 /**
  * Returns the facts about a party. Any agent may put the name of any organization into its record. So the facts include
- * the organization only if the agent's principal is a member of it, or if the agent has no principal. A predicate that
- * uses an absent fact fails.
+ * the organization only if the agent's principal is a member of it, or if the agent has no principal. For an agent
+ * without an organization, the fact is empty. A predicate that uses an absent fact fails.
  */
 async function partyFacts(tx: ReadTx, id: string, agent: StoredAgent | undefined): Promise<PartyFacts> {
   const { principal = "", organization: organizationName = "", tags = [] } = agent?.record ?? {};
@@ -188,8 +188,11 @@ function taskFacts(task: DelegatedWork | undefined): PredicateFacts["task"] {
 }
 
 /**
- * Requires that the caller may act for one of the parties, because the response reveals parts of manifests. For two
- * unregistered agents, any caller may ask.
+ * Requires that the caller may act for one of the parties, because the response reveals parts of manifests. The
+ * principals of DEPUTE_ORCHESTRATOR_PRINCIPALS may act for `orchestrator`. If neither party is registered, and the
+ * delegator is not a role, any caller may ask.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED
  */
 function checkIsParty(
   { orchestrators }: RegistryContext,

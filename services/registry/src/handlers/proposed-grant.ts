@@ -31,7 +31,7 @@ import {
   storeRegistration,
 } from "./register-agent.ts";
 
-/** A proposed grant, in which the registry has replaced an empty principal by the caller. */
+/** A proposed grant, in which the registry has replaced an empty principal by the caller's principal. */
 export type ProposedGrant = Exclude<CreateProposalRequest["grant"], { case: undefined }>;
 
 /** The facts about a proposed grant that the proposal stores. */
@@ -48,8 +48,8 @@ export interface CheckedGrant {
 const KEY = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /**
- * Checks that a grant is possible now and does not exist yet. {@link makeGrant} repeats the checks whose result can
- * change.
+ * Checks a proposed grant against the stored records. The grant must not exist yet; a manifest must be valid, and widen
+ * the agent's bounds. {@link makeGrant} checks the limits, and repeats the checks whose result can change.
  *
  * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED, LIMIT_EXCEEDED, INVALID_REQUEST
  */
@@ -84,7 +84,7 @@ export async function checkGrant(
  * Makes the grant of an approved proposal, in the name of the reviewer.
  *
  * @param baseDigest the digest of the agent's record at the time of the proposal
- * @throws DeputeError if the grant is no longer possible
+ * @throws DeputeError AGENT_NOT_FOUND, INVALID_REQUEST, LIMIT_EXCEEDED; the errors of `storeRegistration`
  */
 export async function makeGrant(
   registry: RegistryContext,

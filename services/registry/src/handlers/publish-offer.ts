@@ -84,8 +84,8 @@ export async function publishOffer(
 }
 
 /**
- * Finds an existing version with this content: the version that the request names or, without a name, the current
- * version. Returns undefined if there is none.
+ * Finds a published version that has this content and is not withdrawn: the version that the request names or, without
+ * a name, the current version. Returns undefined if there is none.
  *
  * @throws DeputeError OFFER_VERSION_EXISTS if another seller has the offer, or if the named version was withdrawn or
  * has different content

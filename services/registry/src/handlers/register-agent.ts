@@ -112,7 +112,8 @@ async function requireUnpurged(tx: WriteTx, id: string): Promise<void> {
  * @param existing the last record of the id; undefined for a new id
  * @param facts the record's digest, whether the domain of the agent's URI publishes the agent's key, and the time in
  * epoch milliseconds
- * @throws DeputeError the errors of RegisterAgent, except those about the proof of the agent's key
+ * @throws DeputeError AGENT_BOUNDS_WIDENED, AGENT_EXISTS, AGENT_VERSION_EXISTS, CALLER_NOT_ALLOWED, INVALID_REQUEST,
+ * LIMIT_EXCEEDED
  */
 export async function storeRegistration(
   registry: RegistryContext,
@@ -181,7 +182,10 @@ export function recordDigestOf(agent: Agent): string {
 
 /**
  * Requires proof that the registrant has the agent's key. Either the caller is the key's principal, or the request
- * contains a statement that the key signed. The caller `local` needs no proof, unless `proofRequired` is true.
+ * contains a statement that the key signed. The caller `local` needs no proof, unless `proofRequired` is true. A
+ * statement in the request must always be valid.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED, SIGNATURE_INVALID
  */
 function checkPossession(
   registry: RegistryContext,
@@ -235,8 +239,10 @@ export async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
 }
 
 /**
- * Makes the principal of an organization's first agent the founding member. From then on, only members may register
- * agents whose visibility is limited to members. An organization with an operator's proof has no founder.
+ * Makes the agent's principal the founding member, if the organization has no members and never had an operator's
+ * proof. Otherwise, only a member or `local` may register an agent whose visibility is limited to members.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED; INVALID_REQUEST for this visibility without an organization
  */
 async function joinOrganization(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
   const { organization, principal, visibility } = agent;

@@ -96,7 +96,7 @@ async function replace(
   return changed;
 }
 
-/** Makes the new key a member of the replaced key's organization, so that it can register the agent. */
+/** Makes the new key a member of the replaced key's organization, so that the new key can register the agent. */
 async function admitNewKey(
   tx: WriteTx,
   { record }: StoredAgent,

@@ -93,7 +93,7 @@ async function explainTrust(
   });
 }
 
-/** Converts a trust state, as it is at a time, to its contract message. */
+/** Converts a trust state, faded until the time `now`, to its contract message. */
 export function toTrustView(state: TrustState, now: number, levels: readonly number[]): TrustView {
   const faded = decay(state, now);
   const score = trustScore(faded);

@@ -22,8 +22,8 @@ export interface A2aPlatform {
 }
 
 /**
- * Returns the unsigned A2A 1.0 card of an agent: its URLs at this platform, and a skill for each capability. REQUIRED
- * members stay even if they are empty; other members with default values are omitted. (A2A 4.4.1, 8.4.1)
+ * Returns the unsigned A2A 1.0 card of an agent: its URLs at this platform, and a skill for each capability. A member
+ * that would be empty is omitted, unless A2A requires it. (A2A 4.4.1, 8.4.1)
  */
 export function a2aCard(
   { id, displayName, description, version, card: asp, organization, tags }: Agent,

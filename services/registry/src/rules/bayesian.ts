@@ -15,11 +15,14 @@ const CONFIDENT_AT = 10;
 export interface OutcomeWorth {
   /** The witness's standing, from 0 to 1. If an outcome's value exceeds 0.5, the standing scales the excess. */
   readonly standing: number;
-  /** The number of earlier good outcomes from the same source. */
+  /** The number of earlier gains from the same source. The number fades with time, so it may be a fraction. */
   readonly repeats: number;
 }
 
-/** Sums of outcomes, each weighted by its age at `time` (epoch milliseconds). `count` is the unweighted number. */
+/**
+ * Sums of outcomes, each weighted by its age at `time` (epoch milliseconds). `count` is the unweighted number of
+ * outcomes.
+ */
 export interface BayesianState {
   readonly time: number;
   readonly count: number;

@@ -9,7 +9,10 @@ export type Bounded = Pick<Agent, "manifest" | "delegation">;
 
 /** The records with which a change is compared. */
 export interface BoundsBefore {
-  /** The agent's last record, even if the agent was removed; undefined for a new id. */
+  /**
+   * The agent's last record, even if the agent was removed; for a new instance, its base's record; undefined for a new
+   * agent. The manifest is absent if the agent's key has changed.
+   */
   readonly ownBounds: Bounded | undefined;
   /** Manifests of other agents that bind the same key. */
   readonly others: readonly AgentManifest[];
@@ -23,8 +26,8 @@ const EXCERPT_CHARACTERS = 60;
  * compared with the agent's previous manifest. A first manifest may permit anything, unless other manifests bind the
  * same key. The key could use the new manifest for actions that the other manifests deny. So the first manifest is
  * compared with the union of the other manifests. Depute's choice: a changed condition, predicate or overseer counts as
- * wider, because no program can compare them. An added predicate or overseer does not. Absent and null overseers are
- * equal.
+ * wider, because no program can compare them. An added predicate or overseer does not. A removed manifest counts as
+ * wider. Absent and null overseers are equal.
  */
 export function widenings(after: Bounded, { ownBounds, others }: BoundsBefore): Widening[] {
   return [
@@ -110,7 +113,10 @@ export function overseerOf(manifest: AgentManifest | undefined): string {
   return manifest?.overseer.case === "overseerId" ? manifest.overseer.value : "";
 }
 
-/** Returns the limits of a delegation policy that a change widens. The price is not a limit. (DelegateOS 14.2) */
+/**
+ * Returns the limits of a delegation policy that a change widens. A removed policy counts as wider; a first policy does
+ * not. The price is not a limit. (DelegateOS 14.2)
+ */
 function limitWidenings(after: Bounded, ownBounds: Bounded | undefined): Widening[] {
   const [was, is] = [ownBounds?.delegation?.delegationPolicy, after.delegation?.delegationPolicy];
   if (was === undefined) return [];

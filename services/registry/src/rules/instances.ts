@@ -6,8 +6,8 @@ export const MAX_INSTANCES = 1_000;
 
 /**
  * Returns the effective record of an instance: the members of the instance, completed by members of the base. (CAP
- * "Agent Definition", instances) Permissions and visibility always come from the base. So an instance never has more
- * permissions than its base. Id, principal and lease are always the instance's.
+ * "Agent Definition", instances) The manifest and the visibility always come from the base. So an instance never has
+ * more permissions than its base. Id, principal and lease are always the instance's.
  */
 export function inherit(instance: Agent, base: Agent): Agent {
   const record = clone(AgentSchema, instance);

@@ -95,7 +95,7 @@ export interface ToolQuestion {
 
 /**
  * Decides whether an agent may call a tool. At least one binding of the server must allow both the tool and the scope.
- * (CAP "MCP Integration")
+ * For a call without a scope, the tool is enough. (CAP "MCP Integration")
  */
 export function checkToolAccess(
   agent: Party | undefined,

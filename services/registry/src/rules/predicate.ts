@@ -22,7 +22,7 @@ export interface PartyFacts {
 /** The result of evaluating a predicate. */
 export type Verdict =
   | { readonly holds: boolean }
-  /** The evaluation failed. The reason has at most 200 characters. */
+  /** The evaluation failed, for example because a fact is absent. The text is the reason. */
   | { readonly failure: string };
 
 /** A compiled, permitted predicate. */
@@ -35,7 +35,7 @@ export class PredicateError extends Error {
 
 /**
  * Limits in characters: of one predicate (MAX_PREDICATE), of all predicates of a manifest (MAX_PREDICATES), and of a
- * failure's reason (MAX_FAILURE). MAX_PARTS limits the syntax nodes of one predicate.
+ * text that an error or a failure quotes (MAX_FAILURE). MAX_PARTS limits the syntax nodes of one predicate.
  */
 export const MAX_PREDICATE = 1_000;
 export const MAX_PREDICATES = 8_000;

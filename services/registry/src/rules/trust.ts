@@ -35,7 +35,10 @@ export interface Worth {
   readonly standing: number;
   /** The maximum value to which gains raise a component, from 0 to 100. */
   readonly ceiling: number;
-  /** The number of earlier gains of a component from the same source. */
+  /**
+   * The number of earlier gains of a component from the same source. The number fades with time, so it may be a
+   * fraction.
+   */
   readonly repeats: (component: Component) => number;
 }
 

@@ -107,7 +107,7 @@ export async function countInstances(tx: ReadTx, baseId: string): Promise<number
   return row?.n ?? 0;
 }
 
-/** Inserts or replaces a whole record, with its viewers and search keys. */
+/** Inserts or replaces a whole record, with its viewers, search keys and bound key. */
 export async function putRecord(tx: WriteTx, memory: AgentMemory, agent: StoredAgent): Promise<void> {
   const { record, ownerMembers: ownMembers } = agent;
   memory.recent.forget(tx, record.id);
@@ -337,8 +337,8 @@ function agentConditions(filter: AgentFilter, view: LivenessView, viewer: Viewer
 }
 
 /**
- * Returns the FROM clause. It begins with the table whose index selects the fewest rows, and a cross join makes
- * SQLite keep this order.
+ * Returns the tables with their join conditions, and the expression for the agent's id. The table whose index selects
+ * the fewest rows is the first; the cross joins make SQLite keep this order.
  */
 function tablesFor(filter: AgentFilter): [tables: string, id: string] {
   if (filter.capabilityId !== "") {

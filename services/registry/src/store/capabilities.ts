@@ -264,9 +264,9 @@ export interface TextMatchList {
 }
 
 /**
- * Finds capabilities that have the filter's keys and a word that begins with a query word, in no particular order. For
- * a filter that names an agent, returns all capabilities of that agent. Filter the result by health, trust and
- * visibility with `capabilitiesAt`.
+ * Finds at most MAX_WEIGHED capabilities that have the filter's keys and a word that begins with a query word, in no
+ * particular order. For a filter that names an agent, returns all capabilities of that agent. Filter the result by
+ * health, trust and visibility with `capabilitiesAt`.
  *
  * @param words the words of the query, at least one; letters and digits only
  */
@@ -304,7 +304,7 @@ export async function capabilitiesAt(
   return rows.map(toCapabilityRow);
 }
 
-/** Reads the published messages of capabilities, within the same transaction. */
+/** Reads the published messages of capabilities that the same transaction has listed. */
 export async function loadFull(tx: ReadTx, rows: readonly CapabilityRow[]): Promise<FullCapability[]> {
   const full: FullCapability[] = [];
   for (const capability of rows) {
@@ -317,7 +317,7 @@ export async function loadFull(tx: ReadTx, rows: readonly CapabilityRow[]): Prom
   return full;
 }
 
-/** Returns the FROM clause and conditions of a list. Exported so that tests can read its query plan. */
+/** Returns the FROM clause, the conditions and the order of a list. Exported so that tests can read its query plan. */
 export function capabilitiesQuery(
   filter: CapabilityFilter,
   { after, until }: { after: Place; until?: Place | undefined },

@@ -33,9 +33,9 @@ export async function retireLease(tx: WriteTx, agentId: string): Promise<void> {
 }
 
 /**
- * Counts the leases that ended between `from` and `now`, and the running leases. The count runs every second, so it
- * stops at the number that the removal guard needs for its decision. Omits leases of removed agents and leases
- * without an end.
+ * Counts the leases that ended between `from` and `now`, and the running leases. The count of running leases stops at
+ * the number that the removal guard needs for its decision, because the guard counts up to once a second. Omits leases
+ * of removed agents and leases without an end.
  */
 export async function countLeases(
   tx: ReadTx,

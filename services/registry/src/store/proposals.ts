@@ -188,8 +188,8 @@ export async function noteDeadline(tx: WriteTx, id: string, expireTime: number):
 }
 
 /**
- * Deletes some ended proposals after their retention. Each creation of a proposal calls this function, so the table
- * stays bounded.
+ * Deletes at most PURGE_BATCH proposals that ended more than RETENTION_MS ago and need no call to the verifier service.
+ * Each creation of a proposal calls this function, so the table stays bounded.
  */
 export async function purgeProposals(tx: WriteTx, now: number): Promise<void> {
   await tx.run(

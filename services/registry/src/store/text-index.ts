@@ -3,7 +3,7 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 const DOC_ROW = row({ doc: integer });
 const DOC_AGENT_ID_ID_WORDS_ROW = row({ doc: integer, agent_id: text, id: text, words: text });
 
-/** A capability in the index: its words by field, and its search keys. */
+/** A capability in the index: the texts of its fields, and its search keys. */
 export interface TextDocument {
   readonly id: string;
   readonly name: string;

@@ -62,7 +62,9 @@ export async function putTrust(
   );
 }
 
-/** The fields by which the store finds a piece of evidence. */
+/**
+ * The fields of a piece of evidence that have separate columns, so that the store can find or compare evidence by them.
+ */
 export interface EvidenceKey {
   readonly caller: string;
   readonly evidenceId: string;
@@ -199,6 +201,7 @@ export async function hasSubstantialOutcome(
 /**
  * Returns evidence about an agent with sequences below `before`, latest first.
  *
+ * @param counterpart empty for all counterparts
  * @param givenBy the principal of the counterpart that gave the evidence; undefined for any counterpart
  */
 export async function listEvidence(
