@@ -2,8 +2,8 @@ import { CommandError, EXIT } from "./exit-codes.ts";
 import { escapeControls } from "./print/safe-text.ts";
 
 /**
- * Prints an error. If the user can correct the error, prints one sentence with the remedy. For any other error, which
- * is a bug of the program, prints the stack.
+ * Prints an error. For a request for help, prints the help. If the user can correct the error, prints one sentence with
+ * the remedy. For any other error, which is a bug of the program, prints the stack.
  *
  * @returns the exit code
  */

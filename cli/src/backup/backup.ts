@@ -125,10 +125,10 @@ interface KeySettings {
 }
 
 /**
- * Returns the secret that seals the keys; undefined for a backup without keys.
+ * Returns the passphrase or public key that seals the keys; undefined for a backup without sealed keys.
  *
- * @throws CommandError if the user asks for keys but names no secret, or names a secret but does not ask for keys; the
- * errors of readSealer
+ * @throws CommandError if the user sets `--keys` but names no file of a passphrase or public key, or names such a file
+ * without `--keys`; the errors of readSealer
  */
 function sealerOf({ keys, keysPassphraseFile, keysRecipientFile }: KeySettings): Sealer | undefined {
   const sealer = readSealer(keysPassphraseFile, keysRecipientFile);

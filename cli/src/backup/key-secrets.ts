@@ -9,11 +9,11 @@ import {
   type Sealer,
 } from "./sealed-keys.ts";
 
-/** Maximum length, in characters, of a file that contains a secret. */
+/** Maximum length, in characters, of a file that contains a passphrase or a key. */
 const MAX_CHARS = 16_384;
 
 /**
- * Reads the secret that seals the keys of a backup.
+ * Reads the passphrase, or the recipient's public key, that seals the keys of a backup.
  *
  * @returns undefined if both names of files are empty
  * @throws CommandError if the file cannot be used, or if both files are named
@@ -28,7 +28,7 @@ export function readSealer(passphraseFile: string, recipientFile: string): Seale
 }
 
 /**
- * Reads the secret that opens the keys of a backup.
+ * Reads the passphrase, or the recipient's private key, that opens the keys of a backup.
  *
  * @returns undefined if both names of files are empty
  * @throws CommandError if the file cannot be used, or if both files are named

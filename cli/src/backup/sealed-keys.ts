@@ -24,7 +24,7 @@ const FORMAT = "depute-sealed-keys-v1";
  */
 export const SCRYPT = { N: 131_072, r: 8, p: 1 } as const;
 
-/** Maximum memory, in bytes, that scrypt may use. It needs 128 * N * r bytes. */
+/** Maximum memory, in bytes, that scrypt may use. One run of scrypt needs 128 * N * r bytes. */
 const SCRYPT_MEMORY = 160 * 1024 * 1024;
 const SALT_BYTES = 16;
 const NONCE_BYTES = 12;
@@ -44,10 +44,10 @@ export interface KeyContent {
   readonly content: Uint8Array;
 }
 
-/** The secret that seals the keys: a passphrase, or a recipient's public X25519 key. */
+/** The means to seal the keys: a passphrase, or a recipient's public X25519 key. */
 export type Sealer = { readonly passphrase: string } | { readonly recipient: KeyObject };
 
-/** The secret that opens the keys: the passphrase, or the recipient's private key. */
+/** The means to open the keys: the passphrase, or the recipient's private key. */
 export type Opener = { readonly passphrase: string } | { readonly identity: KeyObject };
 
 /** The head of the file. The cipher authenticates it, so a changed head is detected. */
@@ -66,8 +66,8 @@ type Head = { readonly format: string; readonly nonce: string } & (
 export class SealedKeysError extends Error {}
 
 /**
- * Seals key files. Only the holder of the secret can read them. {@link openKeys} refuses a sealed text that was changed
- * in any part.
+ * Seals key files. Only the holder of the passphrase, or of the recipient's private key, can read them. {@link
+ * openKeys} refuses a sealed text that was changed in any part.
  */
 export function sealKeys(keys: readonly KeyContent[], sealer: Sealer): string {
   const nonce = randomBytes(NONCE_BYTES);

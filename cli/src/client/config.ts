@@ -72,7 +72,11 @@ function checked(value: unknown): Config {
   return { contexts, ...(current !== undefined && { current }) };
 }
 
-/** Replaces the whole configuration file. The new file has the mode 0600. */
+/**
+ * Replaces the whole configuration file. The new file has the mode 0600.
+ *
+ * @throws CommandError if the configuration has more than MAX_CONTEXTS contexts
+ */
 export function writeConfig(config: Config, file = configFile()): void {
   if (Object.keys(config.contexts).length > MAX_CONTEXTS) {
     throw new CommandError(`there are more than ${MAX_CONTEXTS} contexts; delete some`);

@@ -109,7 +109,7 @@ async function requestOf(name: ServiceName, methodName: string, request: JsonObj
 }
 
 /**
- * Whether the field `requestId` of this method names an execution. In all other methods, the field is the request id
+ * Whether the field `requestId` of this method names an execution. In most other methods, the field is the request id
  * that makes a repeated call safe.
  */
 function isReference(methodName: string): boolean {
@@ -119,6 +119,8 @@ function isReference(methodName: string): boolean {
 /**
  * Returns the platform's address and the credentials for a command. A flag has priority over an environment variable,
  * and the variable has priority over the selected context.
+ *
+ * @throws CommandError if the context does not exist, or the address is not the address of a server
  */
 export function targetOf({ values }: Invocation, env: NodeJS.ProcessEnv = process.env): Context {
   const context = contextOf(values.context === undefined ? undefined : String(values.context), env);

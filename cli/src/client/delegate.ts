@@ -51,6 +51,7 @@ export async function wait(invocation: Invocation): Promise<number> {
  * task.
  *
  * @returns the exit code; 130 after Ctrl-C
+ * @throws CommandError if the task ended without being completed
  */
 async function watched(connection: Connection, taskId: string, form: Form): Promise<number> {
   const bar = new ProgressBar(process.stderr);

@@ -9,8 +9,8 @@ import { type Connection, connected } from "./connection.ts";
 import { type Form, isDocument, printDocument, write } from "./output.ts";
 
 /**
- * The facts about a task, as the platform's services return them. A member is absent if the fact does not exist, or if
- * the caller may not see it.
+ * The facts about a task, as the platform's services return them. If a fact does not exist, or the caller may not see
+ * it, its member is undefined; the lineage is then empty.
  */
 interface Findings {
   readonly task: JsonObject;

@@ -81,7 +81,9 @@ export async function purgeService(call: () => Promise<JsonObject>): Promise<Ser
   return { deletedCount, calls, deleted, remaining, more: answer.more === true };
 }
 
-/** Converts the result of one service to a document. For a table, the members have the texts of the table's columns. */
+/**
+ * Converts the result of one service to a document. For a table, adds the texts of the columns RECORDS and REMAINING.
+ */
 function toItem(service: string, purged: ServicePurge, form: Form): JsonObject {
   const { deleted, remaining, ...rest } = purged;
   const item = { service, ...rest, deleted: { ...deleted }, remaining: [...remaining] };

@@ -82,15 +82,21 @@ function valueFrom(text: string, { type, prefix = "" }: Parameter, label: string
 }
 
 /**
- * Checks that a text is a whole number, and returns it as text, because a JSON number cannot represent every 64-bit
+ * Checks that a text is a whole number, and returns the text, because a JSON number cannot represent every 64-bit
  * integer.
+ *
+ * @throws CommandError that contains `label`, the name of the flag or argument
  */
 export function wholeNumber(text: string, label: string): string {
   if (!/^-?\d{1,19}$/.test(text)) throw wrong(label, text, "a whole number");
   return text;
 }
 
-/** Returns the milliseconds of a duration such as `250ms`, `30s`, `5m`, `1h`, `7d`. */
+/**
+ * Returns the milliseconds of a duration such as `250ms`, `30s`, `5m`, `1h`, `7d`.
+ *
+ * @throws CommandError that contains `label`, the name of the flag or argument
+ */
 export function durationMs(text: string, label: string): number {
   const [, number = "", unit = ""] = /^(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? [];
   const factor = UNIT_MS[unit];

@@ -4,12 +4,12 @@ import { readSettings } from "@depute/service";
 import { serverSettings, splitCommand, upstreamOf } from "./mcp-config.ts";
 
 /**
- * Maximum number of pages that the command reads from one list of a server. The limit protects against a list without
- * end.
+ * Maximum number of pages that the command reads from a server's list of tools. The limit protects against a list
+ * without end.
  */
 const MAX_PAGES = 64;
 
-/** `depute mcp-map -- COMMAND ARGS`: reads a server's lists, and drafts a tool map for a person to review. */
+/** `depute mcp-map -- COMMAND ARGS`: reads a server's list of tools, and drafts a tool map for a person to review. */
 export async function mcpMap(args: readonly string[]): Promise<void> {
   const { flags, command } = splitCommand(args);
   const options = readSettings(serverSettings, flags, {

@@ -138,9 +138,9 @@ function readKey(path: string) {
 }
 
 /**
- * Returns a function that reads a file's text, and reads it again after the file has changed; undefined while the file
- * is missing or empty. A token is usually valid for an hour, so a proxy that runs longer must read new tokens from the
- * file.
+ * Returns a function that returns the text of a file, and reads the file again after it has changed. The function
+ * returns undefined while the file is missing or empty. A token is usually valid for an hour, so a proxy that runs
+ * longer must read new tokens from the file.
  */
 function textIn(path: string): () => string | undefined {
   let changed = Number.NaN;

@@ -60,8 +60,8 @@ export async function checkConfig(args: readonly string[]): Promise<number> {
 }
 
 /**
- * Returns a warning for each variable `DEPUTE_...` that is not the variable of a setting. The platform ignores such
- * variables.
+ * Returns a warning for each variable `DEPUTE_...` that is neither the variable of a setting nor one of
+ * OTHER_VARIABLES. The platform ignores such variables.
  */
 export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): string[] {
   const known = new Set(

@@ -15,7 +15,7 @@ const OWN_NAME = "configFile";
 /** The valid values in a file of settings, and the reasons why the invalid values are invalid. */
 export interface ParsedConfig {
   readonly values: FileValues;
-  /** The problems, each as `FILE:LINE: NAME: reason`, in the order of the file. */
+  /** The problems in the order of the file, each as `FILE:LINE: NAME: reason`; without `NAME` for malformed YAML. */
   readonly problems: readonly string[];
 }
 
