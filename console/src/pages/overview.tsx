@@ -24,7 +24,7 @@ const READ_MS = 5_000;
 /** A change of tasks causes a new read of the figures, at most once in this many milliseconds. */
 const SOON_MS = 500;
 
-/** Milliseconds between two updates of the displayed times. */
+/** Milliseconds between two updates of the period that the figures cover. */
 const CLOCK_MS = 2_000;
 
 /** The length of the period that the plots show, in milliseconds. */

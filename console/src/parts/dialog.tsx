@@ -4,7 +4,7 @@ import { Refused } from "./states.tsx";
 
 interface AskProps {
   readonly title: string;
-  /** The consequences of the action, as a sentence or a list. */
+  /** The consequences of the action, and the input fields. */
   readonly children: ReactNode;
   /** The label of the button that runs the action. */
   readonly act: string;

@@ -26,7 +26,7 @@ interface TableProps<Row> {
 
 const ROW_PX = 44;
 
-/** A table for any number of rows. The DOM contains only the rows in view. */
+/** A table for any number of rows. The DOM contains only the rows in view and some rows around them. */
 export function Table<Row>({ label, rows, keyOf, columns, onEnd, hasMore = false }: TableProps<Row>) {
   const scroll = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({

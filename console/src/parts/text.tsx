@@ -2,8 +2,8 @@ import { useState } from "react";
 import { lineOf, MAX_SHOWN, shownPart, visibleText } from "../rules/text.ts";
 
 /**
- * Shows a text from an untrusted party. The browser does not interpret the text as markup, and its writing direction
- * does not affect the text around it.
+ * Shows a text from an untrusted party, at most its first MAX_SHOWN characters. The browser does not interpret the text
+ * as markup, and its writing direction does not affect the text around it.
  */
 export function Text({ value }: { readonly value: string }) {
   return <bdi>{shownPart(value).text}</bdi>;

@@ -15,7 +15,7 @@ export interface TranscriptCheck {
 /** After this number of messages, the check pauses, so that the browser can handle the user's input. */
 const STEPS = 10;
 
-/** Verifies a transcript with the keys that the platform publishes. */
+/** Verifies a transcript with the keys that the platform publishes. Without keys, the seal stays unchecked. */
 export async function checkTranscript(
   transcript: Transcript,
   keys: TranscriptKeys | undefined,

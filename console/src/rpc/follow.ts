@@ -2,8 +2,8 @@ import { useEffect, useRef, useState } from "react";
 import { isPassing, type Refusal, refusalOf } from "./refusal.ts";
 
 /**
- * Milliseconds of the first pause before a broken stream is opened again. Later pauses are longer, up to
- * LONGEST_PAUSE_MS.
+ * Maximum milliseconds of the first pause before a broken stream is opened again. The maximum doubles with each pause,
+ * up to LONGEST_PAUSE_MS, until an item arrives. A pause is random, from half of its maximum on.
  */
 const FIRST_PAUSE_MS = 400;
 const LONGEST_PAUSE_MS = 5_000;
@@ -27,7 +27,7 @@ export interface Followed<Item> {
 
 /**
  * Follows a server stream as long as the page is open. If the stream breaks, the hook opens a new stream, which
- * continues after the last item.
+ * continues after the last item. If the platform refuses the stream, the hook does not open another one.
  *
  * @param key identifies the followed object; a new key closes the stream and follows the new object from its start
  */

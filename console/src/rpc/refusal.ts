@@ -3,7 +3,10 @@ import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/
 
 /** The error of a call, as texts for the page. */
 export interface Refusal {
-  /** The name of the error's `ErrorReason`, e.g. `TASK_NOT_FOUND`, or Connect's code if the error has no reason. */
+  /**
+   * The name of the error's `ErrorReason`, e.g. `TASK_NOT_FOUND`, or Connect's code if the error has no reason;
+   * `UNREACHABLE` if the platform did not respond.
+   */
   readonly reason: string;
   /** The platform's message: the fault, then the remedy. */
   readonly message: string;

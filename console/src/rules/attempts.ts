@@ -1,7 +1,7 @@
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Tone } from "./task-status.ts";
 
-/** One attempt at a task: its worker and how it ended. */
+/** One attempt at a task: its worker and its outcome, e.g. `Completed`, or `Holds the lease` for a running attempt. */
 export interface Attempt {
   readonly number: number;
   readonly worker: string;

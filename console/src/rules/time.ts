@@ -1,4 +1,4 @@
-/** Formats a duration in its two largest units: `1 h 5 min`, `2.4 s`, `120 ms`. */
+/** Formats a duration in one or two units: `1 h 5 min`, `2.4 s`, `120 ms`. */
 export function durationText(ms: number): string {
   const abs = Math.max(0, ms);
   if (abs < 1_000) return `${Math.round(abs)} ms`;

@@ -29,7 +29,7 @@ import { LastVersion } from "./last-version.tsx";
 /** While the stream of changes is not open, the page reads a pending review at this interval, in milliseconds. */
 const READ_MS = 2_000;
 
-/** Shows one review: the result next to its contract, and the decision. */
+/** Shows one review: its content, the contract if there is one, and the decision. */
 export function ReviewPage({ id }: { readonly id: string }) {
   const transport = useTransport();
   const client = useMemo(() => createClient(ReviewService, transport), [transport]);

@@ -66,7 +66,8 @@ export function SessionPage({ id }: { readonly id: string }) {
 }
 
 /**
- * Returns the messages of a session, and the session's state after each message. Adds each new message when it arrives.
+ * Returns the newest MAX_MESSAGES messages of a session, and the session's state after each of them. Adds each new
+ * message when it arrives.
  */
 function useMessages(sessionId: string, onChange: () => void) {
   const transport = useTransport();

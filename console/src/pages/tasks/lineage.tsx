@@ -22,7 +22,10 @@ const READ_MS = 3_000;
 /** Maximum number of messages that the card lists. The card lists the newest messages. */
 const MAX_MESSAGES = 50;
 
-/** Shows where a task comes from: its ancestors, and its session, its execution or the messages on other wires. */
+/**
+ * Shows the origin of a task: its root and parent tasks, its ASP session, its Agenta execution, its A2A conversation
+ * and its CAP messages. Shows nothing if there are none.
+ */
 export function Lineage({ task }: { readonly task: Task }) {
   const { executionRequestId, sessionId, capTaskId, isConversation } = causesOf(task);
   const once = { retry: false, staleTime: Number.POSITIVE_INFINITY };

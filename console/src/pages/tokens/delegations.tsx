@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<DelegationRecord>[] = [
  */
 const READ_MS = 5_000;
 
-/** Lists the delegations of the caller, newest first. */
+/** Lists the delegations of the caller in the order in which they were recorded. */
 export function Delegations() {
   useRevocationWake();
   const query = useInfiniteQuery(
