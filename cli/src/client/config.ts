@@ -25,7 +25,6 @@ export interface Config {
 /** Maximum size of the configuration file in bytes. */
 const MAX_BYTES = 1_000_000;
 
-/** Maximum number of contexts. */
 const MAX_CONTEXTS = 1000;
 
 /** The bits of a file's mode that let users other than the owner read, write or execute the file. */

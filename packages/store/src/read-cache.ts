@@ -24,7 +24,7 @@ export class ReadCache<T> {
   }
 
   /**
-   * Notes that a read of the key begins. Call it before the read of the store.
+   * Notes that a read of the key begins. Call this method before the read of the store.
    *
    * @returns a function that caches the value that was read. It has no effect if `forget` or `clear` was called in the
    * meantime, or if a write of the key is not durable yet
@@ -36,7 +36,7 @@ export class ReadCache<T> {
     };
   }
 
-  /** Removes the value of a key. Call it in the transaction that writes the key's record. */
+  /** Removes the value of a key. Call this method in the transaction that writes the key's record. */
   forget(tx: WriteTx, key: string): void {
     this.#drop(key);
     const settle = () => this.#settle(key);

@@ -15,7 +15,7 @@ import { toPostgres } from "./dialect.ts";
  * Compares the keys with the keys that an existing schema has recorded. The comparison changes nothing, so a process
  * with wrong keys never disturbs the schema's owner.
  *
- * @throws StoreKeyError
+ * @throws StoreKeyError; node-postgres' own errors
  */
 export async function checkKeys(client: StoreClient, schema: string, keys: StoreKeys): Promise<void> {
   const { rows } = await client.query<{ found: string | null }>("SELECT to_regclass($1)::text AS found", [
@@ -28,7 +28,7 @@ export async function checkKeys(client: StoreClient, schema: string, keys: Store
  * Compares the keys with the recorded keys, and records new keys. Only the process that owns the schema may
  * call this function.
  *
- * @throws StoreKeyError
+ * @throws StoreKeyError; node-postgres' own errors
  */
 export async function recordKeys(client: StoreClient, keys: StoreKeys): Promise<void> {
   await client.query(KEYS_TABLE);

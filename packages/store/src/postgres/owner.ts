@@ -49,7 +49,8 @@ export class SchemaOwner {
    * @param check called for the first connection, while this process holds the lock, before this process changes the
    * tables
    * @throws DeputeError DEPENDENCY_UNAVAILABLE when another process holds a lock; StoreLostError when another process
-   * has held the exclusive lock since the last call, or the schema was removed; errors of `check`
+   * has held the exclusive lock since the last call, or the schema was removed; errors of `check`; node-postgres' own
+   * errors
    */
   async take(client: StoreClient, check: () => Promise<void>): Promise<void> {
     if (this.#generation === undefined) {
@@ -84,8 +85,8 @@ export class SchemaOwner {
   }
 
   /**
-   * Releases the lock `setup`, so that the next process can set up a shared schema. Call it when the tables are
-   * complete.
+   * Releases the lock `setup`, so that the next process can set up a shared schema. Call this method when the tables
+   * are complete.
    */
   async endSetup(client: StoreClient): Promise<void> {
     if (this.#isShared) await unlock(client, "setup", this.#schema);

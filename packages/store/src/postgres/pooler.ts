@@ -26,7 +26,8 @@ export function refusedByPooler(cause: unknown): Error {
  * another connection use the session of an idle connection, together with the locks of the schema's owner.
  *
  * @param open opens a second connection with the same configuration
- * @throws DeputeError DEPENDENCY_UNAVAILABLE if a pooler drops the search path, or shares sessions
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE if a pooler drops the search path, or shares sessions; errors of `open`;
+ * node-postgres' own errors
  */
 export async function assertOwnSession(
   client: StoreClient,

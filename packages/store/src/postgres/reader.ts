@@ -77,7 +77,7 @@ export class PostgresReader {
     });
   }
 
-  /** Ends the connections. Call it after `done`. */
+  /** Ends the connections. Call this method after `done`. */
   close(): Promise<void> {
     return this.#pool.end();
   }

@@ -21,7 +21,6 @@ describe.skipIf(postgres === undefined)("Postgres", () => {
       bytes: "BYTEA",
     }));
 
-  /** Runs one statement as an administrator. */
   async function administer(sql: string, values: unknown[] = []): Promise<void> {
     const client = new Client({ connectionString: url });
     await client.connect();

@@ -48,7 +48,8 @@ const REOPEN_MS = 250;
  *
  * @param url `postgres://user:password@host:port/database`
  * @param schema created when missing; lower-case letters, digits and _
- * @throws Error for a malformed name of a schema; errors of `connect`
+ * @throws Error for a malformed name of a schema; StoreKeyError; MigrationError; DeputeError DEPENDENCY_UNAVAILABLE;
+ * other errors of Postgres
  */
 export async function openPostgres(
   url: string,

@@ -26,6 +26,8 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
  * Applies pending migrations, each in its own transaction. If several stores open one file, they migrate one after the
  * other. The migration runs without pause between BEGIN and COMMIT, because a store that waits for the lock blocks the
  * event loop.
+ *
+ * @throws MigrationError when database and program have different schemas, or a migration fails
  */
 export function migrate(connection: SqliteConnection, migrations: Migrations, clock: Clock): void {
   while (applyNext(connection, migrations, clock));

@@ -68,7 +68,7 @@ export class FreeSpace {
     this.#isUsable = options.connection.pragma("auto_vacuum") === INCREMENTAL;
   }
 
-  /** Schedules a check. Call it after each commit. */
+  /** Schedules a check for free pages. Call this method after each commit. */
   committed(): void {
     if (this.#isUsable && !this.#isShrinking)
       this.#cancel ??= this.#schedule(CHECK_MS, () => this.#excess() > 0 && this.#step());

@@ -93,7 +93,12 @@ const CHECKPOINT_PAGES = 8_000;
 /** Size of the writer's page cache in KiB. SQLite's default of 2 MiB does not hold the upper levels of large tables. */
 const WRITER_CACHE_KIB = 32 * 1024;
 
-/** Opens a file with one connection for writes and one for reads. */
+/**
+ * Opens a file with one connection for writes and one for reads.
+ *
+ * @throws StoreFileError when the file cannot be opened; StoreKeyError; MigrationError; StoreLostError when a file is
+ * removed meanwhile; DeputeError DEPENDENCY_UNAVAILABLE when another process uses the file
+ */
 export async function openSqliteFile(
   file: string,
   migrations: StoreSettings["migrations"],

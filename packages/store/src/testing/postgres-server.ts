@@ -11,7 +11,7 @@ export interface TestPostgres {
   stop(): Promise<void>;
 }
 
-/** A Postgres server for a single test, which may stop and start it. */
+/** A Postgres server for a single test, which may restart the server. */
 export interface OwnPostgres extends TestPostgres {
   /** The path of the server's socket. */
   readonly path: string;

@@ -30,7 +30,6 @@ import {
 } from "./organization-proofs.ts";
 import { purgeOrganization } from "./purge-organization.ts";
 
-/** Maximum number of members of an organization. */
 const MAX_MEMBERS = 10_000;
 
 export function organizationService(registry: RegistryContext): ServiceImpl<typeof OrganizationService> {

@@ -22,7 +22,6 @@ import { toPublishedOffer } from "./published-offer.ts";
 
 const SCHEMAS = { request: PublishOfferRequestSchema, answer: PublishOfferResponseSchema };
 
-/** Maximum number of versions of an offer. */
 const MAX_VERSIONS = 10_000;
 
 /**

@@ -12,7 +12,6 @@ import type { Endpoint } from "./endpoints.ts";
 import { readJsonText } from "./json-text.ts";
 import type { VerifyEd25519 } from "./jws.ts";
 
-/** Maximum number of signatures of one card. */
 const MAX_SIGNATURES = 8;
 
 const FIELD = "agent.signed_card";

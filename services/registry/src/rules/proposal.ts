@@ -17,7 +17,6 @@ export const MAX_PER_DAY = 64;
 export const DAY_MS = 86_400_000;
 /** Maximum number of permissions that a proposed manifest adds, because a reviewer has to read each of them. */
 export const MAX_WIDENINGS = 256;
-/** Maximum number of reviewers of a review. */
 const MAX_REVIEWERS = 64;
 
 /** The caller without credentials on an open loopback. */
