@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The entry point of the command. Until it has checked the Node.js version, it imports only files that an old Node.js
-// can load.
+// The entry point of the command. Until this file has checked the Node.js version, it imports only files that an old
+// Node.js can load.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { chooseNode } from "./node-version.ts";

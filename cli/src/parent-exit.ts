@@ -1,6 +1,6 @@
 /**
  * Returns a promise that resolves when the parent process has ended, for any reason. Without an IPC channel to the
- * parent, the promise never resolves. Call this function before the first await, so that it misses no event.
+ * parent, the promise never resolves. Call this function before the first await, so that the function misses no event.
  */
 export function parentGone(): Promise<void> {
   const { channel } = process;

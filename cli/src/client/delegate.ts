@@ -14,7 +14,7 @@ const STATUS_PREFIX = "TASK_STATUS_";
 
 /**
  * If a stream ends before the task has ended, the command waits this many milliseconds before it opens the stream
- * again. It gives up after MAX_REOPENINGS consecutive attempts without an event.
+ * again. The command gives up after MAX_REOPENINGS consecutive attempts without an event.
  */
 const REOPEN_MS = 500;
 const MAX_REOPENINGS = 20;

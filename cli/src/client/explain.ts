@@ -9,8 +9,8 @@ import { type Connection, connected } from "./connection.ts";
 import { type Form, isDocument, printDocument, write } from "./output.ts";
 
 /**
- * The facts about a task, as the platform's services return them. If a fact does not exist, or the caller may not see
- * it, its member is undefined; the lineage is then empty.
+ * The facts about a task, as the platform's services return them. The member of a fact is undefined if the fact does
+ * not exist, or if the caller may not see the fact. A missing lineage is empty.
  */
 interface Findings {
   readonly task: JsonObject;

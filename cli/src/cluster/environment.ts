@@ -1,8 +1,8 @@
 import { envName, type Setting, type SettingsTable, secretFileVariable } from "@depute/service";
 
 /**
- * Returns the environment of a process of the cluster. It contains all settings as variables, so the process has the
- * given settings and no others.
+ * Returns the environment of a process of the cluster. The environment contains all settings as variables, so the
+ * process has the given settings and no others.
  */
 export function environmentOf(
   table: SettingsTable,

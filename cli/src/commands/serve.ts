@@ -5,8 +5,8 @@ import { parentGone } from "../parent-exit.ts";
 import { startPlatform } from "../platform.ts";
 
 /**
- * When the parent process has ended, this process drains. If it still runs this many milliseconds after the drain
- * timeout, it exits.
+ * When the parent process has ended, this process drains. If this process still runs this many milliseconds after the
+ * drain timeout, it exits.
  */
 const END_MS = 2_000;
 

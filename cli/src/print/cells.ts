@@ -35,7 +35,7 @@ export function cellsOf(item: JsonValue, columns: readonly Column[], now: number
 }
 
 /**
- * Returns the value at the first of several paths that leads to a value; undefined if none does. `|` separates the
+ * Returns the value at the first of several paths that leads to a value; undefined if no path does. `|` separates the
  * paths.
  */
 export function valueAt(item: JsonValue, paths: string): JsonValue | undefined {

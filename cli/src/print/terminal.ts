@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 import type { Cell, Layout } from "./table.ts";
 
 /**
- * Whether a stream shows colors: it is a terminal, TERM is not `dumb`, and NO_COLOR is unset or empty
+ * Whether a stream shows colors: the stream is a terminal, TERM is not `dumb`, and NO_COLOR is unset or empty
  * (no-color.org).
  */
 export function hasColors(stream: NodeJS.WriteStream): boolean {

@@ -22,7 +22,7 @@ const OWN_SETTINGS = {
 
 /**
  * `depute upgrade --check`: shows what the next start of this version would change in the stores, even while another
- * version uses them. The command has no form that changes them, because the start of the platform migrates the stores.
+ * version uses them. The command cannot change the stores, because only the start of the platform migrates them.
  *
  * @returns the exit code: 1 if this version cannot open a store
  */

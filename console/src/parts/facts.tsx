@@ -27,7 +27,7 @@ export function Tag({ tone, children }: { readonly tone: Tone; readonly children
   return <span className={`tag tag-${tone}`}>{children}</span>;
 }
 
-/** Shows a time relative to now, or a dash if it is absent. The exact time is in the element's `title`. */
+/** Shows a time relative to now, or a dash if the time is absent. The exact time is in the element's `title`. */
 export function Time({ value }: { readonly value: Timestamp | undefined }) {
   const now = useNow();
   if (value === undefined) return <span className="quiet">–</span>;

@@ -3,7 +3,7 @@ import { isPassing, type Refusal, refusalOf } from "./refusal.ts";
 
 /**
  * Maximum milliseconds of the first pause before a broken stream is opened again. The maximum doubles with each pause,
- * up to LONGEST_PAUSE_MS, until an item arrives. A pause is random, from half of its maximum on.
+ * up to LONGEST_PAUSE_MS, until an item arrives. Each pause is random: between half of the maximum and the maximum.
  */
 const FIRST_PAUSE_MS = 400;
 const LONGEST_PAUSE_MS = 5_000;

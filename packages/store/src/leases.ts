@@ -98,7 +98,7 @@ export class Leases {
     return [...this.#leases].filter(([, lease]) => lease.isHeld).map(([name]) => name);
   }
 
-  /** Releases all leases, so that other processes can take them before they expire. */
+  /** Releases all leases, so that other processes can take the leases at once. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;

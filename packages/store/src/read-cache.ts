@@ -26,8 +26,8 @@ export class ReadCache<T> {
   /**
    * Notes that a read of the key begins. Call this method before the read of the store.
    *
-   * @returns a function that caches the value that was read. It has no effect if `forget` or `clear` was called in the
-   * meantime, or if a write of the key is not durable yet
+   * @returns a function that caches the value that was read. The returned function has no effect if `forget` or `clear`
+   * was called in the meantime, or if a write of the key is not durable yet
    */
   reading(key: string): (value: T) => void {
     const generation = this.#generation;

@@ -119,7 +119,7 @@ export function accepts(
 
 /**
  * Describes the rows of a statement. If a call gives the type argument `T`, TypeScript checks that the columns match
- * it.
+ * `T`.
  */
 export function row<T extends object>(columns: { readonly [K in keyof T]-?: Column<T[K]> }): Row<T> {
   const accepted = Object.entries<Omit<Column<never>, "type">>(columns).map(([name, column]) => ({

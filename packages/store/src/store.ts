@@ -53,9 +53,9 @@ export interface WriteOptions {
 
 /**
  * SQL over SQLite and Postgres through one interface; statements use the common subset of both. The function passed to
- * `read` or `write` may await only calls of its `tx`, because functions of other callers wait until it ends. Network
- * calls and timers are forbidden; a nested transaction is refused. A function that exceeds the store's time limit
- * fails.
+ * `read` or `write` may await only calls of its `tx`, because functions of other callers wait until this function ends.
+ * Network calls and timers are forbidden; a nested transaction is refused. A function that exceeds the store's time
+ * limit fails.
  */
 export interface Store {
   /**

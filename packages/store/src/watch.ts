@@ -8,7 +8,7 @@ export type StoreState =
   | { readonly kind: "ready" }
   /** Reads or writes fail at the moment. The store may recover. */
   | { readonly kind: "unavailable"; readonly error: Error }
-  /** This process can never use the store again, so it must end. */
+  /** This process can never use the store again, so the process must end. */
   | { readonly kind: "lost"; readonly error: StoreLostError };
 
 /** Milliseconds between checks: CHECK_MS for a usable store, RETRY_MS for an unusable one. */

@@ -9,7 +9,7 @@ import { tlsOf } from "../tls.ts";
 import type { Message } from "./exchange.ts";
 import { type RelayOptions, StdioRelay } from "./relay.ts";
 
-/** Matches the name of a server behind the proxy, as the configuration of the servers allows it. */
+/** Matches the names that the configuration allows for a server behind the proxy. */
 const SERVER = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 /** After the end of the input, the command waits this many milliseconds for the answers to open requests. */
 const DRAIN_MS = 5_000;

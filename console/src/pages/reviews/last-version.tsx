@@ -7,8 +7,8 @@ import { Card } from "../../parts/facts.tsx";
 import { Text } from "../../parts/text.tsx";
 
 /**
- * Shows how a review's content differs from the previous review of the same subject, and the reason of that review's
- * decision. Shows nothing without a previous review.
+ * Shows how a review's content differs from the previous review of the same subject, and the reason of the previous
+ * review's decision. Shows nothing without a previous review.
  */
 export function LastVersion({ review }: { readonly review: Review }) {
   const { kind, subject } = review;

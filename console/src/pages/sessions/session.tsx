@@ -82,8 +82,8 @@ function useMessages(sessionId: string, onChange: () => void) {
     take: ({ entry, sequence, state, session }) => {
       onChange();
       hasEnded.current = hasSessionEnded(state);
-      // Only the first response of a stream contains the session. It reports no message, so it adds no step to the
-      // diagram.
+      // Only the first response of a stream contains the session. That response reports no message, so it adds no step
+      // to the diagram.
       if (session !== undefined || (entry !== undefined && sequence <= cursor.current)) return false;
       const step = { state, ordinal: entry?.ordinal ?? 0, sender: entry?.envelope?.sender?.agentId ?? "" };
       setSteps((before) => [...before.slice(-MAX_MESSAGES + 1), step]);

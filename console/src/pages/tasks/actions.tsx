@@ -132,7 +132,7 @@ function textOf(form: FormData, name: string): string {
   return String(form.get(name) ?? "");
 }
 
-/** Returns the user's answer as JSON. If the text is not valid JSON, returns it as a string. */
+/** Returns the user's answer as JSON. If the text is not valid JSON, returns the text as a string. */
 function answerOf(text: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue;

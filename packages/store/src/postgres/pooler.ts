@@ -7,7 +7,7 @@ const REMEDY =
 /** The error code for a connection whose parameters are refused: protocol_violation. */
 const PROTOCOL_VIOLATION = "08P01";
 
-/** Whether a pooler refused a connection because it does not pass the search path to Postgres. */
+/** Whether a pooler refused a connection because the pooler does not pass the search path to Postgres. */
 export function isRefusedByPooler(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   return code === PROTOCOL_VIOLATION && String(message).includes("startup parameter");

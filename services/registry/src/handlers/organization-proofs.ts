@@ -199,9 +199,9 @@ export async function affiliationOf(
 }
 
 /**
- * Moves a replaced key's proofs in force, and the memberships in their organizations, to the new key. The replaced key
- * keeps no proof, because only an operator may add a key to an organization's proven keys. If the new key has the
- * maximum number of proofs, it gets no further proof.
+ * Moves a replaced key's proofs in force, and the memberships in the proofs' organizations, to the new key. The
+ * replaced key keeps no proof, because only an operator may add a key to an organization's proven keys. If the new key
+ * has the maximum number of proofs, it gets no further proof.
  */
 export async function moveProofs(
   tx: WriteTx,

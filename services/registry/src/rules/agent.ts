@@ -121,7 +121,7 @@ export interface LivenessView {
   readonly now: number;
   /**
    * A lease that ends after this time counts as running. Normally the value is `now`. While the removal guard holds,
-   * it is an earlier time.
+   * the value is an earlier time.
    */
   readonly asOf: number;
 }

@@ -19,8 +19,8 @@ export interface Witness {
 
 /**
  * Returns the standing of a witness, from 0 to 1. Depute's choice: the standing depends on proven organizations and
- * earlier trust, because strangers can fake neither. The standing is 1 with a proven organization. Without one, it is
- * the witness's score divided by 100 from level 2 on, and STRANGER_STANDING below.
+ * earlier trust, because strangers can fake neither. The standing is 1 with a proven organization. Without one, the
+ * standing is the witness's score divided by 100 from level 2 on, and STRANGER_STANDING below level 2.
  *
  * @param established the score at which level 2 begins
  */

@@ -86,7 +86,8 @@ export async function replaceMember(
 }
 
 /**
- * Removes a member and, recursively, the members whom it admitted. Of the admitted members, those with a proof stay.
+ * Removes a member and, recursively, the members that this member admitted. An admitted member with a proof in force
+ * stays.
  */
 export async function removeAdmittedBy(tx: WriteTx, organization: string, principal: string): Promise<void> {
   await tx.run(
