@@ -116,7 +116,7 @@ describe.runIf(postgres !== undefined)("on Postgres", () => {
     const store = await open(0, schema);
     const other = new Client({ connectionString: postgres?.url, options: `-c search_path=${schema}` });
     await other.connect();
-    // Postgres aborts the transaction of the session that checks for deadlocks first. The session of `other` checks
+    // Postgres aborts the transaction of the connection that checks for deadlocks first. The connection `other` checks
     // only after 60 s, so Postgres aborts the store's transaction.
     await other.query("SET deadlock_timeout = '60s'");
     await other.query("BEGIN");

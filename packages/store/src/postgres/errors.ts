@@ -60,14 +60,14 @@ export function endsConnection(error: unknown): boolean {
 
 /**
  * The error (feature_not_supported) of a prepared statement after another process changed the columns that the
- * statement returns. The statement fails until the session ends. Postgres uses this code for other errors too, so the
- * message is compared as well.
+ * statement returns. The statement fails until the Postgres session ends. Postgres uses this code for other errors too,
+ * so the message is compared as well.
  */
 const STALE_PLAN = { code: "0A000", message: "cached plan must not change result type" };
 
 /**
- * Whether a session is unusable after this error: Postgres ends the session, or the session's prepared statements are
- * stale.
+ * Whether a Postgres session is unusable after this error: Postgres ends the session, or the session's prepared
+ * statements are stale.
  */
 export function isFatal(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;

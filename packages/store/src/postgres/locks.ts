@@ -1,9 +1,9 @@
 import type { StoreClient } from "./client.ts";
 
 /**
- * The names of a schema's advisory locks. A session that writes holds `owner`. Processes that share the schema hold
- * `owner` in shared mode. The session that creates or changes the tables of a shared schema holds `setup`. A
- * transaction that writes to a shared schema holds `turn`.
+ * The names of a schema's advisory locks. A Postgres session that writes holds `owner`. Processes that share the schema
+ * hold `owner` in shared mode. The Postgres session that creates or changes the tables of a shared schema holds
+ * `setup`. A transaction that writes to a shared schema holds `turn`.
  */
 type LockName = "owner" | "setup" | "turn";
 
@@ -15,7 +15,8 @@ function numberOf(lock: LockName, schema: string): string {
 }
 
 /**
- * Takes a lock for the session if the lock is free. Resolves to true if the session took the lock.
+ * Takes a lock for the connection's Postgres session if the lock is free. Resolves to true if the session took the
+ * lock.
  *
  * @param schema an identifier; see `openPostgres`
  */
@@ -30,7 +31,7 @@ export async function tryLock(
   return rows[0]?.held === 1;
 }
 
-/** Releases an exclusive lock of the session. */
+/** Releases an exclusive lock of the connection's Postgres session. */
 export async function unlock(client: StoreClient, lock: LockName, schema: string): Promise<void> {
   await client.query(`SELECT pg_advisory_unlock(${numberOf(lock, schema)})`);
 }

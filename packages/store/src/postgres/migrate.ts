@@ -29,8 +29,8 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
 )`;
 
 /**
- * Applies pending migrations, each in its own transaction. The caller owns the schema, so no other process changes it.
- * After a broken connection, the caller may call the function again.
+ * Applies pending migrations, each in its own transaction. Call this function only while this process owns the schema,
+ * so that no other process changes the schema. After a broken connection, the function may be called again.
  *
  * @throws MigrationError when database and program have different schemas, or a migration fails; node-postgres' own
  * error when the connection broke

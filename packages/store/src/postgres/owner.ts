@@ -6,8 +6,8 @@ import { databaseUnavailable } from "./errors.ts";
 import { tryLock, unlock } from "./locks.ts";
 
 /**
- * Milliseconds between attempts to take a lock that another process holds. The holder may be about to end, or its
- * session may outlast the holder for some time.
+ * Milliseconds between attempts to take a lock that another process holds. The holder may be about to end, or the
+ * holder's Postgres session may outlast the holder for some time.
  */
 const RETRY_MS = 250;
 /** Number of failed attempts after which the process gives up: the holder of the lock is then taken to be running. */
@@ -15,7 +15,7 @@ const TRIES = 40;
 
 const TABLE = "CREATE TABLE IF NOT EXISTS store_owner (one BIGINT PRIMARY KEY, generation BIGINT NOT NULL)";
 
-/** A session of the database: its process id and start time, because process ids are reused. */
+/** A Postgres session: the id and the start time of its server process, because process ids are reused. */
 interface Session {
   readonly pid: number;
   readonly begin: string;
@@ -133,7 +133,8 @@ export class SchemaOwner {
   }
 
   /**
-   * Ends this process's earlier session, because after a network cut Postgres keeps the session and its lock for hours.
+   * Ends this process's earlier Postgres session, because after a network cut Postgres keeps the session and its lock
+   * for hours.
    */
   async #endOwnSession(client: StoreClient): Promise<void> {
     if (this.#session === undefined) return;

@@ -43,8 +43,8 @@ export async function assertOwnSession(
   const session = await sessionOf(client);
   const second = await open();
   try {
-    // The open transaction keeps its session. If the pooler shares sessions, the first connection therefore gets
-    // another session.
+    // The open transaction keeps its Postgres session. If the pooler shares sessions, the first connection therefore
+    // gets another session.
     await second.query("BEGIN");
     const isShared = (await sessionOf(second)) === session || (await sessionOf(client)) !== session;
     await second.query("ROLLBACK");

@@ -147,7 +147,7 @@ describe.skipIf(postgres === undefined)("a schema that processes share", () => {
     });
     lost.catch(() => {});
     await isWaiting.promise;
-    // Postgres ends the stopped session. Until then, the other store waits for its turn.
+    // Postgres ends the connection of the stopped store. Until then, the other store waits for its turn.
     expect(await step(other, 1)).toBe(1);
     goOn.resolve();
     await expect(lost).rejects.toMatchObject(UNAVAILABLE);

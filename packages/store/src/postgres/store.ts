@@ -33,7 +33,7 @@ const LATE_START_MS = 15_000;
 const CLOSE_LIMIT_MS = 1_000;
 /**
  * Maximum milliseconds between two statements of a transaction in a shared schema. After this time Postgres ends the
- * session, so that a stopped process does not block the other processes.
+ * connection, so that a stopped process does not block the other processes.
  */
 const IDLE_LIMIT_MS = 900;
 /**

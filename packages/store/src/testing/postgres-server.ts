@@ -15,7 +15,7 @@ export interface TestPostgres {
 export interface OwnPostgres extends TestPostgres {
   /** The path of the server's socket. */
   readonly path: string;
-  /** Runs `pg_ctl restart`. The mode `fast` ends the sessions in an orderly way; `immediate` acts like a crash. */
+  /** Runs `pg_ctl restart`. The mode `fast` ends the connections in an orderly way; `immediate` acts like a crash. */
   restart(mode: "fast" | "immediate"): Promise<void>;
 }
 
