@@ -123,7 +123,7 @@ function cut(backupFolder: string, bytes: number): void {
   );
 }
 
-/** Replaces the keys that the manifest lists by other keys. */
+/** Changes the name of a key in the manifest. */
 function otherKeys(backupFolder: string): void {
   const manifest = join(backupFolder, "manifest.json");
   writeFileSync(manifest, readFileSync(manifest, "utf8").replace("master.key", "mister.key"));

@@ -84,7 +84,7 @@ describe("isOfVersion", () => {
   });
 });
 
-/** Reverses the members of every object. */
+/** Reverses the order of the members of every object. */
 function reversed(value: JsonValue): JsonValue {
   return rebuilt(value, (keys) => keys.reverse());
 }

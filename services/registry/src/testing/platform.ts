@@ -12,7 +12,7 @@ import { type FakeVerifier, fakeVerifier } from "./fake-verifier.ts";
 
 export { as } from "@depute/service/testing";
 
-/** Principals of the tests. The secret of each principal is its name. */
+/** Principals of the tests. Each principal's text is also the principal's secret. */
 export const ALICE = `${"A".repeat(42)}A`;
 export const BOB = `${"B".repeat(42)}E`;
 export const CAROL = `${"C".repeat(42)}I`;
