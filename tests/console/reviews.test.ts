@@ -22,13 +22,17 @@ describe.skipIf(!hasBrowser())("reviews in a browser", () => {
     await platform?.stop();
   });
 
-  const create = async (title: string, reviewers: readonly string[]) => {
+  const create = async (
+    title: string,
+    reviewers: readonly string[],
+    { subject = "ct_0123456789ab hash", content = { picture: "blue" } as Record<string, string> } = {},
+  ) => {
     const { review } = await platform.clients.reviews.createReview({
       requestId: crypto.randomUUID(),
       kind: 1,
-      subject: "ct_0123456789ab hash",
+      subject,
       title,
-      content: value({ picture: "blue" }),
+      content: value(content),
       author: "painter",
       reviewers: [...reviewers],
     });
@@ -53,6 +57,22 @@ describe.skipIf(!hasBrowser())("reviews in a browser", () => {
     await platform.clients.reviews.decideReview({ reviewId, verdict: 1, reviewer: "anna" });
     await page.locator(".page-head .tag", { hasText: "Approved" }).waitFor();
     await page.getByRole("button", { name: "Approve" }).waitFor({ state: "detached" });
+  });
+
+  test("a review shows what changed since the previous review of its subject", async () => {
+    const { page, open } = opened;
+    const subject = "ct_abcdefabcdef hash";
+    const first = await create("Version 1", ["anna"], { subject, content: { roof: "red", wall: "white" } });
+    await platform.clients.reviews.decideReview({
+      ...{ reviewId: first, verdict: 2, reviewer: "anna", reason: "no red roof" },
+    });
+    const second = await create("Version 2", ["anna"], { subject, content: { roof: "blue", wall: "white" } });
+    await open(`#/reviews/${second}`);
+    const changes = page.getByRole("region", { name: "Changes since the last version" });
+    await changes.getByText("no red roof").waitFor();
+    expect(await changes.locator("dt").allTextContents()).toEqual(["roof"]);
+    expect(await changes.locator("dd.old").textContent()).toContain("red");
+    expect(await changes.locator("dd.new").textContent()).toContain("blue");
   });
 
   test("hostile titles and names of reviewers are text, and a choice decides as the chosen reviewer", async () => {

@@ -114,6 +114,7 @@ export const VERIFIER: readonly Command[] = [
       ),
       kind: KIND,
       reviewer: text("reviewer", "reviews that this reviewer may decide"),
+      subject: text("subject", "reviews of this subject"),
     },
     example: "depute reviews list --state pending",
     call: {

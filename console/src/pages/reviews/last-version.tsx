@@ -12,10 +12,15 @@ import { Text } from "../../parts/text.tsx";
  */
 export function LastVersion({ review }: { readonly review: Review }) {
   const { kind, subject } = review;
-  const query = useQuery(ReviewService.method.listReviews, { kind, pageSize: 1_000 });
-  const before = (query.data?.reviews ?? [])
-    .filter((each) => each.subject === subject && each.id !== review.id && msOf(each) < msOf(review))
-    .sort((one, other) => msOf(other) - msOf(one))[0];
+  const list = useQuery(ReviewService.method.listReviews, { kind, subject, pageSize: 1_000 });
+  const previous = (list.data?.reviews ?? []).filter((each) => msOf(each) < msOf(review)).at(-1);
+  // A list has no contents.
+  const query = useQuery(
+    ReviewService.method.getReview,
+    { reviewId: previous?.id ?? "" },
+    { enabled: previous !== undefined },
+  );
+  const before = query.data?.review;
   if (before === undefined) return null;
   return (
     <Card title="Changes since the last version">

@@ -120,13 +120,13 @@ test("escalation reviewers join at the escalation, and the review closes at its 
   expect((await platform.reviews.getReview({ reviewId: late })).review?.state).toBe(ReviewState.TIMED_OUT);
 });
 
-test("lists the queue in pages, by kind and state", async () => {
+test("lists the queue in pages, by kind, state and subject", async () => {
   const reviewer = generateKeypair(engine).principal.id;
   const ids: string[] = [];
   for (let i = 0; i < 5; i++) {
     platform.clock.advance(1);
     const kind = i === 2 ? ReviewKind.START_APPROVAL : ReviewKind.OVERSIGHT;
-    ids.push((await create({ reviewers: [reviewer], kind })).id);
+    ids.push((await create({ reviewers: [reviewer], kind, ...(i > 2 && { subject: "a task" }) })).id);
   }
   const list = async (filter: object) => {
     const foundIds: string[] = [];
@@ -142,6 +142,9 @@ test("lists the queue in pages, by kind and state", async () => {
   };
   expect(await list({})).toEqual(ids);
   expect(await list({ kind: ReviewKind.START_APPROVAL })).toEqual([ids[2]]);
+  expect(await list({ subject: "a task" })).toEqual(ids.slice(3));
+  expect(await list({ subject: "a task", kind: ReviewKind.START_APPROVAL })).toEqual([]);
+  expect(await list({ subject: "a task", reviewer: generateKeypair(engine).principal.id })).toEqual([]);
   await platform.reviews.decideReview({ reviewId: ids[0] ?? "", verdict: ReviewVerdict.APPROVED, reviewer });
   expect(await list({ state: ReviewState.PENDING })).toEqual(ids.slice(1));
   expect(await list({ state: ReviewState.APPROVED })).toEqual(ids.slice(0, 1));

@@ -47,7 +47,7 @@ import {
   type Verdict,
 } from "../rules/review.ts";
 import { listInquiries } from "../store/inquiries.ts";
-import { getReview, getReviewContent, listChanges, listReviews } from "../store/reviews.ts";
+import { getReview, getReviewContent, listChanges, listReviews, listReviewsOf } from "../store/reviews.ts";
 import type { Verifier } from "../verifier.ts";
 
 const KINDS: Record<ReviewKind, Kind> = {
@@ -140,14 +140,18 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
     async listReviews(request: ListReviewsRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
       const name = request.reviewer || (identity.local ? undefined : identity.principal);
-      const { kind, state } = request;
-      const filters = { list: "reviews", reader: name, kind, state };
+      const { kind, state, subject } = request;
+      const filters = { list: "reviews", reader: name, kind, state, ...(subject !== "" && { subject }) };
       const after = decodePageToken(request.pageToken, filters);
       if (name !== undefined && !mayActFor(identity, name)) return { reviews: [], nextPageToken: "" };
       const size = pageSize(request.pageSize);
       const now = clock.now();
       const reader = name === undefined ? undefined : { principal: name, roles: identity.roles };
-      const rows = await store.read((tx) => listReviews(tx, reader, MAX_LOOKED_AT, after));
+      const rows = await store.read((tx) =>
+        subject === ""
+          ? listReviews(tx, reader, MAX_LOOKED_AT, after)
+          : listReviewsOf(tx, subject, MAX_LOOKED_AT, after),
+      );
       const reviewMessages: ReviewMessage[] = [];
       const room = new AnswerRoom();
       let last: Review | undefined;

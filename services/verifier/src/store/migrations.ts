@@ -306,4 +306,11 @@ ${requestTableSql("requests")};
       );
     `,
   },
+  {
+    id: 14,
+    name: "reviews by subject",
+    sql: `
+      CREATE INDEX reviews_by_subject ON reviews (subject, create_ms, id);
+    `,
+  },
 ];

@@ -172,6 +172,25 @@ function readerOfRole(role: string): string {
   return `role:${role}`;
 }
 
+/** The position before the first review of a list. */
+const START: readonly SqlValue[] = [Number.MIN_SAFE_INTEGER, ""];
+
+/** Returns the reviews of a subject, oldest first, whoever may read them. */
+export async function listReviewsOf(
+  tx: ReadTx,
+  subject: string,
+  size: number,
+  after: PagePosition | undefined,
+): Promise<StoredReview[]> {
+  const rows = await tx.all(
+    ROW,
+    `SELECT ${COLUMNS} FROM reviews WHERE subject = ? AND (create_ms, id) > (?, ?)
+     ORDER BY create_ms, id LIMIT ?`,
+    [subject, ...(positionParams(after) ?? START), size],
+  );
+  return rows.map(fromRow);
+}
+
 /**
  * Returns reviews that a reader created, or may decide now or after the escalation, oldest first. If the reader is
  * undefined, returns all reviews.
@@ -182,7 +201,7 @@ export async function listReviews(
   size: number,
   after: PagePosition | undefined,
 ): Promise<StoredReview[]> {
-  const position = positionParams(after) ?? [Number.MIN_SAFE_INTEGER, ""];
+  const position = positionParams(after) ?? START;
   if (reader === undefined) {
     const all = await tx.all(
       ROW,
