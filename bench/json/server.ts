@@ -22,7 +22,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));
 const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
 const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
 const settings = readSettings(table, ["--data-dir", dataDir, ...ports], { name: "bench" }) as CommonSettings;
-const bus = createBus({ onError: (error) => console.error(error) });
+const bus = await createBus({ onError: (error) => console.error(error) });
 const host = await hostServices({
   modules: MODULE_NAMES.map((name) => ({ module: MODULES[name], settings, listen: name === "gateway" })),
   common: settings,

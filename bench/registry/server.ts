@@ -58,7 +58,7 @@ const host = await hostServices({
     { module: filler, settings: {}, listen: false },
   ],
   common: readSettings(commonSettings, ["--data-dir", dataDir, "--registry-port", "0"], program),
-  bus: createBus({ onError: (error) => console.error(error) }),
+  bus: await createBus({ onError: (error) => console.error(error) }),
   log: createLogger({ level: "error", name: "bench" }),
   clock: systemClock,
   timers: systemTimers,

@@ -26,7 +26,7 @@ const host = await hostServices({
     ["--data-dir", dataDir, "--tokens-port", "0", "--public-url", publicUrl, ...settings],
     program,
   ),
-  bus: createBus({ onError: (error) => console.error(error), ...(redisUrl !== "" && { redisUrl }) }),
+  bus: await createBus({ onError: (error) => console.error(error), ...(redisUrl !== "" && { redisUrl }) }),
   log: createLogger({ level: "error", name: "bench" }),
   clock: systemClock,
   timers: systemTimers,

@@ -18,7 +18,7 @@ const dataDir = givenDir ?? mkdtempSync(join(tmpdir(), "depute-bench-"));
 const credentialsFile = join(dataDir, "credentials.json");
 writeFileSync(credentialsFile, credentials);
 const program = { name: "bench" };
-const bus = createBus({ onError: (error) => console.error(error) });
+const bus = await createBus({ onError: (error) => console.error(error) });
 const log = createLogger({ level: "fatal", name: "bench" });
 const host = await hostServices({
   modules: [

@@ -71,7 +71,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   const log = createLogger({ level: settings.logLevel, name });
   const redisCa = readAuthorities(settings);
   const onBusError = (err: unknown, what: string) => log.warn({ err }, what);
-  const bus = createBus({
+  const bus = await createBus({
     redisUrl: settings.redisUrl === "" ? undefined : settings.redisUrl,
     redisCa,
     ...(settings.replicated && {

@@ -34,7 +34,7 @@ export async function startPlatform(more: readonly string[] = []) {
   const rates = ["--asp-message-rates", Array(5).fill("1000000").join(",")];
   const flags = ["--data-dir", dataDir, "--trust-operators", OPERATOR.key, ...rates, ...more];
   const settings = readSettings(table, [...ports, ...flags], { name: "test" }) as CommonSettings;
-  const bus = createBus({
+  const bus = await createBus({
     onError: (error) => {
       throw error;
     },

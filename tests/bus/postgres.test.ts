@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { ALL_KEYS, type Bus, createBus, type OnError } from "@depute/bus";
-import { busSuite, subscribeAndProbe } from "@depute/bus/testing";
+import { ALL_KEYS, type Bus, type OnError } from "@depute/bus";
+import { busSuite, PostgresBus, subscribeAndProbe } from "@depute/bus/testing";
 import { CuttingProxy, freeSchema, postgresForTests } from "@depute/store/testing";
 import { Client } from "pg";
 import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -16,8 +16,8 @@ describe.skipIf(postgres === undefined)("over Postgres", () => {
   const namespace = freeSchema().slice(0, 20);
   busSuite(
     (onError) => ({
-      local: createBus({ postgres: { url, namespace }, onError }),
-      remote: createBus({ postgres: { url, namespace }, onError }),
+      local: new PostgresBus({ url, namespace, onError }),
+      remote: new PostgresBus({ url, namespace, onError }),
     }),
     { longestKey: 7_000 },
   );
@@ -30,7 +30,7 @@ describe.skipIf(postgres === undefined)("over Postgres", () => {
   const open = (address = url, space = namespace) => {
     const onError = vi.fn<OnError>();
     const onDrop = vi.fn<(count: number) => void>();
-    const bus = createBus({ postgres: { url: address, namespace: space }, onError, onDrop });
+    const bus = new PostgresBus({ url: address, namespace: space, onError, onDrop });
     opened.push(bus);
     return { bus, onError, onDrop, topic: `test-${randomUUID().slice(0, 13)}` };
   };

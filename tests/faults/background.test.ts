@@ -71,7 +71,7 @@ test.runIf(postgres !== undefined)(
     };
     const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
     const settings = readSettings(table, args, { name: "test" }) as CommonSettings;
-    const bus = createBus({ onError: () => {} });
+    const bus = await createBus({ onError: () => {} });
     closing.push(() => bus.close());
     const complaints = new Set<string>();
     const host = await hostServices({

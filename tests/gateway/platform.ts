@@ -34,7 +34,7 @@ async function host(
   const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
   const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
   const settings = readSettings(table, [...ports, ...flags], { name: "test" }) as CommonSettings;
-  const bus = createBus({
+  const bus = await createBus({
     onError: (error) => {
       throw error;
     },

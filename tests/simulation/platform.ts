@@ -35,7 +35,7 @@ export async function startSimulation() {
   const table = mergeSettings(commonSettings, ...SERVICES.map((name) => MODULES[name].settings));
   const settings = readSettings(table, ["--data-dir", dataDir], { name: "test" }) as CommonSettings;
   const errors: unknown[] = [];
-  const bus = createBus({ onError: (error) => errors.push(error) });
+  const bus = await createBus({ onError: (error) => errors.push(error) });
   const host = await hostServices({
     modules: SERVICES.map((name) => ({ module: MODULES[name], settings, listen: false })),
     common: settings,

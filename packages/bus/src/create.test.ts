@@ -4,14 +4,14 @@ import { InProcessBus } from "./in-process.ts";
 
 const onError = () => {};
 
-test("in process without an address", () => {
-  expect(createBus({ onError })).toBeInstanceOf(InProcessBus);
-  expect(createBus({ redisUrl: undefined, onError })).toBeInstanceOf(InProcessBus);
+test("in process without an address", async () => {
+  expect(await createBus({ onError })).toBeInstanceOf(InProcessBus);
+  expect(await createBus({ redisUrl: undefined, onError })).toBeInstanceOf(InProcessBus);
 });
 
 test.each(["http://127.0.0.1:6379", "127.0.0.1:6379", "", "localhost"])(
   "refuses %j as an address",
-  (redisUrl) => {
-    expect(() => createBus({ redisUrl, onError })).toThrow(TypeError);
+  async (redisUrl) => {
+    await expect(createBus({ redisUrl, onError })).rejects.toThrow(TypeError);
   },
 );

@@ -1,9 +1,7 @@
 import type { Bus, OnError } from "./bus.ts";
 import { InProcessBus } from "./in-process.ts";
 import type { SharedMemory } from "./memory.ts";
-import { PostgresBus } from "./postgres.ts";
-import { RedisBus } from "./redis.ts";
-import { RedisMemory, type RedisMemoryOptions } from "./redis-memory.ts";
+import type { RedisMemoryOptions } from "./redis-memory.ts";
 
 export interface BusOptions {
   /** URL of the Redis that the processes share. */
@@ -21,26 +19,32 @@ export interface BusOptions {
 }
 
 /**
- * Creates a bus. The function returns at once, and the bus connects when Redis or the database becomes reachable.
+ * Creates a bus. The function does not wait for a connection: the bus connects when Redis or the database becomes
+ * reachable.
  *
  * @throws TypeError for a `redisUrl` that is not a redis: or rediss: URL
  */
-export function createBus({ redisUrl, redisCa, postgres, ...options }: BusOptions): Bus {
+export async function createBus({ redisUrl, redisCa, postgres, ...options }: BusOptions): Promise<Bus> {
+  // The imports are dynamic, so that a process loads only the driver that it needs.
   if (redisUrl === undefined) {
-    return postgres === undefined ? new InProcessBus(options) : new PostgresBus({ ...options, ...postgres });
+    if (postgres === undefined) return new InProcessBus(options);
+    const { PostgresBus } = await import("./postgres.ts");
+    return new PostgresBus({ ...options, ...postgres });
   }
   requireRedis(redisUrl);
+  const { RedisBus } = await import("./redis.ts");
   return new RedisBus({ ...options, url: redisUrl, ...(redisCa !== undefined && { ca: redisCa }) });
 }
 
 /**
- * Opens the memory that processes share over Redis. The function returns at once, and the memory connects when Redis
- * becomes reachable.
+ * Opens the memory that processes share over Redis. The function does not wait for a connection: the memory connects
+ * when Redis becomes reachable.
  *
  * @throws TypeError unless `url` is a redis: or rediss: URL
  */
-export function openSharedMemory(options: RedisMemoryOptions): SharedMemory {
+export async function openSharedMemory(options: RedisMemoryOptions): Promise<SharedMemory> {
   requireRedis(options.url);
+  const { RedisMemory } = await import("./redis-memory.ts");
   return new RedisMemory(options);
 }
 

@@ -1,5 +1,6 @@
 export { ALL_KEYS, type Bus, type Listener, type OnError } from "./bus.ts";
 export { type BusOptions, createBus, openSharedMemory } from "./create.ts";
+export { InProcessBus } from "./in-process.ts";
 export {
   LIMIT_NAMES,
   type LimitName,

@@ -3,8 +3,8 @@ import { systemClock, systemTimers } from "@depute/core";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import type { OnError } from "./bus.ts";
-import { openSharedMemory } from "./create.ts";
 import { MemoryAwayError, type MemoryEntry } from "./memory.ts";
+import { RedisMemory } from "./redis-memory.ts";
 import { redisForTests, startRedis } from "./testing/redis-server.ts";
 import { tcpProxy } from "./testing/tcp-proxy.ts";
 
@@ -20,7 +20,7 @@ describe.skipIf(redis === undefined)("memory over Redis", () => {
   });
   const open = (namespace = randomUUID(), url = redis?.url ?? "") => {
     const onError = vi.fn<OnError>();
-    const memory = openSharedMemory({
+    const memory = new RedisMemory({
       ...{ url, namespace, onError },
       ...{ clock: systemClock, timers: systemTimers },
     });

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import type { Bus, OnError } from "./bus.ts";
-import { createBus } from "./create.ts";
+import { RedisBus } from "./redis.ts";
 import { busSuite, subscribeAndProbe } from "./testing/bus-suite.ts";
 import { redisForTests } from "./testing/redis-server.ts";
 import { tcpProxy } from "./testing/tcp-proxy.ts";
@@ -15,8 +15,8 @@ afterAll(() => redis?.stop());
 describe.skipIf(redis === undefined)("over Redis", () => {
   const redisUrl = redis?.url ?? "";
   busSuite((onError) => ({
-    local: createBus({ redisUrl, onError }),
-    remote: createBus({ redisUrl, onError }),
+    local: new RedisBus({ url: redisUrl, onError }),
+    remote: new RedisBus({ url: redisUrl, onError }),
   }));
 
   const opened: Bus[] = [];
@@ -27,7 +27,7 @@ describe.skipIf(redis === undefined)("over Redis", () => {
   const open = (url: string) => {
     const onError = vi.fn<OnError>();
     const onDrop = vi.fn<(count: number) => void>();
-    const bus = createBus({ redisUrl: url, onError, onDrop });
+    const bus = new RedisBus({ url, onError, onDrop });
     opened.push(bus);
     return { bus, onError, onDrop, topic: `test-${randomUUID()}` };
   };

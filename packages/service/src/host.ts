@@ -74,7 +74,7 @@ export interface HostOptions {
   /** The message bus of the process. The host does not close it. */
   bus: Bus;
   /** Opens memory that the platform's processes share; absent without Redis. */
-  sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
+  sharedMemory?: ((namespace: string) => Promise<SharedMemory>) | undefined;
   log: Logger;
   metrics?: Registry;
   clock?: Clock;

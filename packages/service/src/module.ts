@@ -85,7 +85,7 @@ export interface ServiceDeps {
    * Opens memory that all processes of the platform share. Each namespace has a separate memory. Undefined without
    * Redis. The service closes the memory that it opened.
    */
-  readonly sharedMemory?: ((namespace: string) => SharedMemory) | undefined;
+  readonly sharedMemory?: ((namespace: string) => Promise<SharedMemory>) | undefined;
   /** The replicas of all services. */
   readonly replicas: Pick<ReplicaTable, "list">;
   /** Records decisions that the module makes outside of RPCs; undefined for a module without `audit`. */

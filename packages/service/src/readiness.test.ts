@@ -56,7 +56,7 @@ async function host(modules: ServiceModule[], args: readonly string[] = [], onLo
   const dataDir = mkdtempSync(join(tmpdir(), "depute-readiness-"));
   const ports = modules.flatMap(({ name }) => [`--${name}-port`, "0"]);
   const common = readSettings(commonSettings, ["--data-dir", dataDir, ...ports, ...args], { name: "test" });
-  const bus = createBus({ onError: () => {} });
+  const bus = await createBus({ onError: () => {} });
   const running = await hostServices({
     modules: modules.map((module) => ({ module, settings: {}, listen: true })),
     common,

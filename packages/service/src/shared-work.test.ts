@@ -20,7 +20,7 @@ const BASE = { clock: systemClock, timers: systemTimers, log };
 
 test("a process without replicas needs no lease", async () => {
   const store = await openStore({ memory: true, migrations: [], onError });
-  const bus = createBus({ onError });
+  const bus = await createBus({ onError });
   const work = new SharedWork({ ...BASE, service: "test", store, bus });
   expect(work.lease("work")).toBeUndefined();
   await work.close();
@@ -47,7 +47,7 @@ describe.skipIf(postgres === undefined)("background work of replicas", () => {
   async function join(): Promise<Replica> {
     const migrations = [{ id: 1, name: "rows", sql: "CREATE TABLE rows (id INTEGER PRIMARY KEY)" }];
     const store = await openStore({ postgres: url, schema, migrations, onError, isShared: true });
-    const bus = createBus({ postgres: { url, namespace: schema }, onError });
+    const bus = await createBus({ postgres: { url, namespace: schema }, onError });
     const work = new SharedWork({ ...BASE, service: "test", store, bus });
     closers.push(
       () => store.close(),

@@ -66,7 +66,7 @@ describe.each(STORES)("on $store", ({ args }) => {
     const logged: string[] = [];
     const destination = { write: (line: string) => void logged.push(line) };
     const log = createLogger({ level: "warn", name: "test", destination });
-    const bus = createBus({ onError: (error) => logged.push(String(error)) });
+    const bus = await createBus({ onError: (error) => logged.push(String(error)) });
     const start = (timers: Timers) => hostServices({ modules: [module], common, bus, log, timers });
 
     const host = await start(systemTimers);

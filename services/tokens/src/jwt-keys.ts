@@ -1,16 +1,7 @@
 import type { Clock } from "@depute/core";
 import type { SealedSecrets } from "@depute/service";
 import type { Store } from "@depute/store";
-import {
-  type CryptoKey,
-  calculateJwkThumbprint,
-  exportJWK,
-  generateKeyPair,
-  importJWK,
-  type JWK,
-  type JWTPayload,
-  SignJWT,
-} from "jose";
+import type { CryptoKey, JWK, JWTPayload } from "jose";
 import { dueKeys, signingKey } from "./rules/jwt-keys.ts";
 import { forgetJwtKey, insertJwtKey, type JwtKeyRow, readJwtKeys } from "./store/jwt-key-rows.ts";
 
@@ -50,6 +41,7 @@ export class JwtKeys {
     const row = signingKey(await this.#current(), this.#options.clock.now());
     if (row === undefined) throw new Error("no key is active");
     const key = await this.#open(row);
+    const { SignJWT } = await import("jose");
     return new SignJWT(claims)
       .setProtectedHeader({ alg: PROJECTION_ALGORITHM, kid: row.kid, typ: TYPE })
       .sign(key);
@@ -76,6 +68,8 @@ export class JwtKeys {
   }
 
   async #make(activateTime: number): Promise<JwtKeyRow> {
+    // The import is dynamic, so that a service that projects no token does not load the library.
+    const { calculateJwkThumbprint, exportJWK, generateKeyPair } = await import("jose");
     const pair = await generateKeyPair(PROJECTION_ALGORITHM, { extractable: true });
     const jwk = await exportJWK(pair.publicKey);
     const kid = await calculateJwkThumbprint(jwk);
@@ -94,6 +88,7 @@ export class JwtKeys {
       throw new Error("the master key did not seal the signing keys; set the master key that sealed them");
     const jwk = JSON.parse(new TextDecoder().decode(secret)) as JWK;
     secret.fill(0);
+    const { importJWK } = await import("jose");
     const key = await importJWK(jwk, PROJECTION_ALGORITHM);
     if (key instanceof Uint8Array) throw new Error("a signing key is symmetric");
     this.#opened.set(kid, key);

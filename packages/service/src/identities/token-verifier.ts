@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { type Clock, isObject } from "@depute/core";
-import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
+import type { JWTPayload } from "jose";
 import { holderOfClaims, type IdentityHolder, type IssuerEntry } from "./identities-file.ts";
 import { type IssuerKeys, KeysUnavailable } from "./issuer-keys.ts";
+import { type Jose, loadJose } from "./load-jose.ts";
 import { type IdentityFault, identityRefused } from "./refusals.ts";
 
 /** An issuer with its keys. */
@@ -119,7 +120,7 @@ export class TokenVerifier {
   async verify(token: string): Promise<IdentityHolder> {
     const known = this.known(token);
     if (known !== undefined) return known;
-    const issuer = this.#issuerOf(token);
+    const issuer = this.#issuerOf(await loadJose(), token);
     const { payload } = await this.#check(token, issuer);
     const now = this.#clock.now();
     const holder = this.#holderOf(issuer.entry, payload);
@@ -135,7 +136,7 @@ export class TokenVerifier {
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
   async subjectOf({ token, kind, thumbprint }: SubjectToken): Promise<ProvenSubject> {
-    const issuer = this.#issuerOf(token, kind === "jwt" ? TYPES : ID_JAG_TYPES);
+    const issuer = this.#issuerOf(await loadJose(), token, kind === "jwt" ? TYPES : ID_JAG_TYPES);
     const { payload } = await this.#check(token, issuer);
     const { cnf, ...claims } = payload;
     const assertion = kind === "id-jag" ? assertionOf(issuer.entry, claims) : undefined;
@@ -146,7 +147,11 @@ export class TokenVerifier {
     return assertion === undefined ? subject : { ...subject, assertion };
   }
 
-  #issuerOf(token: string, types: ReadonlySet<string> = TYPES): TrustedIssuer {
+  #issuerOf(
+    { decodeJwt, decodeProtectedHeader, errors }: Jose,
+    token: string,
+    types: ReadonlySet<string> = TYPES,
+  ): TrustedIssuer {
     if (token.length > MAX_TOKEN) throw identityRefused("malformed");
     let issuer: string | undefined;
     try {
@@ -164,6 +169,7 @@ export class TokenVerifier {
   }
 
   async #check(token: string, { entry, keys }: TrustedIssuer) {
+    const { errors, jwtVerify } = await loadJose();
     const skewSeconds = entry.clockSkewSeconds ?? DEFAULT_SKEW_SECONDS;
     try {
       return await jwtVerify(token, keys.find, {
@@ -175,7 +181,7 @@ export class TokenVerifier {
         requiredClaims: ["iss", "aud", "sub", "exp"],
       });
     } catch (error) {
-      throw identityRefused(faultOf(error), error);
+      throw identityRefused(faultOf(error, errors), error);
     }
   }
 
@@ -206,7 +212,7 @@ export class TokenVerifier {
   }
 }
 
-function faultOf(error: unknown): IdentityFault {
+function faultOf(error: unknown, errors: Jose["errors"]): IdentityFault {
   if (error instanceof KeysUnavailable) return "issuer_unavailable";
   if (error instanceof errors.JWTExpired) return "expired";
   if (error instanceof errors.JWTClaimValidationFailed) {

@@ -98,7 +98,7 @@ export async function startTestHost<Time extends Clock = ManualClock>(
   const common = readSettings(commonSettings, [...where, ...commonArgs], program);
 
   const start = async () => {
-    const bus = createBus({ onError: fail });
+    const bus = await createBus({ onError: fail });
     if (onWake !== undefined) bus.subscribe(onWake.topic, onWake.listener);
     const log = createLogger({
       level: onLog === undefined ? "silent" : "warn",

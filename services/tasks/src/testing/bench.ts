@@ -88,7 +88,7 @@ export async function openBench(
   const log = createLogger({ level: "silent", name: "test" });
 
   const open = async () => {
-    const bus = createBus({
+    const bus = await createBus({
       onError: (error) => {
         throw error;
       },

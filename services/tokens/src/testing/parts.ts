@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { createRouterTransport, type Transport } from "@connectrpc/connect";
-import { type Bus, createBus } from "@depute/bus";
+import { type Bus, InProcessBus } from "@depute/bus";
 import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import {
   type VerifyTokenRequest,
@@ -48,7 +48,7 @@ export function openMemory(): Promise<Store> {
 }
 
 export function openBus(): Bus {
-  return createBus({ onError: fail });
+  return new InProcessBus({ onError: fail });
 }
 
 /**

@@ -22,7 +22,7 @@ export async function openContextMemory(
   const seed = await openSeed(keys, { name: "contexts.key", danger });
   return new SharedContexts({
     // Each platform has its own key, and so its own namespace in a Redis that several platforms use.
-    memory: sharedMemory(`contexts-${fingerprintOf(seed)}`),
+    memory: await sharedMemory(`contexts-${fingerprintOf(seed)}`),
     seal: new SealedSecrets(seed),
     roomFor,
     onError: (err) => log.warn({ err }, "the connection to the shared memory did not end"),

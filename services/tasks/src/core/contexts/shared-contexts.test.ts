@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import { openSharedMemory, type SharedMemory } from "@depute/bus";
-import { redisForTests } from "@depute/bus/testing";
+import type { SharedMemory } from "@depute/bus";
+import { RedisMemory, redisForTests } from "@depute/bus/testing";
 import { ShareContextRequestSchema } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { systemClock, systemTimers } from "@depute/core";
 import { SealedSecrets } from "@depute/service";
@@ -28,7 +28,7 @@ describe.skipIf(redis === undefined)("contexts in Redis", () => {
     const [key, namespace] = [randomBytes(32), randomUUID()];
     const openMemory = () => {
       const options = { url: redis?.url ?? "", namespace, onError: () => {} };
-      const memory = openSharedMemory({ ...options, clock: systemClock, timers: systemTimers });
+      const memory = new RedisMemory({ ...options, clock: systemClock, timers: systemTimers });
       opened.push(memory);
       return memory;
     };

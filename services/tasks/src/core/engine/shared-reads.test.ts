@@ -1,4 +1,4 @@
-import { createBus } from "@depute/bus";
+import { InProcessBus } from "@depute/bus";
 import { ManualClock } from "@depute/core";
 import { WakeUps } from "@depute/service";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { SharedReads } from "./watch.ts";
 
 function scene() {
   const clock = new ManualClock();
-  const bus = createBus({
+  const bus = new InProcessBus({
     onError: (error) => {
       throw error;
     },

@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { DeputeError } from "@depute/core";
-import { createGrpcJsTransport } from "@depute/grpc-js";
 import type { Outbound } from "@depute/service";
 import type { Endpoint } from "../rules/endpoint.ts";
 import { NOT_ALLOWED, PeerFault, REFUSED, TOO_MUCH, UNREACHABLE } from "../rules/refusal.ts";
@@ -26,6 +25,8 @@ export async function pinnedTransport(
   const { hostname } = new URL(url);
   const { port } = new URL(`http://${authority}`);
   const host = family === 6 ? `[${address}]` : address;
+  // The import is dynamic, so that a process without gRPC endpoints does not load the library.
+  const { createGrpcJsTransport } = await import("@depute/grpc-js");
   return createGrpcJsTransport(`ipv${family}:${host}:${port || (isSecure ? "443" : "80")}`, {
     isSecure,
     channel: {
