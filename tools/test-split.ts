@@ -42,6 +42,7 @@ export const SLOW: readonly string[] = [
   // Hostile parties, schemas and outputs.
   "tests/asp/hostile.test.ts",
   "services/verifier/src/threats.test.ts",
+  "services/registry/src/handlers/sparse-offers.test.ts",
   "services/verifier/src/checker/pool.test.ts",
   "services/verifier/src/handlers/verification-cpu.test.ts",
   // Models and long properties.
