@@ -154,7 +154,7 @@ describe("a source", () => {
     await parts.peers.close();
   });
 
-  it("continues after an entry of an unauthorized revoker, which is refused (R1)", async () => {
+  it("continues after an entry whose revoker is not proven rightful, which waits (R1)", async () => {
     const parts = await start((address) => listOf(entries)(address), { sources: [SOURCE] });
     const entries: RevocationEntry[] = [];
     const revocation = await revokeOne(parts);

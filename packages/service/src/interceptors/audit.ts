@@ -117,7 +117,7 @@ function record({ trail, log }: AuditOptions, request: Request, { verdict, messa
       blocks: contextValues.get(blocksKey),
     });
   } catch (err) {
-    log.error({ err, rpc: `${method.parent.typeName}/${method.name}` }, "a denial was not recorded");
+    log.error({ err, rpc: `${method.parent.typeName}/${method.name}` }, "a decision was not recorded");
   }
 }
 
