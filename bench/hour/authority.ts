@@ -1,4 +1,5 @@
 import { createClient } from "@connectrpc/connect";
+import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -54,7 +55,7 @@ export function startAuthorityLoad(address: string, onError: (error: unknown) =>
       clients.spend.commitSpend(settlement).catch(onError);
     }, HELD_MS);
     if (number % REVOKED_EVERY !== 0) return;
-    await clients.revocations.revokeMintedToken({ revocationId });
+    await clients.revocations.revokeMintedToken({ revocationId, scope: RevocationScope.CHAIN });
     await verify(text);
   }
 

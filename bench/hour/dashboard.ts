@@ -73,7 +73,7 @@ export class Dashboard {
         const lines = [];
         for (const [legend, expr] of Object.entries(panel.queries)) {
           for (const series of await this.#range(expr, times, step))
-            lines.push({ label: labelOf(legend, series), values: valuesAt(series, times) });
+            lines.push({ label: labelOf(legend, series), values: valuesAt(series, times, panel.unit) });
         }
         lines.sort((a, b) => highest(b.values) - highest(a.values));
         charts.push({ title: panel.title, unit: unitOf(panel.unit), lines: lines.slice(0, MAX_LINES) });
@@ -108,9 +108,14 @@ function labelOf(legend: string, { metric }: Series): string {
   return legend.replaceAll(/\{\{(\w+)\}\}/g, (_, label: string) => metric[label] ?? "");
 }
 
-/** Returns a series' values at the given times; NaN for a time at which the series has no value. */
-function valuesAt({ values }: Series, times: readonly number[]): number[] {
-  const byTime = new Map(values.map(([time, value]) => [Math.round(time), Number(value)]));
+/**
+ * Returns a series' values at the given times, bytes in MB; NaN for a time at which the series has no value.
+ *
+ * @param unit Grafana's name of the values' unit
+ */
+function valuesAt({ values }: Series, times: readonly number[], unit: string): number[] {
+  const scale = unit === "bytes" ? 1e-6 : 1;
+  const byTime = new Map(values.map(([time, value]) => [Math.round(time), Number(value) * scale]));
   return times.map((time) => byTime.get(Math.round(time)) ?? Number.NaN);
 }
 
@@ -119,7 +124,7 @@ const highest = (values: readonly number[]) => Math.max(0, ...values.filter(Numb
 /** Returns the name for people of a unit in Grafana's spelling. */
 function unitOf(unit: string): string {
   const names: Record<string, string> = {
-    ...{ reqps: "calls a second", ops: "a second", s: "seconds", bytes: "bytes", short: "number" },
+    ...{ reqps: "calls a second", ops: "a second", s: "seconds", bytes: "MB", short: "number" },
   };
   return names[unit] ?? unit;
 }
