@@ -14,7 +14,7 @@ import { A2AService, grpcService, UserBuilder } from "@a2a-js/sdk/server/grpc";
 import { Server as GrpcServer, ServerCredentials } from "@grpc/grpc-js";
 import type { Binding } from "./scene.ts";
 
-/** The behaviour of the agent for each first line of a message. Any other text is returned. */
+/** What the agent does with a message, by the message's first line. For any other first line, it returns the text. */
 export const BEHAVIOUR = {
   report: "reports progress, and sends an artifact in two pieces",
   files: "returns two artifacts",

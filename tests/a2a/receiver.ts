@@ -10,7 +10,10 @@ export interface Delivery {
   readonly body: Json;
 }
 
-/** A receiver's answer to one delivery. The function ends the response, or leaves the response open. */
+/**
+ * A receiver's answer to one delivery. The function ends the response, or leaves it open. `earlier` is the number
+ * of earlier deliveries to the same path.
+ */
 export type Reply = (response: ServerResponse, delivery: Delivery, earlier: number) => void;
 
 /** A real HTTP receiver of webhooks. Each of its paths keeps its own deliveries, and may have its own reply. */
@@ -40,7 +43,7 @@ export class Receiver {
     });
   }
 
-  /** Returns the address of a path, and sets the replies at the path. */
+  /** Returns the address of a path. If `reply` is given, it answers the later deliveries to the path. */
   url(path: string, reply?: Reply, host = "127.0.0.1"): string {
     if (reply !== undefined) this.#replies.set(path, reply);
     return `http://${host}:${(this.#server.address() as AddressInfo).port}${path}`;
@@ -51,13 +54,16 @@ export class Receiver {
     return this.#deliveries.get(path) ?? [];
   }
 
-  /** Returns the states and artifacts of the deliveries to a path, in order. */
+  /** Returns the deliveries to a path in order, each in the form of `wordOf`. */
   seen(path: string): string[] {
     return this.at(path).map(({ body }) => wordOf(body));
   }
 }
 
-/** The state or the artifact's content in an element of a stream, as one word. */
+/**
+ * Returns a stream's element in short: a status as its state, e.g. `WORKING`, an artifact as `artifact` and its
+ * text.
+ */
 export function wordOf({ statusUpdate, artifactUpdate }: Json): string {
   if (statusUpdate !== undefined) return String(statusUpdate.status.state).replace("TASK_STATE_", "");
   return `artifact ${artifactUpdate.artifact.parts[0].text}`;

@@ -99,7 +99,7 @@ describe("a successful execution", () => {
       ["2", "receipt", told[1]],
       ["3", "receipt", told[2]],
     ]);
-    // The refusal has its own HTTP status, because the platform refuses before the stream begins.
+    // The platform refuses before the stream begins, so the refusal is an HTTP status instead of an event.
     await expect(market.watch(first.request_id, "9").next()).rejects.toThrow("400");
   });
 

@@ -71,7 +71,7 @@ const until = (change: JsonObject = {}) => ({
 });
 const asParty = (id: keyof typeof KEYS) => ({ headers: bearer(KEYS[id]) });
 
-/** Takes and starts the work that is waiting for the seller. */
+/** Takes and starts waiting tasks of an agent, by default of the seller. */
 async function takeAll(agentId: string = SELLER, capacity = 8) {
   const { workers } = platform.clients;
   const options = asParty(agentId as keyof typeof KEYS);

@@ -8,8 +8,8 @@ import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { type Document, fresh, type Market, marketAt, offerOf, requestOf, resultOf } from "./market.ts";
 
 /**
- * Texts in the form of public keys. The platform identifies callers by secrets, and each text is also its agent's
- * secret.
+ * Returns a text in the form of a public key. It is the principal of an owner of agents, and also that owner's
+ * secret, because the platform identifies callers by secrets.
  */
 const key = (letter: string) => `${letter.repeat(42)}A`;
 const [SELLER, BUYER, AUDITOR, STRANGER, OPERATOR] = ["S", "B", "U", "X", "O"].map(key) as [

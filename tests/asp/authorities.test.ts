@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { type Platform, startPlatform } from "./platform.ts";
 import { type Document, refusalOf, Stranger, uuid7 } from "./stranger.ts";
 
-/** Tests which agents may use which names on ASP. The agents share no code with the platform. */
+/** This file tests which agents may use which names on ASP. The agents share no code with the platform. */
 
 const running: { stop(): Promise<void> }[] = [];
 afterEach(async () => {

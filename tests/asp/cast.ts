@@ -26,7 +26,7 @@ export const ALPHA = agent("agent://acme.com/procurement/alpha-buyer", "org_acme
 export const BETA = agent("agent://softwarecorp.io/sales/beta-vendor", "org_softwarecorp");
 export const GAMMA = agent("agent://verifyco.com/compliance/gamma-auditor", "org_verifyco");
 
-/** Each agent's score in the registry before the scenario. */
+/** The trust score of each agent, as messages state it. `register` sets it, and tests may set it again. */
 export const scores = new Map<string, number>();
 
 /** One transport of sessions: HTTP or gRPC. */

@@ -2,8 +2,8 @@ import { createHash, createPublicKey, verify } from "node:crypto";
 import { canonical, type Document, type Json } from "./stranger.ts";
 
 /**
- * Checks the seal of a transcript without the platform's code. The checks follow only the comments in proto/, and use
- * SHA-256 and Ed25519 of Node.js.
+ * This file checks the seal of a transcript without the platform's code. The checks follow only the comments in
+ * proto/, and use SHA-256 and Ed25519 of Node.js.
  */
 
 export interface Seal {

@@ -12,9 +12,9 @@ import { type Platform, register, startPlatform } from "./platform.ts";
 import { INVITATION, LINES } from "./scenario.ts";
 
 /**
- * Sends every message of the scenario with faults. The faults are altered members, a wrong order, a replay, a
- * wrong sender, and a wrong turn. Every wire must refuse the faulty message with its code. The session must
- * stay unchanged and then accept the genuine message.
+ * This file sends every message of the scenario with faults. The faults are altered members, a wrong order, a
+ * replay, a wrong sender, and a wrong turn. Every wire must refuse the faulty message with its code. The session
+ * must stay unchanged and then accept the genuine message.
  */
 
 const CAST = [ALPHA, BETA, GAMMA];

@@ -9,7 +9,10 @@ import { pack, unpack } from "./mini-msgpack.ts";
 import { type Platform, startPlatform } from "./platform.ts";
 import { type Document, type Json, refusalOf, Stranger, uuid7 } from "./stranger.ts";
 
-/** Tests the forms in which clients of ASP may write documents. The agents share no code with the platform. */
+/**
+ * This file tests the forms in which clients of ASP may write documents. The agents share no code with the
+ * platform.
+ */
 
 let platform: Platform;
 afterEach(() => platform.stop());

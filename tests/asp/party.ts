@@ -10,8 +10,8 @@ import { type Agent, ALPHA, BETA, documentOf, GAMMA, overGrpc, overHttp, type Wi
 import { invite, LINES } from "./scenario.ts";
 
 /**
- * Runs one party of the scenario as a process that has only its own key. Arguments: agent, wire, the platform's
- * address, and a file. The party sends each of its lines when the previous lines have arrived. At the end it writes the
+ * This program is one party of the scenario, with only its own key. Arguments: agent, wire, the platform's address,
+ * and a file. The party sends each of its lines when the previous lines have arrived. At the end it writes the
  * received transcript to the file.
  */
 
@@ -70,7 +70,10 @@ function httpParty(url: string, { uri }: Agent): PartyWire {
   };
 }
 
-/** Polls until the party has a session, by an invitation or a later introduction. Returns the session's id. */
+/**
+ * Polls until the party is in a session, because it was invited or a message delegated to it. Returns the session's
+ * id.
+ */
 async function invited(wire: PartyWire): Promise<string> {
   for (;;) {
     const sessionId = await wire.newest();

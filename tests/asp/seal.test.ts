@@ -8,7 +8,7 @@ import { digestOf, faultOfSeal, headOf, type Keys, type Sealed } from "./foreign
 import { type Platform, register, startPlatform } from "./platform.ts";
 import { invite, play } from "./scenario.ts";
 
-/** This platform makes the seals. A program without the platform's code verifies them. */
+/** In this file the platform makes seals, and a program without the platform's code verifies them. */
 
 let platform: Platform;
 beforeAll(async () => {

@@ -4,8 +4,8 @@ import { type Platform, startPlatform } from "./platform.ts";
 import { type Document, Stranger } from "./stranger.ts";
 
 /**
- * Three companies hold an ASP session on this platform, from the invitation to a sealed transcript. Their programs
- * share no code with the platform: they use only fetch, SHA-256 and Ed25519 of Node.js.
+ * In this file three companies hold an ASP session on the platform, from the invitation to a sealed transcript.
+ * Their programs share no code with the platform: they use only fetch, SHA-256 and Ed25519 of Node.js.
  */
 
 let platform: Platform;

@@ -15,8 +15,8 @@ export function example(name: string): JsonObject {
 }
 
 /**
- * The agents of the specification's example, and an agent that does not occur in the example. Each agent's
- * secret is its name.
+ * The agents of the specification's example, and `stranger-1`, which does not occur in it. `secretOf` is their
+ * secret.
  */
 export const AGENTS = ["pm-1", "analyst-1", "qa-1", "stranger-1"] as const;
 export const ROLES = ["user", "orchestrator"] as const;

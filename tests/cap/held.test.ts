@@ -31,7 +31,7 @@ const say = (task_id: string, route: string, more: object) => {
   return { type: "message", task_id, sender_id, recipient_id, content: "see here", ...more };
 };
 
-/** Returns a lineage's messages that are marked `carries_held_result`, in the order of their numbers. */
+/** Returns a lineage's messages that are marked `carries_held_result`, as `SENDER > RECIPIENT HELD_TASK`, by number. */
 async function marked(cast: Cast, root: string): Promise<string[]> {
   const all = (task: Json): Json[] => [...task.messages, ...task.tasks.flatMap(all)];
   return all(await cast.as("orchestrator").lineage(root))

@@ -48,7 +48,7 @@ const statuses = async (root: string): Promise<Record<string, string>> => {
   const flat = (task: Json): [string, string][] => [[task.task_id, task.status], ...task.tasks.flatMap(flat)];
   return Object.fromEntries(flat(await cast.as("orchestrator").lineage(root)));
 };
-/** Returns the messages about a task tree in an agent's inbox, as `type sender: words`. */
+/** Returns the messages about a task tree in an agent's inbox, each as `ORIGIN TYPE SENDER: WORDS`. */
 const inboxLines = async (id: string, root: string): Promise<string[]> =>
   (await cast.as(id).inbox("?limit=1000")).messages
     .filter(({ message }: Json) => String(message.task_id).split(".")[0] === root)

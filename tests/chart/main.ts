@@ -4,12 +4,12 @@ import { type KubernetesObject, kubernetesSchemas } from "./schemas.ts";
 import { helmPath } from "./tools.ts";
 
 /**
- * `npm run test:chart`: lints the chart, and checks what it makes against the schemas of Kubernetes. It needs Go and Python's pip,
- * with which it fetches helm and the schemas.
+ * `npm run test:chart` runs this program. It lints the chart, and checks the chart's objects against the schemas of
+ * Kubernetes. It needs Go to fetch helm, and Python's pip to fetch the schemas.
  */
 
 const CHART = new URL("../../deploy/helm/depute", import.meta.url).pathname;
-/** The oldest and the newest version of Kubernetes that the chart is checked with. */
+/** The oldest and the newest version of Kubernetes against whose schemas the chart is checked. */
 const VERSIONS = ["1.27.0", "1.36.0"] as const;
 const URL_VALUE = "publicUrl=https://depute.example.com";
 

@@ -15,7 +15,7 @@ export interface KubernetesObject {
   readonly kind: string;
 }
 
-/** Returns the check of one version of Kubernetes, which refuses unknown members. */
+/** Returns a check by the schemas of one version of Kubernetes. The check refuses members that a schema lacks. */
 export function kubernetesSchemas(version: string): Validate {
   const folder = join(FOLDER, `kubernetes_validate/kubernetes-json-schema/v${version}-local-strict`);
   if (!existsSync(folder)) fetchSchemas();

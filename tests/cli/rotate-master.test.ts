@@ -11,7 +11,7 @@ import { type Backend, backendOf, Deployment, shell } from "./deployment.ts";
 import { MAIN } from "./depute.ts";
 
 const LONG = 300_000;
-/** Number of further keys: so many that the command is at work when the test kills it. */
+/** Number of kept keys that the test adds: so many that the command still seals them when the test kills it. */
 const FILLERS = 30_000;
 
 const folder = mkdtempSync(join(tmpdir(), "depute-rotate-"));

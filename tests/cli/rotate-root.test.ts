@@ -8,8 +8,8 @@ import { isOfRoot, isSuccession, issuerOf } from "../tokens/foreign-root-reader.
 import { backendOf, Deployment } from "./deployment.ts";
 
 /**
- * Rotations of the root at the command line, while an outside client calls a platform with SQLite: its proofs and its
- * checks of signatures share no code with the platform.
+ * In this file the operator rotates the root at the command line, while an outside client calls the platform, which
+ * uses SQLite. The client makes proofs and checks signatures without code of the platform.
  */
 
 const LONG = 300_000;

@@ -10,7 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const LONG = 120_000;
 const env = backendOf({ DEPUTE_GATEWAY_PORT: "0" });
 
-/** Starts the platform with these files of the data folder, which must refuse it. */
+/** Starts the platform on a data folder that `prepare` has filled. The start must fail. */
 async function refusal(name: string, prepare: (dataDir: string) => void, limit = "unlimited") {
   const dataDir = join(folder, name);
   mkdirSync(dataDir);

@@ -103,7 +103,7 @@ test.each([
       /^depute: the data is an old copy: the revocation log does not continue from the head at /,
     );
     expect(refused.err.trim().split("\n")).toHaveLength(1);
-    // Another platform does not take the place over, either.
+    // Another platform cannot use the first one's place at the witness, either.
     const other = await shell(["start", "--data-dir", join(folder, `${name}-other`)], env);
     expect(other).toMatchObject({
       code: 1,

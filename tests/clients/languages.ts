@@ -20,7 +20,10 @@ export interface Language {
   delegator(scratch: string): Command;
   /** The language's own tests of the vectors; absent where another command runs them. */
   vectors?(scratch: string): Command;
-  /** The commands that run a program of docs/clients.md, whose block has the tag `documented`. */
+  /**
+   * The tag of the block in docs/clients.md with the language's program; absent together with `run`. `run` returns
+   * the commands that run the block's code.
+   */
   readonly documented?: string;
   run?(scratch: string, code: string): Command[];
 }

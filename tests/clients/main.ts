@@ -80,7 +80,10 @@ async function pairs(scene: Scene, languages: readonly Programs[], results: Resu
   return jobs;
 }
 
-/** Returns the stories in which a worker dies and a worker of another language takes over its task. */
+/**
+ * Returns the stories in which a worker dies and a second worker takes over its task: one for each pair of
+ * languages.
+ */
 function takeovers(scene: Scene, languages: readonly Programs[], results: Results): Job[] {
   return languages.flatMap((first, index) =>
     languages.map((second, next) => {

@@ -9,7 +9,10 @@ export class Program {
   readonly #child: ChildProcess;
   readonly #closed: Promise<unknown>;
   #errors = "";
-  /** Aborts at the next line. Several stories (test scenarios) wait for lines of one worker at the same time. */
+  /**
+   * Aborts at the next line, and at the end of the program. Several stories (test scenarios) wait for lines of one
+   * worker at the same time.
+   */
   #news = new AbortController();
 
   /** @param onLine called for each line of the output */
@@ -85,7 +88,7 @@ export class Program {
     this.#child.kill("SIGKILL");
   }
 
-  /** Asks the program to end. */
+  /** Asks the program to end, and waits for its end. @throws Error when it fails, or the signal aborts */
   async stop(signal: AbortSignal): Promise<void> {
     if (!this.hasEnded) this.#child.kill("SIGTERM");
     await this.end(signal);

@@ -59,7 +59,10 @@ export async function revocation(scene: Scene, { agent, worker, delegator }: Pai
   await worker.line(new RegExp(`^stopped ${taskOf(program)}$`), signal);
 }
 
-/** A worker is killed while it works, and a worker of another language continues from the checkpoint. */
+/**
+ * A worker is killed while it works, and the second worker, often of another language, continues from the
+ * checkpoint.
+ */
 export async function takeover(
   scene: Scene,
   agent: string,

@@ -21,9 +21,9 @@ export class Engine {
   }
 
   /**
-   * Connects to the engine of the machine. If none answers, starts one with a data root of its own, which only root may.
+   * Connects to the engine of the machine. If none answers, starts an engine of this process, which only root may.
    *
-   * @param folder the data root
+   * @param folder the folder for the data, the socket and the log of an engine that this process starts
    */
   static async open(folder: string): Promise<Engine> {
     if (answers(process.env)) return new Engine(undefined, () => {});

@@ -8,7 +8,7 @@ import { parse } from "yaml";
 import { dashboard, ROWS } from "../../tools/dashboard.ts";
 import { introduce, type Json, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 
-/** The alerts and the dashboard, on a real Prometheus that scrapes a real platform. */
+/** This file tests the alerts and the dashboard on a real Prometheus that scrapes a real platform. */
 
 const DEPLOY = new URL("../../deploy/", import.meta.url).pathname;
 const RULES = join(DEPLOY, "prometheus/depute.rules.yml");

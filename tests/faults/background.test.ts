@@ -51,7 +51,7 @@ function hurry(module: ServiceModule): ServiceModule {
   return { ...module, start };
 }
 
-/** A rejection without a handler fails the run, because it would also end the process. */
+/** Vitest fails the run at a rejection without a handler. In production such a rejection would end the process. */
 test.runIf(postgres !== undefined)(
   "no background loop of any service ends the process when its store fails at any moment",
   async () => {

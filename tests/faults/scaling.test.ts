@@ -68,7 +68,7 @@ test.runIf(hasPostgres() || process.env.CI === "true")(
   },
 );
 
-/** Returns the number of tasks that a replica's own process created. */
+/** Returns how many calls of CreateTask the tasks process of a replica has served. */
 async function tasksServed(platform: ScalablePlatform, replica: number): Promise<number> {
   const metrics = await (await fetch(`${platform.urlOf("tasks", replica)}/metrics`)).text();
   const lines = metrics.split("\n").filter((line) => line.includes("CreateTask") && line.includes("_count"));
@@ -106,7 +106,7 @@ class Load {
     return load;
   }
 
-  /** Waits for an event, or fails with the first call that failed for good. */
+  /** Waits for a promise, or rejects with the error of the first call of the load that failed for good. */
   during<T>(event: Promise<T>): Promise<T> {
     return Promise.race([event, this.#failed.promise]);
   }
@@ -116,7 +116,10 @@ class Load {
     await Promise.allSettled(this.#lanes);
   }
 
-  /** Ends the load when every short task that was acknowledged is done, and the long one too. */
+  /**
+   * Stops the creation of tasks, waits until every acknowledged short task is completed, and ends the load. Returns
+   * the long task's events and output.
+   */
   async finish() {
     const isDone = async (taskId: string) => {
       const { task } = (await this.client.call(`${TASKS}/GetTask`, { taskId })) as unknown as {
@@ -164,7 +167,10 @@ class Load {
     this.agentIds.push(id);
   }
 
-  /** A task that lasts as long as the load. With a single attempt, a lost lease would fail it. */
+  /**
+   * Starts a worker with a task that lasts as long as the load. The task has a single attempt, so that a lost lease
+   * would fail it.
+   */
   async #startLong(url: string): Promise<void> {
     const depute = connect(url);
     await depute.register({ id: "long", description: "Works long.", capabilities: [{ id: "work" }] });

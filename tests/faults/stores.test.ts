@@ -179,10 +179,13 @@ test.runIf(postgres !== undefined)(
   300_000,
 );
 
-/** Creates the record of migrations in the form of another revision. */
+/** Creates the table of applied migrations with the columns of an earlier revision. */
 const EARLIER_RECORD = "CREATE TABLE schema_migrations (id INTEGER PRIMARY KEY, checksum TEXT NOT NULL)";
 
-/** Returns the last output line of a platform whose tokens store has this record. */
+/**
+ * Returns the line that a platform prints whose tokens store is of an earlier revision. `elsewhere` names its
+ * setting.
+ */
 function oneLine(elsewhere: string): RegExp {
   return new RegExp(
     `^depute: the tokens service cannot open its store: .*earlier revision.* Set ${elsewhere} to an empty place\\n$`,

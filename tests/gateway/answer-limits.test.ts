@@ -202,7 +202,7 @@ describe("a worker of an agent with more waiting tasks than an answer holds", ()
       }
     }
     expect(givenIds).toEqual(ids);
-    // After a lost answer, the same call returns the same portions again.
+    // A worker that names no task as known, as after a lost answer, gets the first portion again.
     const lostTasks = await workers.takeAssignments({ agentId: "heavy", worker: "w", capacity: 16 });
     expect(lostTasks.assignments.length).toBe(2);
   });

@@ -239,8 +239,8 @@ function headerNames({ headers }: RawAnswer): string[] {
 }
 
 /**
- * Returns the entries of an object, computed a few at a time. More at once would block this process for longer than the
- * time limit of a body.
+ * Returns an object whose entries `entryOf` computes, GROUP at a time. More at once would block this process for
+ * longer than the time limit of a body.
  */
 async function few<Item, Value>(
   items: readonly Item[],

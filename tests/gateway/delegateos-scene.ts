@@ -17,7 +17,7 @@ import { call, introduce, type Json, result, startPlatform, type TestPlatform } 
 
 const FORMAT = "delegateos-sjt-v1";
 
-/** A delegation: its contract, its token, and the blocks of the token, the root first. */
+/** A delegation: its contract, its token, and the revocation ids of the token's blocks, the root first. */
 export interface Delegated {
   readonly contract: Json;
   readonly dct: string;
@@ -25,7 +25,10 @@ export interface Delegated {
   readonly blocks: readonly string[];
 }
 
-/** The members of an attestation that differ from a success reported by the worker. */
+/**
+ * How an attestation differs from a success that the worker reports: its signer, and members of its result and of
+ * itself.
+ */
 export interface Claim {
   readonly by?: Keypair;
   readonly result?: object;
@@ -51,8 +54,8 @@ export async function delegateosScene() {
 }
 
 /**
- * Returns a delegator, its worker and a second worker that the first delegates to, with their calls. After a
- * restart, `stage` may return another platform.
+ * Returns a delegator, its worker and a second worker, `below`, to which the worker delegates, with their calls.
+ * After a restart, `stage` may return another platform.
  */
 export async function delegateosCast(stage: () => Stage, now: () => number) {
   const keypair = () => generateKeypair(engine);

@@ -8,7 +8,7 @@ let session: ClientHttp2Session;
 beforeAll(async () => {
   platform = await startPlatform();
   await introduce(platform, "worker");
-  // The result is larger than a connection's window, so the stream has to wait for its reader.
+  // The partial results together are larger than a connection's window, so the stream has to wait for its reader.
   platform.work("worker", async (_, { partial }) => {
     for (let n = 0; n < 8; n++) await partial({ text: "x".repeat(100_000) });
     return { output: "done" };

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => platform.stop());
 
 const METHOD = "depute.tasks.v1.TaskService/BatchCreateTasks";
-/** A request with fifty pieces of work, none of which has a request id. */
+/** A request to create fifty tasks, none of which has a request id. */
 const bad = { requests: Array.from({ length: 50 }, () => ({ draft: { agentId: "a" } })) };
 const SUMMARY = "(and 30 more violations)";
 

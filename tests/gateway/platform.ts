@@ -24,7 +24,7 @@ import {
 } from "@depute/service";
 import { MODULE_NAMES, MODULES } from "depute";
 
-/** Starts some services in this process on free ports. */
+/** Starts some services in this process. Those of `listen` open a free port. */
 async function host(
   names: readonly ModuleName[],
   listen: readonly ModuleName[],
@@ -95,7 +95,7 @@ export interface TestPlatformOptions {
   readonly dataDir?: string;
 }
 
-/** Starts the whole platform in this process, with a gateway on a free port and temporary data. */
+/** Starts the whole platform in this process, with a gateway on a free port and, by default, temporary data. */
 export async function startPlatform(args: readonly string[] = [], options: TestPlatformOptions = {}) {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "depute-gateway-"));
   const wholePlatform = await host(

@@ -18,7 +18,7 @@ export interface RawAnswer {
   readonly headers: Readonly<Record<string, unknown>>;
   readonly bytes: Buffer;
   readonly trailers: Readonly<Record<string, unknown>>;
-  /** Resolves when the connection (HTTP/1.1) or the stream (HTTP/2) is closed, with the stream's error code. */
+  /** Resolves when the connection (HTTP/1.1) or the stream (HTTP/2) is closed: with 0 or the stream's error code. */
   readonly closed: Promise<number>;
 }
 

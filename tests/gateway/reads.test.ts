@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** Makes the path of a GET request, as Connect's specification writes a call into an address. */
+/** Calls an RPC with an empty JSON message, which the address carries as Connect's protocol for GET defines. */
 const request = (method: string, name: string) =>
   fetch(`${platform.url}/${name}?connect=v1&encoding=json&message=%7B%7D`, { method });
 

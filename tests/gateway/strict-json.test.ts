@@ -30,8 +30,8 @@ async function ask(at: TestPlatform, path: string, body: string): Promise<{ stat
 }
 
 /**
- * The calls that mint, attenuate or spend, that create or delegate tasks, that register an agent, that
- * change an agent's limits, that rotate the root key, or that delete records. These calls refuse unknown fields.
+ * The calls that refuse unknown fields: those that grant or spend authority, that begin or approve work, that
+ * change agents, offers, contracts or organizations, or that delete records.
  */
 const STRICT = [
   ...["TokenService/MintToken", "TokenService/RecordToken", "TokenService/PrepareAttenuation"],

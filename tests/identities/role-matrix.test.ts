@@ -29,7 +29,10 @@ type Name = keyof typeof NAMES;
 
 const DEFAULT: readonly Name[] = ["user", "agent", "orchestrator", "reviewer", "spender"];
 
-/** The callers of the matrix: their name is their secret. Without `roles`, the file grants none. */
+/**
+ * The callers of the matrix by name; the name is also the secret. `roles` are those that the credentials file
+ * grants; without `roles`, the file names none. `has` are the roles that the caller has.
+ */
 const CALLERS: Readonly<Record<string, { readonly roles?: readonly Name[]; readonly has: readonly Name[] }>> =
   {
     ...Object.fromEntries(
@@ -90,7 +93,10 @@ function admitsByName(name: string, method: DescMethod): boolean {
   return admits(method, [...DEFAULT, ...(more[service ?? ""] ?? [])]);
 }
 
-/** `admitted`, or the roles that a refusal names. Every other error comes later than the check of the roles. */
+/**
+ * `admitted`, or `refused:` and the roles that the refusal names. Every other error comes later than the check of
+ * the roles, so the caller was admitted.
+ */
 type Verdict = string;
 
 function verdictOf(code: Code, metadata: Readonly<Record<string, string>> | undefined): Verdict {
@@ -209,7 +215,8 @@ describe("a holder proof", () => {
           error?.code !== Code.InvalidArgument &&
           error?.code !== Code.Unauthenticated
         ) {
-          // The check follows the proof, which follows the check of the request.
+          // The check of the roles comes after those of the request and of the proof. So only the errors of these two
+          // may precede it.
           wrong.push(`${nameOf(method)} ${error?.message ?? "answers"}`);
         }
         return verdict;

@@ -4,7 +4,7 @@ import type { Json } from "../gateway/platform.ts";
 import { connect, type Grant, grant, holderFetch, type Revision } from "./holder.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
 
-/** Servers over stdio that ask their clients. The clients are official, the server uses no SDK. */
+/** This file tests servers over stdio that ask their clients. The clients are official, the server uses no SDK. */
 
 const stdio = { command: process.execPath, args: [new URL("asking-server.ts", import.meta.url).pathname] };
 const map = {
@@ -87,7 +87,7 @@ test("a question for a call whose client has left reaches no other client", asyn
   ];
   const leaving = new AbortController();
   const left = ada.ask(1000, leaving.signal).catch(() => "left");
-  // The second call arrives after the first, and is the only one when the server asks.
+  // The second call is open together with the first. When the server asks, only the second is left.
   const asked = bob.ask(1500);
   await new Promise((resolve) => setTimeout(resolve, 300));
   leaving.abort();

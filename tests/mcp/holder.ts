@@ -37,7 +37,8 @@ export async function grant(
 }
 
 /**
- * Returns the arguments that a proof covers: a tool call's arguments, or the parameters of other requests except lists.
+ * Returns the arguments that a proof covers: those of a tool call, or the parameters of any other request. The
+ * members `_meta` and `_delegateos` do not count.
  */
 export function provedArguments({ method, params = {} }: Json): unknown {
   if (method === "tools/call") return params.arguments ?? {};

@@ -8,7 +8,7 @@ import { grant } from "./holder.ts";
 import { filesystem, type McpPlatform, makeFiles, startPlatform } from "./platform.ts";
 import { MAIN } from "./proxy-process.ts";
 
-/** The hosts' configuration files of docs/mcp-proxy.md. The host is the official TypeScript SDK 1.x. */
+/** This file tests the hosts' configuration files of docs/mcp-proxy.md. The host is the official TypeScript SDK 1.x. */
 
 const PAGE = new URL("../../docs/mcp-proxy.md", import.meta.url);
 const CONFIGURATIONS = [

@@ -9,16 +9,16 @@ export interface LineClient {
   /** Sends a request, and returns its id. */
   send(method: string, params: Json, capabilities?: Json): number;
   notify(method: string, params: Json): void;
-  /** Waits until a message of the server fits, and removes it from the messages that wait. */
+  /** Waits for a message of the server that fits, removes it from the waiting messages, and returns it. */
   take(fits: (message: Json) => boolean): Promise<Json>;
   /** Sends a request, and returns its answer. */
   request(method: string, params: Json, capabilities?: Json): Promise<Json>;
-  /** Returns the messages that wait. */
+  /** Returns the received messages that no `take` has removed. */
   waiting(): readonly Json[];
   close(): Promise<void>;
 }
 
-/** Starts a server over stdio. @param capabilities what the client declares unless a request declares others */
+/** Starts a server over stdio. @param declared the capabilities of each request that states none of its own */
 export function lineClient(args: readonly string[], declared: Json): LineClient {
   const child: ChildProcessWithoutNullStreams = spawn(process.execPath, args);
   const messages: Json[] = [];

@@ -38,7 +38,8 @@ beforeAll(async () => {
         ],
       }),
     );
-  // Tokens are for the address of the server behind the proxy, which is known once the platform listens.
+  // An access token's audience is the address of the proxied server. So the test has to know the platform's port
+  // before the start.
   const port = await freePort();
   save([`http://127.0.0.1:${port}/mcp/open`, "depute"]);
   platform = await startPlatform({ open: { ...UPSTREAM, login: true }, tokens: UPSTREAM }, [
@@ -71,7 +72,7 @@ function serveAuthorization(): void {
   issuer.answers.set("/token", (request, response) => void grant(request, response));
 }
 
-/** Answers a request for a token with one for the requested resource. */
+/** Answers a request for an access token with one whose audience is the requested resource. */
 async function grant(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);

@@ -13,7 +13,7 @@ const UPSTREAM = {
 };
 const ECHO = { name: "echo", arguments: { message: "hello" } };
 
-/** Posts a request in the published client's form: without `jsonrpc`, with the token as Bearer. */
+/** Posts a body as JSON. The tests send the published client's form: without `jsonrpc`, with the token as Bearer. */
 const post = (
   { url }: Pick<McpPlatform, "url">,
   path: string,

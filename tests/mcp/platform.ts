@@ -20,7 +20,10 @@ export const filesystem = (folder: string) => ({
   args: [`${BIN}server-filesystem/dist/index.js`, folder],
 });
 
-/** Creates a server's folder, with one folder that the token grants and one that the token does not grant. */
+/**
+ * Creates a server's folder. Tests grant `docs`. They do not grant `secret`, to which `docs/link` leads, or
+ * `docs-secret`, whose name begins with `docs`.
+ */
 export function makeFiles() {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "depute-mcp-")));
   for (const folder of ["docs", "docs/deep", "docs-secret", "secret"]) mkdirSync(join(root, folder));

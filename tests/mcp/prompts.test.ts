@@ -148,7 +148,7 @@ test("a server that many clients share cannot send legacy requests to any of the
     askedCount++;
     return { model: "test", role: "assistant", content: { type: "text", text: "a sample" } };
   });
-  // The proxy declares no capability to the server, so the server does not offer the tool that asks.
+  // The proxy does not declare sampling to the server, so the server does not offer the tool that asks for a sample.
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name)).not.toContain("trigger-sampling-request");
   expect((await refusal(sample(client))).code).toBe(-32001);

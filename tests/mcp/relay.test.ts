@@ -12,7 +12,7 @@ import { type McpPlatform, startPlatform } from "./platform.ts";
 import { MAIN } from "./proxy-process.ts";
 import { EXTENSION } from "./task-server.ts";
 
-/** `depute mcp` in a process of its own, called with lines of JSON. The client uses no SDK. */
+/** This file tests `depute mcp` as a separate process that reads and writes lines of JSON. The client uses no SDK. */
 
 const REVISION = "2026-07-28";
 const folder = mkdtempSync(join(tmpdir(), "depute-mcp-relay-"));
@@ -81,7 +81,7 @@ function start(words: readonly string[], server = platform.url, env: Record<stri
     expect(message.id).toBe(asked);
     return message;
   };
-  /** Opens a session of an earlier revision. */
+  /** Initializes an MCP session of revision 2025-11-25. Returns the answer's result. */
   const handshake = async (capabilities: Json = {}) => {
     const clientInfo = { name: "test", version: "1" };
     write({

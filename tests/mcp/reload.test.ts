@@ -48,7 +48,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Replaces the file at once, as a deployment does. */
+/** Replaces the file in one step, as a deployment does. */
 function write(upstreams: unknown): void {
   writeFileSync(`${file}.new`, JSON.stringify({ upstreams }));
   renameSync(`${file}.new`, file);

@@ -98,7 +98,7 @@ const call = (holder: Grant, name: string, args: Json = {}, options = {}) =>
   send(holder, "tools/call", { name, arguments: args }, options);
 const begin = async (holder: Grant, name = "slow", args: Json = {}): Promise<string> =>
   (await call(holder, name, args)).result.taskId;
-/** The ids of the server's own tasks, the newest last. */
+/** Returns the server's own id of its newest task; empty if it has none. */
 const lastTask = () => [...server.tasks.keys()].at(-1) ?? "";
 
 describe("the tasks of a server of 2026-07-28", () => {

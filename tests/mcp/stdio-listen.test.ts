@@ -11,7 +11,7 @@ import { type McpPlatform, startPlatform } from "./platform.ts";
 import { proxyArguments } from "./proxy-process.ts";
 import { EXTENSION, modernServer, type TaskServer } from "./task-server.ts";
 
-/** `subscriptions/listen` of revision 2026-07-28 over `depute mcp-proxy`. The clients use no SDK. */
+/** This file tests `subscriptions/listen` of revision 2026-07-28 over `depute mcp-proxy`. The clients use no SDK. */
 
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";

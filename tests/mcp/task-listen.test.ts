@@ -7,7 +7,7 @@ import { type Grant, grant, provedArguments } from "./holder.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
 import { EXTENSION, modernServer, type TaskServer } from "./task-server.ts";
 
-/** Streams of `subscriptions/listen` that show tasks (revision 2026-07-28). The clients use no SDK. */
+/** This file tests streams of `subscriptions/listen` that show tasks (revision 2026-07-28). The clients use no SDK. */
 
 const REVISION = "2026-07-28";
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";

@@ -6,7 +6,10 @@ import { send } from "./plain-http.ts";
 
 let platform: TestPlatform;
 let grpc: PublishedGrpc;
-/** The ids of the worker's current tasks (`begun`) and of its cancelled tasks. */
+/**
+ * The ids of the tasks that the worker has begun (`begun`), and of those of which a cancellation reached it
+ * (`stopped`).
+ */
 const begun: string[] = [];
 const stopped: string[] = [];
 

@@ -20,7 +20,7 @@ export interface ReadEvent {
 }
 
 /**
- * Repeats the wire behaviour of NEKTE's published TypeScript client. The client posts only to its endpoint,
+ * Repeats the wire behaviour of NEKTE's published TypeScript client. The client posts every call to one address,
  * accepts any answer, and discards the body of an error status. The client caches hashes, and repeats a call
  * without the hash if the hash is outdated.
  */

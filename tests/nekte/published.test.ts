@@ -226,7 +226,8 @@ describe("the published Python client, with times as numbers", () => {
 describe("a stock client of the published proto, over gRPC", () => {
   const utf8 = new TextEncoder();
   const bytes = (json: unknown) => utf8.encode(JSON.stringify(json));
-  // Parses JSON as the stock client's libraries do: an absent field is empty bytes.
+  // Parses the JSON of a field of bytes. The parse fails for an absent field, which is empty bytes, as in a stock
+  // client.
   const parse = (data: Uint8Array) => JSON.parse(new TextDecoder().decode(data));
   type Calls = Record<string, (request: object) => Promise<Untyped>>;
   const client = () =>

@@ -9,7 +9,7 @@ const OTHER = { type: "object", properties: { other: { type: "string" } } };
 
 export const CONTEXT = { permissions: { forward: false, persist: false, derive: true }, ttl_s: 3600 };
 
-/** Returns the data of a task's contexts. */
+/** Returns the data of a task's first context; null if the task has none. */
 export function dataOf(contexts: readonly { envelope?: { data: Uint8Array } | undefined }[]) {
   const [data] = contexts.map(({ envelope }) => new TextDecoder().decode(envelope?.data));
   return JSON.parse(data ?? "null");
@@ -32,7 +32,7 @@ export function lasting<Params extends ReturnType<typeof work>>(params: Params):
   };
 }
 
-/** Reads the frames of a stream until a frame begins with `until`, or until the stream ends. */
+/** Reads the frames of a stream until a frame contains `until`, or until the stream ends. */
 export async function frames(response: Response, until?: string): Promise<string[]> {
   expect(response.headers.get("content-type")).toBe("text/event-stream");
   const read: string[] = [];

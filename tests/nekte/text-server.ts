@@ -206,7 +206,7 @@ export class TextAgent {
   }
 }
 
-/** A test server on a free port. */
+/** A running server of a test's agent. */
 export interface TextServer {
   readonly endpoint: string;
   readonly port: number;

@@ -11,8 +11,8 @@ import { freeSchema, postgresForTests } from "@depute/store/testing";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 
 /**
- * Several processes of the registry on one Postgres database, called as JSON over HTTP. The processes share
- * only the database: no Redis runs.
+ * This file tests several processes of the registry on one Postgres database, called as JSON over HTTP. The
+ * processes share only the database: no Redis runs.
  */
 
 const postgres = await postgresForTests();

@@ -116,7 +116,8 @@ export class Replicas {
       try {
         return await this.#startOnce(service, settings);
       } catch (error) {
-        // On a busy machine, the database may answer too late. The starter of the processes then starts them again.
+        // On a busy machine, the database may answer too late, and the process ends. Then this method starts another
+        // one.
         const isLate = (error as Error).message.includes("the database does not answer");
         if (!isLate || remainingTries === 1) throw error;
       }

@@ -6,8 +6,8 @@ import type { Json, Replica } from "../replicas/replica.ts";
 import { call, create, Stage, take, taskOf } from "./stage.ts";
 
 /**
- * Contexts without `persist` at two replicas with Redis, called as JSON over HTTP by a client that shares no code with
- * them.
+ * This file tests contexts without `persist` at two replicas with Redis. A client that shares no code with the
+ * replicas calls them as JSON over HTTP.
  */
 
 const CONTEXTS = "depute.tasks.v1.ContextService";
@@ -179,7 +179,7 @@ describe.skipIf(postgres === undefined || hasRedis === undefined)("two replicas 
       expect(assignment?.task.id).toBe(plain.id);
       expect((await taskOf(a, waiting.id)).status).toBe("TASK_STATUS_PENDING");
     });
-    // The new Redis is empty: what it had counts as expired, at both.
+    // The new Redis is empty. So at both replicas, the contexts of the former Redis count as expired.
     for (const replica of [a, b])
       await expect.poll(() => read(replica, kept), PATIENCE).toBe("CONTEXT_EXPIRED");
     expect(await take(b, agentId, "worker", { wait: "0.1s" })).toEqual([]);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Json } from "../replicas/replica.ts";
 import { Stage, TASKS, type TaskJson } from "./stage.ts";
 
-/** Replicas of the tasks service that share the places of open tasks, called as JSON over HTTP. */
+/** This file tests replicas of the tasks service that share the places of open tasks, called as JSON over HTTP. */
 
 const postgres = await postgresForTests();
 const folder = mkdtempSync(join(tmpdir(), "depute-open-tasks-"));

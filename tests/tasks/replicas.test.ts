@@ -16,8 +16,8 @@ import {
 } from "./stage.ts";
 
 /**
- * Several processes of the tasks service on one Postgres database, called as JSON over HTTP by a client that shares no
- * code with them. Without Redis, the processes share only the database.
+ * This file tests several processes of the tasks service on one Postgres database. A client that shares no code
+ * with them calls them as JSON over HTTP. Without Redis, the processes share only the database.
  */
 
 const postgres = await postgresForTests();

@@ -13,7 +13,10 @@ afterAll(() => redis?.stop());
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const CALLER = "b7ad6b7169203331";
 
-/** Creates a task under the caller's trace, stops the platform, and returns the recorded spans of that trace. */
+/**
+ * Registers an agent, creates a task and discovers agents under the trace TRACE, and stops the platform. Returns
+ * the recorded spans of that trace.
+ */
 async function traced(args: readonly string[], env: Record<string, string>): Promise<Span[]> {
   const receiver = await startReceiver();
   cleanUp.add(() => receiver.stop());

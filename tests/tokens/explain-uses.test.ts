@@ -61,7 +61,7 @@ async function tokenOf(to: Keypair, [namespace, action, resource]: Right): Promi
   };
 }
 
-/** Buys an execution, and returns its first receipt. */
+/** Requests an execution, and returns its first receipt. */
 async function bought(token?: string) {
   const offer = await marketAt(platform.url).publish(offerOf());
   const credentials = {
@@ -130,7 +130,7 @@ function byPython(bundles: readonly string[], key: string): string[] {
   return lines;
 }
 
-/** Expects that a bundle holds offline, and that none does after a change of one of its lines. */
+/** Expects that a bundle verifies offline, and that no copy with one change does. */
 async function expectTamperProof(bundle: string): Promise<void> {
   const key = await root();
   const trusted = { roots: new Set([key]), logs: new Set<string>() };

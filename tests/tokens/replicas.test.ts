@@ -20,8 +20,8 @@ import { type Json, type Replica, Replicas } from "../replicas/replica.ts";
 import { ForeignHolder } from "./foreign-holder.ts";
 
 /**
- * Several processes of the tokens service on one Postgres database, called as JSON over HTTP. Without Redis, the processes
- * share only the database.
+ * This file tests several processes of the tokens service on one Postgres database, called as JSON over HTTP.
+ * Without Redis, the processes share only the database.
  */
 
 const postgres = await postgresForTests();
@@ -388,7 +388,7 @@ describe.skipIf(postgres === undefined)("replicas of the tokens service that fai
     expect(await Promise.all(late)).toEqual(Array(5).fill("revoked"));
     expect(await replayed).not.toBe("allowed");
     await Promise.all(interrupted);
-    // The stopped one works on, with the log of all.
+    // The replica that was stopped continues, and has all revocations in its log.
     const minted = await mint(stopped);
     expect(await verify(left, minted)).toBe("allowed");
     await revoke(stopped, minted);
@@ -421,7 +421,8 @@ describe.skipIf(postgres === undefined)("replicas of the tokens service that fai
         expect(received.slice(-4).toSorted()).toEqual(sent.slice(-4).toSorted());
         if (n < 2) await replica.kill();
       }
-      // Only the kill of the one that pushes may repeat entries: those that the peer has and the cursor has not.
+      // A killed replica may have pushed entries whose position it had not stored, so the peer may receive them
+      // twice.
       expect(new Set(received)).toEqual(new Set(sent));
     } finally {
       peer.close();

@@ -4,7 +4,10 @@ import { type Json, type Replica, Replicas } from "../replicas/replica.ts";
 import { ForeignHolder } from "./foreign-holder.ts";
 import { issuerOf } from "./foreign-root-reader.ts";
 
-/** Rotations of the root with two processes of the tokens service on one Postgres database, called as JSON over HTTP. */
+/**
+ * This file tests rotations of the root with two processes of the tokens service on one Postgres database, called
+ * as JSON over HTTP.
+ */
 
 const postgres = await postgresForTests();
 const replicas = new Replicas(postgres?.url ?? "");

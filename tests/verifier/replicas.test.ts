@@ -10,8 +10,8 @@ import { isConsistent, rootOf } from "../replicas/merkle.ts";
 import { type Json, type Replica, Replicas } from "../replicas/replica.ts";
 
 /**
- * Several processes of the verifier on one Postgres database, called as JSON over HTTP. The processes share only the
- * database: no Redis runs.
+ * This file tests several processes of the verifier on one Postgres database, called as JSON over HTTP. The
+ * processes share only the database: no Redis runs.
  */
 
 const postgres = await postgresForTests();
@@ -171,7 +171,7 @@ describe.skipIf(postgres === undefined)("replicas of the verifier", async () => 
     const { size } = await headOf(left);
     expect(new Set(places.values()).size).toBe(places.size);
     await expectOneLog([left, stopped], size, heads);
-    // A repeated document gets its place, so each acknowledged leaf is where its answer said.
+    // The log gives a repeated document its first position. So each acknowledged leaf is where its answer said.
     for (const [n, index] of places) expect(await append(left, n)).toBe(index);
     expect((await headOf(stopped)).size).toBe(size);
   }, 90_000);
@@ -226,7 +226,7 @@ describe.skipIf(postgres === undefined)("replicas of the verifier that ask a mod
     model.answer(answer.promise, 0.1);
     const checks = Array.from({ length: 9 }, (_, n) => check(all[n % 3] as Replica, contractId));
     await untilAsked(1);
-    // Longer than a claim that is not extended.
+    // Longer than a judge claim holds that its process does not extend.
     await delay(4_000);
     answer.resolve(0.9);
     for (const { result } of await Promise.all(checks))

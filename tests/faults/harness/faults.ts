@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import type { OwnPostgres } from "@depute/store/testing";
 import type { RunningCluster } from "./running-cluster.ts";
 
-/** A fault that the harness causes, with its end. */
+/** A fault that the harness causes. `cause` resolves when the fault is over. */
 export interface Fault {
   readonly name: string;
   cause(): Promise<void>;
@@ -13,7 +13,7 @@ const STOPPED_MS = 5_000;
 
 const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
-/** Runs one statement by psql, a client of its own. */
+/** Runs one SQL statement by the program psql, and ignores its failure. */
 async function psql(url: string, statement: string): Promise<void> {
   const child = spawn("psql", [url, "-qAtc", statement], { stdio: "ignore" });
   await new Promise<void>((resolve, reject) => {

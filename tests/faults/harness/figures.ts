@@ -12,10 +12,13 @@ interface FaultLine {
   readonly endMs: number;
 }
 
-/** Milliseconds after the beginning of a fault in which a call counts as touched by the fault. */
+/** Milliseconds after the end of a fault in which a call that begins still counts as touched by the fault. */
 const TOUCHED_MS = 3_000;
 
-/** Prints, for each kind of fault, the longest time of a call and of a task that the fault touched. */
+/**
+ * Prints for each fault's name how often it occurred. Prints the longest probe (a write and a read) and the longest
+ * task that it touched.
+ */
 export function printFigures(journals: readonly string[]): void {
   const lines = journals.flatMap((path) =>
     readFileSync(path, "utf8")
@@ -32,7 +35,7 @@ export function printFigures(journals: readonly string[]): void {
     console.log(`${name} | ${faults.length} | ${longest(probes, faults)} | ${longest(results, faults)}`);
 }
 
-/** Returns the longest time of a call that was open during a fault, or began just after it; 0 for none. */
+/** Returns the most milliseconds of a call that was open during a fault, or began just after it; 0 for none. */
 function longest(calls: readonly Timed[], faults: readonly FaultLine[]): number {
   const touched = calls.filter(({ beginMs, ms }) =>
     faults.some((fault) => beginMs < fault.endMs + TOUCHED_MS && beginMs + ms > fault.beginMs),

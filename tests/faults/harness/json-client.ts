@@ -5,7 +5,10 @@ const MAX_ATTEMPTS = 15;
 
 export type Json = Record<string, unknown>;
 
-/** A client that shares no code with the platform: JSON over HTTP. It repeats what is unavailable, and notes why. */
+/**
+ * A client that shares no code with the platform: JSON over HTTP. It repeats calls that the platform refuses as
+ * unavailable or does not answer, and counts them.
+ */
 export class JsonClient {
   /** How often each code refused a call. `connection` stands for a call without an answer. */
   readonly refusals = new Map<string, number>();

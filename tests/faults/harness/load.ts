@@ -19,7 +19,10 @@ const depute = connect(url, { maxOutageMs: MAX_OUTAGE_MS });
 
 const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
-/** Repeats a piece of load until the client stops. An error of it is a violation: an outage alone is waited for. */
+/**
+ * Repeats a piece of load until the client stops. Records an error as a violation, because the client itself waits
+ * out an outage.
+ */
 async function repeat(name: string, everyMs: number, once: (n: number) => Promise<void>): Promise<void> {
   for (let n = 0; !stopping.signal.aborted; n++) {
     try {
@@ -73,7 +76,7 @@ async function readLogHead(): Promise<void> {
   });
 }
 
-/** Measures a read and a write of this moment, with their retries. */
+/** Registers an agent and reads it. Records how long both calls took together, with their retries. */
 async function probe(client: Depute, n: number): Promise<void> {
   const [beginMs, id] = [Date.now(), `probe-${process.pid}-${n}`];
   await client.services.agents.registerAgent({ agent: { id } });

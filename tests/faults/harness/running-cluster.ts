@@ -100,7 +100,10 @@ export async function startCluster({
   };
 }
 
-/** Returns ports whose replicas, ten apart, do not meet: all have another last digit. */
+/**
+ * Returns ports with the last digits 0, 1, 2, and so on. A service's replicas use the ports 10, 20, … above one of
+ * them, so the ports of two services never meet.
+ */
 export async function portsApart(count: number): Promise<number[]> {
   const ports: number[] = [];
   for (let last = 0; last < count; last++) {

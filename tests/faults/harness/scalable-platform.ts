@@ -74,7 +74,7 @@ export class ScalablePlatform {
     for (const module of MODULES) children.push(await this.#startOne(module, replica));
   }
 
-  /** On a busy machine, the database may answer too late. The starter of the processes then starts them again. */
+  /** Starts a process again if it ends at its start. On a busy machine, its database may answer too late. */
   async #startOne(module: Module, replica: number): Promise<ChildProcess> {
     const dataDir = join(this.#folder, `${module}-${replica}`);
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -106,7 +106,8 @@ export class ScalablePlatform {
   }
 
   #portOf(module: Module, replica: number): number {
-    // All gateways share the first port, and each has one of its own.
+    // All gateways share the module's first port. So a gateway's own ports begin 10 later than the ports of another
+    // module would.
     return this.#ports[module] + 10 * (module === "gateway" ? replica : replica - 1);
   }
 }

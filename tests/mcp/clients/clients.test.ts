@@ -38,7 +38,7 @@ const CLIENTS: [name: string, observe: ForeignClient, refused: RegExp][] = [
   ["the TypeScript SDK 1.x", sdk1, REFUSED],
   ["the TypeScript SDK 2.x, as an earlier client", sdk2("legacy"), REFUSED],
   ["the TypeScript SDK 2.x", sdk2("auto"), REFUSED],
-  // The Inspector compares the name with the list itself.
+  // The Inspector itself looks for the tool in the server's list, and does not send the call.
   ["the Inspector's command line", inspector(folder), /tool_not_found/],
 ];
 if (hasPython) {

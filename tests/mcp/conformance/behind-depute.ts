@@ -6,7 +6,7 @@ import { TOOL_NAMES } from "./fixture-tools.ts";
 const execute = (resource: string) => ({ namespace: "compute", action: "execute", resource });
 const generate = (argument: string) => ({ namespace: "llm", action: "generate", resource: { argument } });
 const read = { namespace: "docs", action: "read", resource: { argument: "/uri", form: "uri" } };
-/** The map of the suite's server. */
+/** The capability that each tool and method of the suite's server needs, and the methods that need none (`passed`). */
 export const FIXTURE_MAP = {
   tools: Object.fromEntries(TOOL_NAMES.map((name) => [name, execute(`fixture/${name}`)])),
   methods: {

@@ -5,7 +5,7 @@ import { holderRelay } from "./holder-relay.ts";
 import { startOwnFixture } from "./own-fixture.ts";
 import { runSuite, type SuiteResult, type SuiteRevision } from "./suite.ts";
 
-/** Prints the results of the conformance suite as a table: `npx node tests/mcp/conformance/table.ts`. */
+/** This program prints the results of the conformance suite as a table: `npx node tests/mcp/conformance/table.ts`. */
 
 const REVISIONS: readonly SuiteRevision[] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 const score = ({ passed, failed }: SuiteResult) => `${passed.length} of ${passed.length + failed.size}`;

@@ -10,7 +10,10 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALICE, curl, flagsOf, type Json, newRequest, ORGANIZATION } from "./scene.ts";
 
-/** Processes of the registry and the verifier on one folder. Tests kill them between the steps of a proposal. */
+/**
+ * This file runs the registry and the verifier as two processes on one folder, and kills them between the steps of
+ * a proposal.
+ */
 
 const MAIN = fileURLToPath(new URL("../../../cli/src/main.ts", import.meta.url));
 const PROPOSALS = "registry.v1.ProposalService";
