@@ -10,14 +10,14 @@ import { assertAttenuation, assertToken, DEFAULT_RULES } from "./structure.ts";
 import type { Attenuation, Capability, Keypair, SignedJSONToken } from "./types.ts";
 
 /**
- * The holder's values for the token's next block. An absent limit keeps the value of the block above; only the
- * remaining depth decreases by one.
+ * The holder's values for the token's next block. An absent limit keeps the value of the block above. Only an
+ * absent `maxChainDepth` does not: the new block then allows one delegation fewer below it.
  */
 export interface AttenuateParams {
   delegatee: string;
   /** The delegation's id; a new id is generated when absent. */
   delegationId?: string;
-  /** The id of the contract; the contract of the last block when absent. */
+  /** The id of the contract; that of the block above when absent. */
   contractId?: string;
   /** The capabilities that the new block allows. An empty list allows none. */
   allowedCapabilities?: Capability[];
@@ -62,8 +62,9 @@ export function buildAttenuation(
 }
 
 /**
- * Returns the 32 bytes that the holder signs with Ed25519, if its key is stored elsewhere (DelegateOS 3.4 step 6). The
- * bytes cover every existing block and the new block.
+ * Returns the 32 bytes over which the holder makes an Ed25519 signature (DelegateOS 3.4 step 6), for a key that is
+ * stored elsewhere. The bytes cover every existing block and the new block. Throws CanonicalError for a block that
+ * is not JSON.
  */
 export function attenuationSigningInput(
   engine: CryptoEngine,
@@ -97,8 +98,9 @@ export function attachAttenuationSignature(
 }
 
 /**
- * Attenuates a token for the next delegatee, and signs the new block with the key of the current delegatee (DelegateOS
- * 3.4). Throws TokenError for each fault that buildAttenuation refuses.
+ * Attenuates a token for the next delegatee, and signs the new block with the key of the current delegatee
+ * (DelegateOS 3.4). Throws TokenError for each fault that buildAttenuation refuses, and invalid_signature if the
+ * private key is not the principal's.
  */
 export function attenuateToken(
   engine: CryptoEngine,

@@ -75,7 +75,7 @@ export interface AuthorityStatement {
   readonly validNow: boolean;
   /** The length and the head of the revocation log at `explainTime`. */
   readonly revocationLog: { readonly sequence: number; readonly head: string };
-  /** Decisions of the audit log on these blocks, for callers that may read the log. */
+  /** Decisions of the audit log on these blocks; absent for callers that may not read the log. */
   readonly audit?: readonly unknown[];
   /** Present for the kind `receipt`. */
   readonly receipt?: StatedReceipt;

@@ -14,7 +14,7 @@ export interface BundleCheck {
     | "receipt"
     | "tool_call";
   readonly ok: boolean;
-  /** A text for people. It names the faulty member. */
+  /** A text for people: the faulty member and its fault. If the check passed, what the check found. */
   readonly detail: string;
 }
 
@@ -23,7 +23,10 @@ export function check(name: BundleCheck["name"], fault: string | undefined, fine
   return { name, ok: fault === undefined, detail: fault ?? fine };
 }
 
-/** Checks that a statement has the subject that its kind requires. */
+/**
+ * Checks that a statement has the subject that its kind requires. Returns no check for the kinds delegation, task
+ * and token, or for an attestation that is present.
+ */
 export function subjectChecks(bundle: AuthorityBundle): BundleCheck[] {
   switch (bundle.statement.kind) {
     case "receipt":

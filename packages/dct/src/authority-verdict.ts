@@ -146,8 +146,9 @@ function blocksFault(engine: CryptoEngine, { statement }: AuthorityBundle): stri
 }
 
 /**
- * Returns the fault of the bundle's token; undefined if the token is valid and matches the statement. The reader's own
- * roots must accept the token. Lineages of contracts are not checked, because the platform's signature covers them.
+ * Returns the fault of the bundle's token; undefined if the token is valid and has the statement's blocks. The
+ * reader's own roots must accept the token. Lineages of contracts are not checked, because the platform's signature
+ * covers them.
  */
 function tokenFault(
   engine: CryptoEngine,

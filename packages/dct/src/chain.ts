@@ -33,15 +33,15 @@ export function contains(parent: Pattern, child: Pattern, budget: WorkBudget = c
 }
 
 /**
- * Decides the common cases without automata. Returns undefined for all other patterns. A child without wildcards is
- * a single resource. A parent whose only wildcard is a final `**` contains every pattern that begins with the same
- * literals.
+ * Decides two common cases without automata, and returns undefined for all other patterns. First, a child without
+ * wildcards is a single resource. Second, a parent whose only wildcard is a final `**` contains every pattern that
+ * begins with its literals.
  */
 function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean | undefined {
   const [outer, inner] = [parent.segments, child.segments];
   if (outer.length > MAX_SEGMENTS_AT_SIGHT || inner.length > MAX_SEGMENTS_AT_SIGHT) return undefined;
   if (!inner.some(isWildcard)) {
-    // The shortcut subtracts as many steps from the budget as the walk would. So both give the same result.
+    // This path subtracts as many steps from the budget as the walk would. So both have the same result.
     budget.remainingSteps -= inner.length + 1;
     return budget.remainingSteps >= 0 && matches(parent, child);
   }
@@ -182,7 +182,8 @@ export type SubContractRule = (child: string, parent: string) => boolean;
 
 /**
  * Walks a chain from its authority block down (DelegateOS 10.1 step 4), and returns the grants after each block.
- * Throws TokenError at the first block that grants more than the previous block.
+ * Throws TokenError at the first block that grants more than the previous block, is not by the previous delegatee,
+ * names a contract that is no sub-contract, or states no valid expiry.
  */
 export function walkChain(
   token: Pick<SignedJSONToken, "authority" | "attenuations">,
@@ -261,8 +262,8 @@ function narrow(parent: Level, block: Attenuation, index: number, walk: Walk): L
 
 /**
  * Returns the number of further delegations that are allowed below a block. DelegateOS 3.4, 8.2 and 10.1 count
- * differently; this count is Depute's choice. Each block reduces the number by one, even if the block states no number.
- * A stated number must be smaller than the number that remained before the block.
+ * differently; this count is Depute's choice. Each block reduces the number by at least one. A block that states no
+ * number reduces it by exactly one.
  */
 function narrowDepth(parent: Level, block: Attenuation, path: string): number {
   if (parent.remainingDepth === 0) {
@@ -288,8 +289,9 @@ function assertNarrower(
 }
 
 /**
- * Whether one capability is contained in another (DelegateOS 10.2). Namespace and action must be equal byte for byte,
- * and the parent's resource pattern must match every resource of the child's. False for a malformed pattern.
+ * Whether one capability is contained in another (DelegateOS 10.2). Namespace and action must be equal byte for
+ * byte, and the parent's resource pattern must match every resource of the child's. False for a malformed pattern,
+ * and if the work budget is exhausted.
  */
 export function isSubset(
   child: Capability,

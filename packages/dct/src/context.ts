@@ -46,22 +46,22 @@ export interface VerificationContext {
   /** The time of the verification, in milliseconds since 1970. */
   readonly now: number;
   /**
-   * The microcents spent so far: either the amount under the last block, or a function from a block's revocation id to
-   * its spend. With a function, every block's own limit is checked, so that siblings cannot jointly exceed their
-   * parent.
+   * The microcents spent so far: a number for the last block alone, or a function from a block's revocation id to
+   * the block's spend. With a function, every block's own limit is checked, so that siblings cannot jointly exceed
+   * their parent.
    */
   readonly spentMicrocents: number | ((revocationId: string) => number);
   /**
    * How the presenter shows possession of the token.
-   * - A presentation is checked here.
-   * - `proved`: the caller has already checked possession.
+   * - A Presentation is checked here.
+   * - `proved`: possession was checked before.
    * - `bearer`: no check. Every attenuation is then advisory, because a holder can remove its own block. Use
    * `bearer` only without a presenter, or where a setting allows it.
    */
   readonly holder: Presentation | "proved" | "bearer";
   /** The requested capability; absent to verify only the token itself. */
   readonly request?: Capability;
-  /** The contract that is executed. When absent, contracts are not compared. */
+  /** The contract that is executed; the token must be for this contract. When absent, the token may be for any. */
   readonly contractId?: string;
   /**
    * Required capabilities of the contract as `namespace:action` (DelegateOS 5.2). The token must cover each of them.

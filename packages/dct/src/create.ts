@@ -38,8 +38,8 @@ export interface CreateParams {
   /** The time of issue; the current time when absent. */
   issuedAt?: string;
   /**
-   * The expiry; one hour after issuedAt when absent. Maximum: `maxLifetimeMs` of CreateOptions after issuedAt, or 24
-   * hours without `maxLifetimeMs`.
+   * The expiry; one hour after issuedAt when absent. It may be at most `maxLifetimeMs` of CreateOptions after
+   * issuedAt, or 24 hours if `maxLifetimeMs` is absent.
    */
   expiresAt?: string;
 }
@@ -57,8 +57,9 @@ export interface CreateOptions {
 }
 
 /**
- * Returns an authority block, checked and not yet signed (DelegateOS 3.3 step 1). Throws TokenError, for example if a
- * namespace or action is neither registered nor custom (section 12).
+ * Returns an authority block, checked and not yet signed (DelegateOS 3.3 step 1). Throws TokenError for a malformed
+ * block, a lifetime or a depth over its limit, or a namespace and action that `options.namespaces` does not know.
+ * Throws RangeError for a time outside the years 0 to 9999.
  */
 export function buildAuthority(issuer: string, params: CreateParams, options: CreateOptions = {}): Authority {
   const issuedAt = params.issuedAt ?? formatTime(options.now ?? systemClock.now());
@@ -90,7 +91,10 @@ export function buildAuthority(issuer: string, params: CreateParams, options: Cr
   return authority;
 }
 
-/** Returns the 32 bytes that the issuer signs with Ed25519, if its key is stored elsewhere (DelegateOS 3.3 step 3). */
+/**
+ * Returns the 32 bytes over which the issuer makes an Ed25519 signature (DelegateOS 3.3 step 3), for a key that is
+ * stored elsewhere. Throws CanonicalError for a block that is not JSON.
+ */
 export function authoritySigningInput(engine: CryptoEngine, authority: Authority): Uint8Array {
   return new BlockTexts(authority, []).signedDigest(engine, 0);
 }
@@ -120,8 +124,8 @@ export function attachAuthoritySignature(
 }
 
 /**
- * Returns a new root token, signed by its issuer (DelegateOS 3.3). Throws TokenError for each fault that buildAuthority
- * refuses.
+ * Returns a new root token, signed by its issuer (DelegateOS 3.3). Throws the errors of buildAuthority, and
+ * TokenError (invalid_signature) if the private key is not the issuer's.
  */
 export function createToken(
   engine: CryptoEngine,

@@ -8,7 +8,7 @@ import { VerifiedPrefixes } from "./verified-prefixes.ts";
 
 const sjt = createSjtEngine(engine);
 
-/** A second format for tests: the same token with its text reversed. */
+/** Converts a token to the second format of these tests, and back: the token's text reversed. */
 const turn = (token: TokenInput): TokenInput => [...(token as { token: string }).token].reverse().join("");
 const turned: DCTEngine = {
   format: "turned",

@@ -35,7 +35,10 @@ export function isAttenuatedFrom(child: SignedJSONToken, parent: SignedJSONToken
   return canonicalJson(start) === canonicalJson(parent);
 }
 
-/** Returns the final state of a delegation according to its delegatee's attestation (DelegateOS 7.1, 8.1). */
+/**
+ * Returns the final state of a delegation by its delegatee's attestation (DelegateOS 7.1, 8.1): `completed` for a
+ * success whose verification, if the attestation has one, passed.
+ */
 export function attestedState({ result }: Pick<Attestation, "result">): "completed" | "failed" {
   return result.success && result.verificationOutcome?.passed !== false ? "completed" : "failed";
 }

@@ -70,7 +70,10 @@ export function revocationId(engine: CryptoEngine, block: Authority | Attenuatio
   return encodeBase64Url(hash(engine, canonicalJson(block)));
 }
 
-/** Returns the revocation ids of a token's blocks, beginning with the authority block. */
+/**
+ * Returns the revocation ids of a token's blocks, beginning with the authority block. Throws CanonicalError for a
+ * block that is not JSON.
+ */
 export function revocationIds(
   engine: CryptoEngine,
   token: Pick<SignedJSONToken, "authority" | "attenuations">,

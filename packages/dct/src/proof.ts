@@ -98,7 +98,7 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Caches the principal of each valid header, because a holder's header is the same in every proof. */
 const headers = new Memo<string>(1024);
 const thumbprints = new Memo<string>(1024);
-/** Maximum length of a cached header, in characters. A header that createProof writes has 124. */
+/** Maximum length of a cached header, in characters. A header that createProof writes has 158. */
 const MAX_REMEMBERED_HEADER = 256;
 
 /**
@@ -151,10 +151,10 @@ function rememberedThumbprint(engine: CryptoEngine, principal: string): string {
 }
 
 /**
- * Checks a holder proof (RFC 9449 section 4.3). Never throws. A missing proof is denied as proof_required, and a
- * contradictory expectation as internal_context. Any other fault is denied as invalid_proof, with the invalid
- * member. `ath`, `ard` and `epk` must be present exactly when the caller expects them. So a proof is valid for only
- * one kind of call.
+ * Checks a holder proof (RFC 9449 section 4.3). Never throws. A missing proof is denied as proof_required, and an
+ * invalid expectation, such as a negative `now`, as internal_context. Any other fault is denied as invalid_proof,
+ * with the faulty part as detail, e.g. `header` or `iat`. `ath`, `ard` and `epk` must be present exactly when the
+ * caller expects them. So a proof is valid for only one kind of call.
  */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a proof in the order of RFC 9449
 export function checkProof(

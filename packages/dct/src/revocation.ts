@@ -13,8 +13,9 @@ export type Result<T, E> = { ok: true; value: T } | { ok: false; error: E };
 export const MAX_REVOCATIONS = 1_000_000;
 
 /**
- * Returns a signed revocation of one block (DelegateOS 4.1). `now` is milliseconds since 1970. Throws TokenError for a
- * malformed revocation id, and RangeError for a time outside the years 0 to 9999.
+ * Returns a signed revocation of one block (DelegateOS 4.1). `now` is milliseconds since 1970. Throws TokenError
+ * for a malformed revocation id, and for a private key that is not the revoker's. Throws RangeError for a time
+ * outside the years 0 to 9999.
  */
 export function createRevocation(
   engine: CryptoEngine,
@@ -97,7 +98,8 @@ export class RevocationList implements RevocationView {
   /**
    * Adds an entry with a valid signature. With the verified `blocks` of the block's chain, the method refuses an
    * entry whose revoker is not rightful. Without `blocks`, the entry counts only for a presented chain that shows a
-   * rightful revoker. A repeated entry changes nothing; of two scopes, the wider one stays.
+   * rightful revoker. A repeated entry changes nothing; of two scopes, the wider one stays. A full list refuses a
+   * new entry.
    */
   add(
     entry: RevocationEntry,
@@ -133,8 +135,9 @@ export class RevocationList implements RevocationView {
   }
 
   /**
-   * Reads a list from the text of toJSON. Every signature is verified again. Throws TokenError at the first
-   * invalid entry: a list with a gap would accept a revoked token.
+   * Reads a list from the text of toJSON. Every signature is verified again. Throws TokenError for a text that is
+   * no JSON array, for more than `maxEntries`, and at the first invalid entry: a list with a gap would accept a
+   * revoked token.
    */
   static fromJSON(json: string, engine: CryptoEngine, maxEntries: number = MAX_REVOCATIONS): RevocationList {
     const list = new RevocationList(engine, maxEntries);

@@ -176,7 +176,10 @@ const token = object({
   ),
 });
 
-/** Throws TokenError unless `value` is a consistent authority block (DelegateOS 3.1). */
+/**
+ * Throws TokenError unless `value` is an authority block (DelegateOS 3.1): its depth is 0 exactly for a root, it is
+ * not its own parent, and it expires after its issue.
+ */
 export function assertAuthority(value: unknown, rules: ShapeRules): asserts value is Authority {
   authority(value, "authority", rules);
   assertAuthoritySense(value as Authority);

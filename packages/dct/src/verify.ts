@@ -52,7 +52,7 @@ export type VerifyResult =
 export interface VerifyOptions {
   /** `fast` when absent. */
   readonly path?: ReadingPath;
-  /** A cache of signatures that a verifier has found valid; without it, nothing is cached. */
+  /** A cache of signatures that a verifier has found valid; without it, every signature is verified. */
   readonly verified?: VerifiedPrefixes;
 }
 
@@ -116,9 +116,9 @@ function verify(
 }
 
 /**
- * Step 2. As in the specification, the check of revocations comes before the check of signatures. The order is safe:
- * the check changes no state, and the sender of a forged token learns only whether the ids in that token are
- * revoked.
+ * Step 2: checks that no block is revoked and that the revocations are not stale. As in the specification, this
+ * check comes before the check of signatures. The order is safe: the check changes no state, and the sender of a
+ * forged token learns only whether the ids in that token are revoked.
  */
 function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: VerificationContext): void {
   for (const [i, id] of ids.entries()) {
@@ -216,7 +216,7 @@ function remainingBudget(levels: readonly Level[], ids: readonly string[], ctx: 
   return remaining;
 }
 
-/** Checks the contract of the token (DelegateOS 5.2). */
+/** Checks that the token is for the contract, and covers the contract's required capabilities (DelegateOS 5.2). */
 function assertContract(last: Level, ctx: VerificationContext): void {
   if (ctx.contractId !== undefined && last.contractId !== ctx.contractId)
     deny("contract_mismatch", "contractId");

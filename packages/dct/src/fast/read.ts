@@ -36,9 +36,9 @@ const NO_MATCH = new Error("not of the fixed form");
 
 /**
  * Reads the canonical JSON text of a well-formed token in one pass; undefined for any other text. The members of a
- * block, and their canonical order (RFC 8785), are known. So the scanner compares the text between two values with the
- * canonical text. The scanner accepts values only in their canonical spelling. A result therefore equals the general
- * reader's result. The general reader handles all other texts and reports their faults. Examples are another order, an
+ * block, and their canonical order (RFC 8785), are known. So the scanner compares the text between two values with
+ * the canonical text. The scanner accepts values only in their canonical spelling. A result therefore equals the
+ * general reader's result. The general reader handles all other texts, and reports faults: another order, an
  * escape, a character beyond ASCII, or a value out of its limits.
  */
 export function scanToken(json: string, rules: ShapeRules): ScannedToken | undefined {

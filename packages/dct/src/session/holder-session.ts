@@ -74,8 +74,8 @@ export class HolderSession {
   }
 
   /**
-   * Consumes the number of an accepted call. Returns false if the number was already used. Call this method before the
-   * call is carried out.
+   * Consumes the number of an accepted call. Returns false if the number was used or is too old. Call this method
+   * before the call is carried out.
    */
   use(counter: number): boolean {
     return this.#window.use(counter);

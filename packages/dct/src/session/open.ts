@@ -15,7 +15,10 @@ export interface SessionGrant {
   expiresAt: number;
   /** The verifier's key for this session, in the form of a principal id. */
   verifierKey: string;
-  /** The verifier's principal and its signature over the session's terms; absent if the verifier has no key. */
+  /**
+   * The verifier's principal and its signature over the session's terms; absent if `verifier` of the options was
+   * absent.
+   */
   signer?: string;
   signature?: string;
 }

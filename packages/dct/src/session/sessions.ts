@@ -2,7 +2,7 @@ import { MAX_SESSIONS, MAX_SESSIONS_OF_ONE } from "../limits.ts";
 import type { HolderSession } from "./holder-session.ts";
 
 const ID_CHARS = 22;
-/** Milliseconds between two removals of expired sessions while the table is full. */
+/** Minimum milliseconds between two removals of all expired sessions, which a full table causes. */
 const SWEEP_MS = 1000;
 
 /**
@@ -41,7 +41,7 @@ export class HolderSessions {
     return true;
   }
 
-  /** Returns the session that a call's proof names; undefined if it is not open. */
+  /** Returns the session that a call's proof names, which may have expired; undefined if none is stored. */
   find(proof: unknown): HolderSession | undefined {
     if (typeof proof !== "string") return undefined;
     const dot = proof.indexOf(".");

@@ -9,8 +9,8 @@ export type AuditDayVerdict =
   /** The export does not have the first record of the day. The missing records were deleted or not exported. */
   | { readonly kind: "incomplete"; readonly seal: AuditSeal }
   /**
-   * A record after the day's first is missing, a record is changed, or the seal does not continue from the seal of the
-   * day before.
+   * A record after the day's first is missing, a record is changed, the root in the seal is of other records, or
+   * the seal does not continue from the seal of the day before.
    */
   | { readonly kind: "altered"; readonly seal: AuditSeal; readonly fault: string };
 

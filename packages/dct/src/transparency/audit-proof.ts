@@ -28,7 +28,7 @@ export interface AuditProof {
   readonly inclusion: AuditSealInclusion;
 }
 
-/** Returns what a proof of an audit record lacks; undefined for a valid proof. Never throws. */
+/** Returns why a proof of an audit record is invalid; undefined for a valid proof. Never throws. */
 export function faultOfAuditProof(
   engine: CryptoEngine,
   { line, seal, hashes, inclusion }: AuditProof,
