@@ -30,7 +30,7 @@ func main() {
 	schema := object{"type": "object", "properties": object{"count": object{"const": 500}}, "required": []any{"count"}}
 	contract := depute.Must(client.CreateContract(ctx, "500 texts", schema, 1_000_000))
 
-	// The platform grants a token. Its holder attenuates it for the worker, without a call.
+	// The platform mints a token for the delegator, which attenuates the token for the worker without a call.
 	delegate := depute.Capability{Namespace: "depute:tasks", Action: "delegate", Resource: agentID + "/*"}
 	classify := depute.Capability{Namespace: "llm", Action: "classify", Resource: "**"}
 	token := depute.Must(issuer.Mint(ctx, key.Principal, contract, 1_000_000, delegate, classify))

@@ -156,7 +156,8 @@ func isSubset(child, parent Capability, left *int) bool {
 // unlikeAnySegment equals no literal segment, because segments have no slash.
 const unlikeAnySegment = "/"
 
-// A set of places between segments is a text with one byte for each place.
+// The functions below represent a set of places between segments as a text with one byte for each place: 1 for a
+// place of the set.
 
 func (p path) start() string {
 	places := make([]byte, len(p.segments)+1)

@@ -99,8 +99,8 @@ func (t *Token) signers() []string {
 	return signers
 }
 
-// checkRevocations is step 2. A revocation counts if its signer signed the block or a block above, or is the
-// block's delegatee.
+// checkRevocations is step 2 of `verify`. A revocation counts if its signer signed the block or a block above, or is
+// the block's delegatee.
 func (t *Token) checkRevocations(ids []string, entries []Revocation) error {
 	signers := t.signers()
 	for index, id := range ids {
@@ -132,7 +132,8 @@ func isSignedBy(principal string, value any, text string) bool {
 	return errKey == nil && errText == nil && errDigest == nil && Verify(key, digest, signature)
 }
 
-// checkSignatures is step 3.
+// checkSignatures is step 3 of `verify`: each block is signed by the principal that it names, and the first by a
+// trusted root.
 func (t *Token) checkSignatures(trustedRoots []string) error {
 	signers := t.signers()
 	if len(t.Signatures) != len(signers) || !slices.Contains(trustedRoots, t.Authority.Issuer) {
@@ -152,7 +153,7 @@ func (t *Token) checkSignatures(trustedRoots []string) error {
 	return nil
 }
 
-// checkTimes is step 6.
+// checkTimes is step 6 of `verify`: the token is not from the future, lives at most 24 hours, and has not expired.
 func (t *Token) checkTimes(now time.Time, levels []level) error {
 	issuedAt, err := parseTime(t.Authority.IssuedAt)
 	if err != nil {
@@ -167,7 +168,8 @@ func (t *Token) checkTimes(now time.Time, levels []level) error {
 	return nil
 }
 
-// checkContract is step 8.
+// checkContract is step 8 of `verify`: the token is for the contract, and covers the capabilities that the contract
+// requires.
 func (last level) checkContract(context Context) error {
 	if context.ContractID != "" && context.ContractID != last.ContractID {
 		return Denial{"contract_mismatch", last.ContractID}
@@ -182,7 +184,7 @@ func (last level) checkContract(context Context) error {
 	return nil
 }
 
-// checkRequest is step 9.
+// checkRequest is step 9 of `verify`: a capability of the last block allows the request.
 func (last level) checkRequest(request Capability) error {
 	if _, err := parseResource(request.Resource, request.Namespace); err != nil {
 		return err

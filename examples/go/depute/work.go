@@ -107,7 +107,7 @@ func (w *Worker) run(ctx context.Context, assignment *tasksv1.Assignment) {
 		work.end(ctx, err)
 	}
 	w.OnEnd(work.Task.Id, err)
-	// The end of the task is news, so an open heartbeat returns by itself.
+	// The platform answers an open heartbeat when the task ends, so the heartbeat normally returns by itself.
 	select {
 	case <-beating:
 	case <-time.After(time.Second):

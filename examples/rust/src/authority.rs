@@ -15,7 +15,8 @@ use tokens::revocation_service_client::RevocationServiceClient;
 use tokens::token_service_client::TokenServiceClient;
 use tonic::Status;
 
-/// Records a signed contract: the check that the result has to pass, and its maximum cost. Returns its id.
+/// Records a signed contract: the check that the result has to pass, and the result's maximum cost. Returns the
+/// contract's id.
 pub async fn create_contract(platform: &Platform, title: &str, schema: &Value, budget: i64) -> Result<String, Status> {
     let contract = documents::contract(&platform.key, title, schema, budget);
     let id = contract.id.clone();
@@ -25,7 +26,7 @@ pub async fn create_contract(platform: &Platform, title: &str, schema: &Value, b
     Ok(id)
 }
 
-/// Records a worker's signed statement of its result. Returns its id; empty for work without a contract.
+/// Records a worker's signed statement of its result. Returns the attestation's id; empty for work without a contract.
 pub async fn attest(platform: &Platform, task: &Task, output: &Value, cost: i64, millis: i64) -> Result<String, Status> {
     if task.contract_id.is_empty() {
         return Ok(String::new());

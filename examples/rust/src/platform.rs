@@ -62,7 +62,7 @@ impl Platform {
     }
 }
 
-/// What a call presents.
+/// The credentials of a call.
 #[derive(Clone)]
 pub enum Grant {
     Key,
@@ -72,7 +72,7 @@ pub enum Grant {
     Secret(String),
 }
 
-/// Adds the headers of a call. tonic asks for each attempt, and makes no attempt by itself.
+/// Adds the headers of a call. tonic asks for the headers of each attempt, and does not repeat attempts by itself.
 #[derive(Clone)]
 pub struct Credentials {
     key: Arc<Keypair>,

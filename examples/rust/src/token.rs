@@ -90,7 +90,7 @@ impl Token {
         self.document["signatures"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// What the last signature covers.
+    /// The value that the last signature covers: all blocks of the token.
     pub fn signed_value(&self) -> Value {
         let authority = &self.document["authority"];
         match self.attenuations() {

@@ -67,7 +67,8 @@ fn signer(block: &Value) -> &Value {
     block.get("attenuator").unwrap_or(&block["issuer"])
 }
 
-/// Step 2. A revocation counts if its signer signed the block or a block above, or is the block's delegatee.
+/// Step 2 of `verify`. A revocation counts if its signer signed the block or a block above, or is the block's
+/// delegatee.
 fn check_revocations(token: &Token, ids: &[String], entries: &[Value]) -> Result<(), Refusal> {
     let mut signers = Vec::new();
     for (block, id) in token.blocks().zip(ids) {
@@ -84,7 +85,7 @@ fn check_revocations(token: &Token, ids: &[String], entries: &[Value]) -> Result
     Ok(())
 }
 
-/// Step 3.
+/// Step 3 of `verify`.
 fn check_signatures(token: &Token, trusted_roots: &[String]) -> Result<(), Refusal> {
     let blocks = token.attenuations();
     demand(token.signatures().len() == blocks.len() + 1, "invalid_signature")?;
@@ -114,7 +115,7 @@ fn is_signed(principal: &Value, value: &Value, signature: &Value) -> bool {
     check() == Ok(true)
 }
 
-/// Step 8.
+/// Step 8 of `verify`.
 fn check_contract(last: &Level, context: &Context) -> Result<(), Refusal> {
     demand(context.contract_id.as_ref().is_none_or(|id| last.contract_id == *id), "contract_mismatch")?;
     for pair in &context.required_capabilities {
@@ -125,7 +126,7 @@ fn check_contract(last: &Level, context: &Context) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Step 9.
+/// Step 9 of `verify`.
 fn check_request(last: &Level, request: &Value) -> Result<(), Refusal> {
     let [namespace, action, resource] = ["namespace", "action", "resource"].map(|name| token_form::string(&request[name]));
     let (namespace, action) = (namespace?, action?);

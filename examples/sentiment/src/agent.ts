@@ -37,7 +37,7 @@ export const SENTIMENT = {
   ],
 } as const;
 
-/** Registers the worker with its id, its key and its capability. */
+/** Registers the worker under an agent id and a principal, and publishes its capability. */
 export async function introduce(clients: DeputeClients, agentId: string, principal: string): Promise<void> {
   await clients.agents.registerAgent({
     requestId: crypto.randomUUID(),

@@ -2,7 +2,7 @@
 export interface Screen {
   /** Prints a line that stays. */
   say(line: string): void;
-  /** Prints a line that the next call replaces. */
+  /** Prints a line. On a terminal, the next call of `show` replaces the line. */
   show(line: string): void;
 }
 

@@ -59,7 +59,7 @@ if (!redis) {
   console.warn(`\n*** ${lack}: THE MAIN JOB WITH FIVE PROCESSES IS SKIPPED. ***\n`);
 }
 
-/** Chooses addresses for five processes. */
+/** Chooses free ports for the addresses of five processes. */
 async function addresses(): Promise<Record<string, string>> {
   const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
   const ports = await freePorts(names.length);

@@ -7,7 +7,7 @@ import { message } from "../documents.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Signs a contract that requires a result that matches a JSON Schema. */
+/** Signs a contract whose result has to match a JSON Schema. */
 export function signContract(
   key: ReturnType<typeof createKey>,
   title: string,

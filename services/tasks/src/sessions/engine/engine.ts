@@ -101,7 +101,11 @@ export class SessionEngine {
     });
   }
 
-  /** Creates a session with its first message. */
+  /**
+   * Creates a session with its first message.
+   *
+   * @throws DeputeError SESSION_ID_TAKEN; for a refused invitation, the reason from `REASONS`
+   */
   async create(
     invitation: Envelope,
     agents: readonly KnownAgent[],
@@ -222,7 +226,11 @@ export class SessionEngine {
     });
   }
 
-  /** Returns the session's current transcript, without a seal. */
+  /**
+   * Returns the session's current transcript, without a seal.
+   *
+   * @throws DeputeError SESSION_NOT_FOUND
+   */
   async transcript({ sessionId }: Session): Promise<Transcript> {
     return this.store.read(async (tx) => {
       const session = await readSession(tx, sessionId);
@@ -259,7 +267,7 @@ export class SessionEngine {
   }
 
   /**
-   * Marks a proof that the caller sent outside the message as used.
+   * Marks a proof as used. The caller sent this proof beside the message, for example in a header.
    *
    * @returns false if the proof was used before
    */
@@ -281,7 +289,10 @@ export class SessionEngine {
     return this.store.read(earliestSessionDeadline);
   }
 
-  /** Sets the listener for changed delegations. The listener then updates their tasks. */
+  /**
+   * Sets the listener that the engine calls after each commit of changed delegations. The listener updates the
+   * delegations' tasks.
+   */
   onWork(listener: () => void): void {
     this.#onWork = listener;
   }
@@ -291,7 +302,10 @@ export class SessionEngine {
     this.#bus.publish(SESSION_TOPIC, sessionId);
   }
 
-  /** Records the delegations that a change of a session affects, in the transaction of that change. */
+  /**
+   * Records the delegations that a change of their session affects, and the evidence of a delegate's report. Runs
+   * in the transaction of that change.
+   */
   async #noteWork(tx: WriteTx, before: Session, after: Session, nowMs: number): Promise<void> {
     const changed = changedWork(before, after);
     for (const { delegationId, state } of changed) {

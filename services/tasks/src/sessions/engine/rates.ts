@@ -15,7 +15,7 @@ const LEVELS = 5;
 /**
  * Limits each agent's rate of messages by its trust level, over all sessions of the agent. (ASP specification
  * "Security" requires limits by level. ASP publishes no numbers, so the rates are a setting.) The allowances are in
- * memory. With replicas they are in the store, so the limit applies to all replicas together.
+ * memory; with replicas they are in the store, so that the limit applies to all replicas together.
  */
 export class MessageRates {
   readonly #perMinute: readonly number[];

@@ -16,8 +16,8 @@ const MAX_WAIT_MS = 1000;
 const REPORTS = 20;
 
 /**
- * Milliseconds between two purges of proofs (FORGET_MS), and the maximum proofs that one transaction deletes
- * (FORGET_BATCH).
+ * Milliseconds between two purges of expired proofs (FORGET_MS), and the maximum number of proofs that one
+ * transaction deletes (FORGET_BATCH).
  */
 const FORGET_MS = 30_000;
 const FORGET_BATCH = 1000;
@@ -27,13 +27,16 @@ export interface TimekeeperOptions {
   readonly reporter: OutcomeReporter;
   readonly timers: Timers;
   readonly log: Logger;
-  /** The lease of this work. Only its holder polls for the deadlines that other replicas set. */
+  /**
+   * The lease of this work; absent without replicas. Only its holder polls for the deadlines that other replicas
+   * set.
+   */
   readonly lease?: WorkLease | undefined;
 }
 
 /**
- * Stores the effects of deadlines (lapsed invitations, silence, ends of sessions), reports outcomes to the registry,
- * and purges used proofs.
+ * Stores the effects of deadlines (lapsed invitations, silence, ends of sessions), reports the outcomes of ended
+ * sessions to the registry, and deletes the records of expired proofs.
  */
 export class SessionTimekeeper extends DeadlineLoop {
   readonly #engine: SessionEngine;

@@ -20,8 +20,8 @@ import { filedDisputes, insertDispute } from "../store/dispute-rows.ts";
 import { readMessages } from "../store/session-rows.ts";
 
 /**
- * Returns the disputes of a session, each with the terms of the disputed agreement. Disputes that follow from the
- * session's messages come before filed disputes.
+ * Returns the disputes of a session. Disputes that follow from the session's messages come before filed disputes.
+ * A dispute that follows from messages has the terms of the disputed agreement in its evidence.
  */
 export async function readDisputes(store: Store, session: Session): Promise<Dispute[]> {
   return store.read(async (tx) => [

@@ -1,7 +1,10 @@
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import type { EcKey } from "@depute/asp";
 
-/** Maximum number of cached keys. Parsing a key costs about as much as a verification, so the cache saves half. */
+/**
+ * Maximum number of cached keys. To parse a key costs about as much as a verification, so a cached key halves the
+ * cost.
+ */
 const MAX_KEYS = 1024;
 const keys = new Map<string, KeyObject>();
 

@@ -11,8 +11,8 @@ import { readMessages, readParties, readSession } from "../store/session-rows.ts
 type Place = Pick<EvidencePosition, "sessionId" | "delegationId">;
 
 /**
- * Returns evidence. The caller must take part in the session of the evidence, or in a session in which the evidence was
- * shown.
+ * Returns evidence. The caller must take part, or have taken part, in the session of the evidence, or in a session
+ * in which the evidence was shown.
  *
  * @throws DeputeError SESSION_DELEGATION_NOT_FOUND
  */
@@ -31,7 +31,7 @@ export async function readEvidence(
   });
 }
 
-/** Returns a page of the evidence from an agent's sessions, newest first. */
+/** Returns a page of the evidence that was reported while the agent took part in the session, newest first. */
 export async function evidencePage(
   { store }: SessionEngine,
   agentId: string,

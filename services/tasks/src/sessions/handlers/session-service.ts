@@ -87,7 +87,10 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
   const requireVisible = async (sessionId: string, context: HandlerContext): Promise<KnownSession> =>
     visible(sessions, await callers.identify(context, participants(sessionId)), sessionId);
 
-  /** Finds the agents that join a session by a message. Omits agents that the caller may not see. */
+  /**
+   * Finds the agents that join a session by a message. Omits agents that the caller may not see, and agents without
+   * a card or a key.
+   */
   const newcomers = async (
     uris: readonly string[],
     { principal }: Identity,

@@ -5,12 +5,12 @@ export const MINUTE_MS = 60_000;
 export interface Bucket {
   /** Number of messages that the agent may send immediately. It may be fractional. */
   readonly remaining: number;
-  /** The time of the agent's last message, epoch milliseconds. */
+  /** The time of the agent's last message, allowed or refused, in epoch milliseconds. */
   readonly atMs: number;
 }
 
 export interface Taken {
-  /** The allowance after the message. */
+  /** The allowance after the message. A refused message does not reduce it. */
   readonly bucket: Bucket;
   /** Milliseconds until the agent may send the message; undefined if the agent may send it now. */
   readonly waitMs: number | undefined;

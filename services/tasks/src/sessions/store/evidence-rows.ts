@@ -59,7 +59,7 @@ export interface EvidencePosition extends EvidencePlace {
   readonly reportMs: number;
 }
 
-/** Lists evidence from an agent's sessions, newest first. */
+/** Lists the evidence that was reported in sessions while an agent took part in them, newest first. */
 export async function listEvidence(
   tx: ReadTx,
   agentId: string,

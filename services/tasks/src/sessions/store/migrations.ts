@@ -48,7 +48,8 @@ CREATE TABLE session_proofs (
 CREATE INDEX session_proofs_by_time ON session_proofs (expire_ms);
 `;
 
-// Delegations that became tasks. `due` counts changes of the delegation that the task does not reflect yet.
+// Accepted delegations. `task_id` is empty until the task exists, and for a delegation that gets no task. `due`
+// counts changes of the delegation that the task does not reflect yet.
 const WORKS = `
 CREATE TABLE session_works (
   session_id TEXT NOT NULL,
@@ -99,7 +100,7 @@ CREATE TABLE session_disputes (
 CREATE UNIQUE INDEX session_disputes_by_id ON session_disputes (session_id, dispute_id);
 `;
 
-// The allowances of agents, for services with replicas.
+// The allowances of agents, for a service with replicas. An agent without a row has a full allowance.
 const RATES = `
 CREATE TABLE session_rates (
   agent_id TEXT PRIMARY KEY,

@@ -6,7 +6,7 @@ const BUCKET_ROW = row({ remaining: real, at_ms: integer });
 /** Number of rows with a full allowance that each new message deletes. */
 const DELETED_AT_ONCE = 10;
 
-/** Returns the allowance of an agent; undefined if its row was deleted or never written. */
+/** Returns the allowance of an agent; undefined for a full allowance, whose row was deleted or never written. */
 export async function readBucket(tx: ReadTx, agentId: string): Promise<Bucket | undefined> {
   const found = await tx.get(BUCKET_ROW, "SELECT remaining, at_ms FROM session_rates WHERE agent_id = ?", [
     agentId,

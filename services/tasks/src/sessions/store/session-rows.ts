@@ -38,10 +38,10 @@ export async function readSession(tx: ReadTx, sessionId: string): Promise<Sessio
 }
 
 /**
- * Writes a session. Does not store a deadline that moved to a later time, because almost every message moves the
- * silence deadline. So the timekeeper may check a session too early, and then checks it again.
+ * Writes a session. Does not store a deadline that a message moved to a later time, because almost every message
+ * moves the silence deadline. So the timekeeper may check a session too early, and then checks it again.
  *
- * @param before the stored session, if a message changed it
+ * @param before the session as stored before a message; absent for a new session, and for the effects of deadlines
  */
 export async function putSession(tx: WriteTx, session: Session, before?: Session): Promise<void> {
   const deadlineMs = nextDeadlineMs(session);

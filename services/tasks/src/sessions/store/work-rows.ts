@@ -1,11 +1,11 @@
 import { objectOf, objectsOf, type Session, type WorkState, workOf } from "@depute/asp";
 import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 
-/** A delegation that may have changed since its task was last updated. */
+/** An accepted delegation, and the task that carries it out. */
 export interface WorkRow {
   readonly sessionId: string;
   readonly delegationId: string;
-  /** The delegation's task; empty before the task is created. */
+  /** The delegation's task; empty before the task is created, and for a delegation that gets no task. */
   readonly taskId: string;
   /** Number of changes of the delegation since its task was last updated; 0 for none. */
   readonly due: number;

@@ -13,7 +13,7 @@ import type { SessionEngine } from "../engine/engine.ts";
 import { readMessages, readParties, readSession } from "../store/session-rows.ts";
 import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
 
-/** Timeout in milliseconds of a call to the registry. */
+/** Timeout in milliseconds of each call to another service that the admission of a task makes. */
 const TIMEOUT_MS = 10_000;
 
 /**

@@ -174,7 +174,7 @@ final class Keys {
       byte[] bytes = Base64.getUrlDecoder().decode(text);
       if (encode(bytes).equals(text)) return bytes;
     } catch (IllegalArgumentException error) {
-      // The refusal below says the same.
+      // A text that is no base64url is refused below, like any other wrong spelling.
     }
     throw new Refusal("malformed_token", "base64url");
   }

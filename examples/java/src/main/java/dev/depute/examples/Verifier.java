@@ -70,7 +70,7 @@ final class Verifier {
     return (String) block.getOrDefault("attenuator", block.get("issuer"));
   }
 
-  /** Step 2. A revocation counts if its signer signed the block or a block above, or is the block's delegatee. */
+  /** Step 2 of {@code verify}. A revocation counts if its signer signed the block or one above, or is the block's delegatee. */
   private void checkRevocations() {
     Set<Object> entitled = new HashSet<>();
     for (int at = 0; at < ids.size(); at++) {
@@ -87,7 +87,7 @@ final class Verifier {
     }
   }
 
-  /** Step 3. */
+  /** Step 3 of {@code verify}. */
   private void checkSignatures() {
     List<Map<String, Object>> entries = maps(token.signatures());
     demand(entries.size() == ids.size(), "invalid_signature");
@@ -112,14 +112,14 @@ final class Verifier {
     }
   }
 
-  /** Step 6. */
+  /** Step 6 of {@code verify}. */
   private void checkTimes(long rootExpiresAt, long expiresAt) {
     long issuedAt = millis(token.authority().get("issuedAt"));
     demand(issuedAt <= context.now + MAX_SKEW_MS && rootExpiresAt - issuedAt <= MAX_LIFETIME_MS, "malformed_token");
     demand(context.now <= expiresAt, "expired");
   }
 
-  /** The least rest of all budgets. (step 7) */
+  /** Returns the least remaining budget of all blocks. (step 7 of {@code verify}) */
   private long rest(List<Token.Level> levels) {
     List<Long> rests = new ArrayList<>();
     for (int at = 0; at < ids.size(); at++) {
@@ -128,7 +128,7 @@ final class Verifier {
     return rests.stream().mapToLong(Long::longValue).min().orElse(0);
   }
 
-  /** Step 8. */
+  /** Step 8 of {@code verify}. */
   private void checkContract(Token.Level last) {
     demand(context.contractId == null || context.contractId.equals(last.contractId()), "contract_mismatch");
     for (String pair : context.requiredCapabilities) {
@@ -142,7 +142,7 @@ final class Verifier {
     }
   }
 
-  /** Step 9. */
+  /** Step 9 of {@code verify}. */
   private void checkRequest(Token.Level last) {
     String namespace = (String) context.request.get("namespace");
     Patterns asked = Patterns.resource((String) context.request.get("resource"), namespace);
