@@ -65,7 +65,7 @@ def is_lost(error: DeputeError) -> bool:
 
 
 class Backoff:
-    """The waits between attempts. Each wait is longer than the one before, up to `longest`."""
+    """The waits between attempts. The limit of a wait doubles up to `longest`; a wait takes 50 to 100 % of it."""
 
     def __init__(self, longest: float = LONGEST_BACKOFF) -> None:
         self._next = FIRST_BACKOFF

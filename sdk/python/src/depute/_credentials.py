@@ -73,8 +73,8 @@ class Sessions(Proofs):
 
     def renew(self, error: DeputeError) -> bool:
         """
-        Whether the call may succeed with a new session. A session exists only in the platform's process that
-        opened it, so a restart of this process loses the session.
+        Whether the call may succeed with a new session. After a denial, drops all sessions, because a restart of the
+        platform may have lost them.
         """
         is_denied = error.reason in (Reason.UNAUTHENTICATED, Reason.TOKEN_DENIED)
         if is_denied and self._sessions:

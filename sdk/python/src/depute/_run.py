@@ -286,8 +286,8 @@ class Run(Desk):
 
     async def _beat(self) -> None:
         """
-        Extends the lease until the work is over. The server holds each heartbeat until it has an event for the
-        worker.
+        Extends the lease until the work is over. The server answers each heartbeat when it has an event for the
+        worker, at the latest after the interval.
         """
         interval = self._assignment.heartbeat_interval
         beat = (
@@ -345,7 +345,7 @@ class Run(Desk):
             await self._either(asyncio.sleep(seconds))
 
     async def _either(self, wait: Awaitable[None]) -> None:
-        """Waits until the time has passed, or the run is over."""
+        """Waits until `wait` is done, or the run is over."""
         tasks = [asyncio.ensure_future(wait), asyncio.ensure_future(self._over.wait())]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for one in tasks:

@@ -267,7 +267,7 @@ _token = object_of(
 
 
 def check_authority(value: Any) -> None:
-    """Raises TokenError unless a value is a consistent authority block. (DelegateOS 3.1)"""
+    """Raises TokenError unless a value is an authority block: its members fit, also to one another. (DelegateOS 3.1)"""
     _authority(value, "authority")
     _check_authority_sense(value)
 

@@ -127,7 +127,8 @@ def check_proof(
     """
     Checks a proof (RFC 9449 section 4.3). `ath`, `ard` and `epk` must be present exactly where they are expected.
 
-    Raises TokenError: proof_required without a proof, else invalid_proof with the invalid member.
+    Raises TokenError: proof_required without a proof, internal_context for an invalid time or window, else
+    invalid_proof with the faulty part.
     """
     if proof is None or proof == "":
         raise TokenError("proof_required")

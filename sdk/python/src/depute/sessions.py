@@ -264,7 +264,7 @@ class HolderSession:
         )
 
     def use(self, counter: int) -> bool:
-        """Records the use of an accepted call's number. False for a used number."""
+        """Records the use of an accepted call's number. False for a number that was used or is too old."""
         return self._window.use(counter)
 
 
