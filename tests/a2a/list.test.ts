@@ -16,7 +16,6 @@ const ALL = {
 
 describe.each(BINDINGS)("ListTasks over %s", (binding) => {
   const scene = new Scene(binding);
-  /** Reads all pages of a list. */
   const pages = async (filter: object, pageSize: number) => {
     const tokens = [""];
     const ids: string[][] = [];

@@ -100,12 +100,12 @@ export function resultOf(receipt: JsonObject, change: JsonObject = {}): JsonObje
   };
 }
 
-/** A text in the form of a key. With it, the auditor has another owner than the agents without a key. */
+/** A text in the form of a key. It gives the auditor another owner than the agents without a key have. */
 const AUDITOR_KEY = `${"U".repeat(42)}M`;
 
 /**
- * Registers the agents of the market. An agent with a key acts only for itself. The operator has proven the auditor's
- * organization.
+ * Registers the agents of the market, each with its key of `keys`. By default only the auditor has a key. The
+ * operator has proven the auditor's organization.
  */
 export async function introduceAll(
   { clients }: Pick<TestPlatform, "clients">,

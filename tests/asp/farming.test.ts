@@ -9,7 +9,7 @@ import { type Platform, register, startPlatform } from "./platform.ts";
 const SYBILS = ["one", "two", "three"].map((name) =>
   agent(`agent://${name}.example/sybil/${name}`, `org_${name}`),
 );
-/** A score of 20: a quarter of the distance from 10 to the minimum of level 2. */
+/** A quarter of the distance from the initial score, 10, to 50, the minimum of level 2: 10 + 40 / 4. */
 const QUARTER = 20;
 
 let platform: Platform;

@@ -114,7 +114,7 @@ export class Stranger {
     return answer(address, { headers: this.proves ? { dpop: this.proof("GET", address) } : {} });
   }
 
-  /** Reads the current state of a session. */
+  /** Returns the document of a session in its current state. */
   async session(sessionId: string): Promise<Document> {
     return (await this.get(`/v1/asp/sessions/${sessionId}`)).body;
   }
@@ -180,7 +180,6 @@ export class Stranger {
     return this.post(`/v1/asp/sessions/${sessionId}/messages`, message);
   }
 
-  /** Introduces the agent in a session. */
   introduce(sessionId: string): Promise<Answer> {
     const data = { agentId: this.uri, name: this.id, signingPublicKey: this.jwk };
     return this.say(sessionId, "INFORM", { informType: "identity", data });

@@ -27,7 +27,7 @@ afterAll(async () => {
   await platform.stop();
 });
 
-/** Exports the audit log by the RPC. */
+/** Returns the lines of the audit log, as the RPC exports them. */
 async function lines(): Promise<string[]> {
   const all: string[] = [];
   for await (const part of platform.clients.audit.exportAuditRecords({})) all.push(...part.lines);

@@ -4,10 +4,10 @@ import { text } from "node:stream/consumers";
 import { freePorts } from "depute/ports";
 import { type Ended, MAIN, type User, userOf } from "./depute.ts";
 
-/** The variables of a platform. */
+/** The environment variables that configure a platform. */
 export type Backend = Readonly<Record<string, string>>;
 
-/** Returns the variables of a platform for tests. */
+/** Returns the environment variables of a test's platform, which logs nothing. */
 export function backendOf(more: Backend = {}): Backend {
   return { DEPUTE_LOG_LEVEL: "silent", ...more };
 }

@@ -18,7 +18,7 @@ export interface Ended {
 export interface User {
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Runs a command to its end. The command's output goes to pipes. */
+  /** Runs a command to its end. The command has no terminal. */
   run(words: readonly string[], input?: string): Promise<Ended>;
   /** Starts a command that runs until it is stopped. */
   start(words: readonly string[]): ReturnType<typeof spawn>;

@@ -49,7 +49,7 @@ async function start(dataDir: string, witness: Record<string, string>): Promise<
   return platform;
 }
 
-/** Mints a token and revokes it, and waits until the transparency log has the revocation. */
+/** Mints a token and revokes it. Waits until the transparency log has the revocation. */
 async function revokeOne(platform: Deployment, size: number): Promise<void> {
   const principal = (await platform.run(["keys", "new", `me-${size}.key`])).out.trim();
   const words = ["--delegatee", principal, "--capability", "web:search:**", "--budget", "1000"];

@@ -134,7 +134,7 @@ function assertImage(): void {
       "find /depute/node_modules -maxdepth 2 -name typescript -o -maxdepth 2 -name vitest -o -maxdepth 2 -name vite",
   );
   if (sources !== "") throw new Error(`the image has files of development: ${sources}`);
-  // Loads every module that a service needs at its start.
+  // The help loads every module that a service needs at its start.
   engine.run(["run", "--rm", "--network", "none", IMAGE, "gateway", "--help"], { stdio: "ignore" });
   const user = inside("id -u");
   if (user === "0") throw new Error("the image runs as root");
@@ -154,7 +154,6 @@ function assertHardened(): void {
   }
 }
 
-/** Waits until every container is healthy. */
 async function allHealthy(): Promise<void> {
   const began = performance.now();
   for (;;) {

@@ -8,7 +8,7 @@ import { growthPlots } from "../../bench/docs/plots.ts";
 
 const page = readFileSync("docs/performance.md", "utf8");
 const figures = readFigures();
-/** The circumstances of a run. */
+/** The day, machine, load and part of the measured run. */
 const when = { day: "2026-01-01", machine: "2 × m", load: 1, part: 1 };
 
 const suites = [

@@ -11,7 +11,7 @@ afterEach(() => cleanUp.run(), 120_000);
 const TASKS = "depute.tasks.v1.TaskService";
 const WORKERS = "depute.tasks.v1.WorkerService";
 const AGENTS = "depute.registry.v1.AgentService";
-/** Milliseconds of load before, between and after the changes. */
+/** Milliseconds of load before each change of the replicas, and after the last one. */
 const LOAD_MS = 4_000;
 const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 

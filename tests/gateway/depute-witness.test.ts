@@ -60,13 +60,13 @@ async function start(dataDir: string, flags: readonly string[]): Promise<TestPla
   return platform;
 }
 
-/** Stops a platform before the end of the test. */
+/** Stops a platform now, so that `afterEach` does not stop it again. */
 async function stop(platform: { stop(): Promise<unknown> }): Promise<void> {
   running.splice(running.indexOf(platform), 1);
   await platform.stop();
 }
 
-/** The other Depute, at one address across its restarts. */
+/** The Depute that serves as the witness. It has one address across its restarts. */
 async function witnessAt(name: string, isTls: boolean) {
   const [port = 0] = await freePorts(1);
   const url = `${isTls ? "https" : "http"}://127.0.0.1:${port}`;
@@ -98,7 +98,6 @@ async function witnessAt(name: string, isTls: boolean) {
 }
 type WitnessAt = Awaited<ReturnType<typeof witnessAt>>;
 
-/** Mints a token and revokes it. */
 async function revokeOne(platform: TestPlatform): Promise<void> {
   const call = async (method: string, body: object) => {
     const answer = await platform.post(`/depute.tokens.v1.${method}`, body);
@@ -117,7 +116,7 @@ async function revokeOne(platform: TestPlatform): Promise<void> {
   await call("RevocationService/RevokeMintedToken", { revocationId, scope: "REVOCATION_SCOPE_CHAIN" });
 }
 
-/** Waits until the witness has both heads at a size. */
+/** Waits until the witness has the heads of both logs at a size. Returns the witness's record of the platform. */
 const untilWitnessed = (witness: WitnessAt, platform: string, size: number) =>
   vi.waitFor(
     async () => {

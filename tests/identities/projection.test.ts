@@ -53,7 +53,7 @@ async function request(parameters: Record<string, string>, key: Keypair, token?:
   return { status: answer.status, ...((await answer.json()) as object) };
 }
 
-/** Exchanges a login of ada's for a token of her key. */
+/** Exchanges ada's login for a token of ada's key. */
 async function exchanged(more: Record<string, string> = {}): Promise<SerializedDCT["token"]> {
   const subject_token = await issuer.sign({});
   const answer = await request({ subject_token, subject_token_type: JWT, ...more }, ada);

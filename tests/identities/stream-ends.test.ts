@@ -48,7 +48,10 @@ describe.each([
   }, 60_000);
   afterAll(() => platform.stop());
 
-  /** Opens a stream of audit records, and returns its end: the error, and the time. */
+  /**
+   * Opens a stream of audit records by a token with these claims. `end` resolves with the error and the time of its
+   * end.
+   */
   async function open(claims: Record<string, unknown>) {
     const headers = { authorization: `Bearer ${await issuer.sign(claims)}` };
     const abort = new AbortController();

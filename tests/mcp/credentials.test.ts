@@ -38,7 +38,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Mints a token under a root that the platform trusts. */
+/** Makes a token of a foreign root that the platform trusts, with its holder's key. */
 function holderGrant(): Grant {
   const keypair = generateKeypair(engine);
   const contractId = "ct_a1b2c3d4e5f6";

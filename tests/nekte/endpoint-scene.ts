@@ -27,7 +27,7 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-/** Starts the platform for the tests of one file. The platform calls agents at their endpoints. */
+/** Starts a platform that calls agents at their endpoints, for the tests of one file. */
 export class EndpointScene {
   #platform: TestPlatform | undefined;
 

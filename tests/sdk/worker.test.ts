@@ -59,7 +59,7 @@ async function taskOf(id: string): Promise<Task | undefined> {
   return (await platform.clients.tasks.getTask({ taskId: id })).task;
 }
 
-/** Waits until a task has ended, and returns it. */
+/** Waits until a task has ended. Returns the task. */
 async function ended(id: string): Promise<Task | undefined> {
   for await (const _ of platform.clients.tasks.watchTask({ taskId: id }));
   return taskOf(id);

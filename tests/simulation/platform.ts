@@ -48,11 +48,10 @@ export async function startSimulation() {
     clock,
     errors,
     clients: clientsOver(routed((name) => host.connect(name))),
-    /** Moves the clock, and waits until the work that becomes due has finished. */
+    /** Moves the clock in steps. After each step, waits until the due work has finished. */
     async pass(ms: number): Promise<void> {
       // Lets running calls set their timers before the clock moves.
       await settled(clock);
-      // The clock moves in steps, so that repeated work runs at its intervals.
       for (let left = ms; left > 0; left -= STEP_MS) {
         clock.advance(Math.min(left, STEP_MS));
         await settled(clock);

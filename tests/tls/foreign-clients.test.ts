@@ -27,7 +27,7 @@ const save = (name: string, text: string): string => {
   return join(folder, name);
 };
 
-/** Starts the example's issuer, a process of its own. */
+/** Starts the issuer of examples/login for these clients. Returns its address. */
 async function startIssuer(names: readonly string[]): Promise<string> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");
@@ -94,7 +94,7 @@ afterAll(async () => {
 interface Language {
   readonly name: string;
   readonly isInstalled: boolean;
-  /** Builds the client, and returns its command. */
+  /** Builds the client. Returns the command that starts it. */
   build(): readonly string[];
 }
 

@@ -7,7 +7,7 @@ export const AUTHORITY_BUNDLE_FORMAT = "depute-authority-bundle/1";
 /** Maximum length of a bundle's text, in UTF-16 code units. */
 export const MAX_AUTHORITY_BUNDLE = 1_048_576;
 
-/** Whether a block was in force at a time. */
+/** Whether a block was in force at a time; otherwise the reason why not. */
 export type BlockValidity = "valid" | "not_recorded" | "expired" | "revoked";
 
 /** One delegation of an explained chain. Times are RFC 3339 in UTC with milliseconds. */
@@ -29,7 +29,7 @@ export interface StatedBlock {
   readonly block?: Authority | Attenuation;
 }
 
-/** The facts of a receipt that a statement has. The bundle contains the receipt itself. */
+/** What a statement says of a receipt. The bundle contains the receipt itself. */
 export interface StatedReceipt {
   readonly requestId: string;
   /** The position of the receipt among the receipts of its execution, from 1. */

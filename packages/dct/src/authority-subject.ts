@@ -18,7 +18,10 @@ export interface BundleCheck {
   readonly detail: string;
 }
 
-/** Returns the result of a check. The check passes if `fault` is undefined; `fine` is then the text of the result. */
+/**
+ * Returns the result of a check. The check passes if `fault` is undefined. The result's text is `fault`, or `fine`
+ * if the check passes.
+ */
 export function check(name: BundleCheck["name"], fault: string | undefined, fine: string): BundleCheck {
   return { name, ok: fault === undefined, detail: fault ?? fine };
 }

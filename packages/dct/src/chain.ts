@@ -49,11 +49,11 @@ function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean |
   if (outer[prefix] !== "**" || outer.findIndex(isWildcard) !== prefix) return undefined;
   budget.remainingSteps -= inner.length + 1;
   if (budget.remainingSteps < 0) return false;
-  // The first literal of the parent that differs from the child's literal at the same position.
+  // The first position at which the parent's literal differs from the child's segment; -1 if there is none.
   const other = outer.findIndex((segment, i) => i < prefix && segment !== inner[i]);
   if (other < 0) return true;
-  // If the child has a different literal at this position, the parent does not contain the child. If the child
-  // has a wildcard there, only the walk can answer.
+  // If the child has another literal at this position, the parent does not contain the child. If the child has a
+  // wildcard there, or ends before, only the walk can answer.
   const instead = inner[other];
   return instead !== undefined && !isWildcard(instead) ? false : undefined;
 }

@@ -15,7 +15,10 @@ export const MAX_NAME_CHARS = 64;
 export const MAX_TOKEN_NESTING = 8;
 /** Maximum length of a holder proof, in characters. */
 export const MAX_PROOF_CHARS = 4096;
-/** Maximum work of the containment checks of one token, in steps of its automata. */
+/**
+ * Maximum work of the containment checks of one token, in steps of the walk. A step of a long pattern counts more
+ * than once.
+ */
 export const MAX_CONTAINMENT_WORK = 50_000;
 
 /** Default lifetime of a token, in milliseconds (DelegateOS 3.6). */

@@ -7,7 +7,7 @@ import { context, engine, rootToken } from "./testing/fixtures.ts";
 import { verifyToken } from "./verify.ts";
 
 const idOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url");
-/** Ids that vary little, so that equal ids occur. Two ids may differ in any single byte. */
+/** Ids that vary little, so that equal ids occur. Each id has at most one byte that is not 0, at any place. */
 const someId = fc.tuple(fc.nat(31), fc.nat(3)).map(([at, value]) => {
   const bytes = new Uint8Array(32);
   bytes[at] = value;

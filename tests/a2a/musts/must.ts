@@ -12,7 +12,7 @@ export function must(numbers: readonly number[], name: string, run: () => Promis
 /** The service parameter that names the version. */
 export const VERSION = { "a2a-version": "1.0" };
 
-/** A message in its JSON form. */
+/** A message of the user with the text `hello`, in its JSON form. */
 export const HELLO = { messageId: "1", role: "ROLE_USER", parts: [{ text: "hello" }] };
 
 /** The setting that permits webhooks of receivers on this machine. */

@@ -9,7 +9,7 @@ export const ROOTED_AUDIT_SEAL_FORMAT = "depute-audit-seal/2";
 /** The head of an audit log's hash chain before its first record: 32 zero bytes. */
 export const FIRST_AUDIT_HEAD: Uint8Array = new Uint8Array(32);
 
-/** The statement of a platform about one day of its audit log. It never changes. */
+/** The statement of a platform about one day of its audit log. The statement of a day never changes. */
 export interface AuditSeal {
   /** The day in UTC, e.g. `2026-01-31`. */
   readonly day: string;

@@ -2,7 +2,7 @@ import type { CryptoEngine } from "../engine.ts";
 import type { Keypair } from "../types.ts";
 import { isTaggedBy, signTagged } from "./tagged.ts";
 
-/** The signed length and head digest of the revocation log. */
+/** The signed statement of the length (`sequence`) and the head of a platform's revocation log. */
 export interface Checkpoint {
   readonly sequence: number;
   readonly head: string;
