@@ -149,7 +149,7 @@ function* alterations(document: JsonObject): Generator<Altered> {
   }
 }
 
-/** Returns another text of the same shape: each digit becomes another digit, each letter another letter. */
+/** Returns another text of the same shape: the last digit becomes another digit, or the last letter another letter. */
 function otherText(text: string): string {
   const at = text.search(/[0-9a-zA-Z][^0-9a-zA-Z]*$/);
   if (at < 0) return `${text}x`;
@@ -169,7 +169,7 @@ function replaced(document: JsonObject, path: string, change: JsonValue | undefi
   return document;
 }
 
-/** Returns the refusal code that an altered message must get. */
+/** Returns the refusal codes of which an altered message must get one. */
 function expected({ path, document }: Altered, original: JsonObject, isFirst: boolean): readonly string[] {
   if (!decodeValid(EnvelopeSchema, document).ok) return ["INVALID_REQUEST", "UNKNOWN_MEMBER"];
   if (path === "/sessionId") return isFirst ? ["wrong_hash"] : ["SESSION_NOT_FOUND", "INVALID_REQUEST"];
@@ -242,7 +242,8 @@ test.each([
     }
     if (!isFirst) {
       await refuse(documentOf(compose(STRANGER)), ["not_a_participant"], "a stranger");
-      // Earlier messages are sent again. Only a replay of the last message is acknowledged instead of refused.
+      // Earlier messages are sent again. A sender's latest message is acknowledged again; each earlier one is
+      // refused.
       for (const [at, old] of envelopes.entries()) {
         const later = envelopes.slice(at + 1).some(({ sender }) => sender?.agentId === old.sender?.agentId);
         if (later) await refuse(documentOf(old), ["duplicate_message"], `replay of message ${at}`);

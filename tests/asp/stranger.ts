@@ -9,8 +9,8 @@ import {
 } from "node:crypto";
 
 /**
- * The JSON of an independent agent. The agent is written only from the documents. It uses plain fetch, and
- * SHA-256 and Ed25519 of Node.js. It shares no code with the platform.
+ * The JSON that `Stranger` exchanges. `Stranger` is an agent that is written only from the documents, without code
+ * of the platform. It uses plain fetch, and SHA-256 and Ed25519 of Node.js.
  */
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

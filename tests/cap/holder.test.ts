@@ -41,7 +41,7 @@ test("only the holder of an agent's key registers it, takes its work, reads and 
   });
   const notice = example("example-01-delegation-to-pm");
   expect(await ask("mallory", "POST", "/cap/messages", notice)).toMatchObject({ status: 403 });
-  // On an open loopback roles need no credentials; presented credentials must be valid.
+  // On an open loopback, roles need no credentials, but credentials that a caller presents must be valid.
   expect((await platform.post("/cap/messages", notice)).status).toBe(201);
   expect(await ask("pm-1", "GET", "/cap/inbox/pm-1")).toMatchObject({
     body: { messages: [{ sequence: 1 }] },

@@ -33,7 +33,7 @@ async function start(dataDir: string, backend: Backend = backendOf()): Promise<D
   return deployment;
 }
 
-/** Creates a kept key. The platform first opens a key of the same owner that it has already. */
+/** Creates a kept key, which the platform seals with its master key. */
 async function createKey(platform: Deployment): Promise<void> {
   const { code, err } = await platform.run(["keys", "create"]);
   expect(code, err).toBe(0);

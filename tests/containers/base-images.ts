@@ -46,7 +46,7 @@ function makeDebian(engine: Engine): void {
   }
 }
 
-/** Adds the pinned Node.js and npm to Debian, with the user `node` of the official image. */
+/** Adds this process's Node.js and npm to Debian, with the user `node` of the official image. */
 function makeNode(engine: Engine): void {
   const files = mkdtempSync(join(tmpdir(), "depute-node-"));
   try {

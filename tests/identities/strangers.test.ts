@@ -411,7 +411,10 @@ async function createRecords(): Promise<void> {
   });
 }
 
-/** Returns the bytes that a stranger gets, for a stream those of its first message or of its error. */
+/**
+ * Returns what a stranger gets: the status and the body, or a stream's messages of STREAM_MS milliseconds and its
+ * error.
+ */
 async function seen(name: string, request: JsonObject): Promise<string> {
   const method = reads.find((each) => nameOf(each) === `depute.${name}`);
   if (method === undefined) throw new Error(`${name} is no read`);

@@ -40,7 +40,7 @@ async function use(revision: string, headers: Record<string, string>, name = "di
   });
 }
 
-/** The metadata that every request needs in a revision without sessions. */
+/** The metadata that every request needs, by revision; absent for a revision with MCP sessions. */
 const ENVELOPE: Record<string, object> = {
   "2026-07-28": {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

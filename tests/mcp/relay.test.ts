@@ -48,7 +48,7 @@ afterEach(() => {
   children.clear();
 });
 
-/** Starts the command. `next` returns the next message that it writes. */
+/** Starts the command. `next` returns the next message that the command writes. */
 function start(words: readonly string[], server = platform.url, env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [MAIN, "mcp", ...words, "--server", server], {
     stdio: ["pipe", "pipe", "pipe"],

@@ -77,7 +77,7 @@ test("a changed file applies as a whole while calls run", async () => {
   write({ kept: saying("kept"), changed: saying("after"), added: saying("added") });
   await expect.poll(() => statusOf("removed"), soon).toBe(404);
 
-  // An unchanged server's sessions continue; the sessions of changed and removed servers have ended.
+  // The MCP sessions of an unchanged server continue. Those of changed and removed servers have ended.
   expect(await said(kept)).toBe("kept");
   for (const client of [changed, removed]) {
     await expect(client.callTool({ name: "say", arguments: {} })).rejects.toThrow();

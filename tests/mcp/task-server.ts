@@ -179,9 +179,9 @@ export function modernServer(): Promise<TaskServer> {
 }
 
 /**
- * Starts a server of 2025-11-25 with MCP sessions. Each session knows only its own tasks, so a client must always
- * reach the session that began its task. `tasks/list` lists the tasks of all sessions. The tool `ask` asks for a
- * name during `tasks/result`.
+ * Starts a server of 2025-11-25 with MCP sessions. Each MCP session knows only its own tasks, so a client must
+ * always reach the one that began its task. `tasks/list` lists the tasks of all MCP sessions. The tool `ask` asks
+ * for a name during `tasks/result`.
  */
 export async function earlierServer(): Promise<TaskServer> {
   const { received, tasks, begin, finish } = states();

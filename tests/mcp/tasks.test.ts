@@ -256,7 +256,7 @@ describe("the extension of revision 2026-07-28", () => {
   });
 });
 
-/** Sends a request of revision 2025-11-25, without a session. */
+/** Sends a request of revision 2025-11-25, without an MCP session. */
 async function sendEarlier(method: string, params: Json): Promise<Json> {
   const headers = {
     "content-type": "application/json",

@@ -7,8 +7,8 @@ export interface Certified {
 }
 
 /**
- * Creates a self-signed certificate for an IP address that is valid from 12 hours ago until 12 hours from now. (RFC
- * 5280)
+ * Creates a self-signed certificate for an IP address (RFC 5280). It is valid from 12 hours ago until 12 hours from
+ * now.
  */
 export function selfSigned(name: string, address = [127, 0, 0, 1]): Certified {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });

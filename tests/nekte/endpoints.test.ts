@@ -179,7 +179,7 @@ describe.each([
       tell.complete({ full: tries });
     };
     const events = await eventsOf({ agentId, description: "x" });
-    // The first attempt's outcome is unavailable, so another attempt follows.
+    // The first attempt's result is unavailable, so another attempt follows.
     expect(events.find(({ payload }) => payload.case === "requeued")?.payload.value).toMatchObject({
       cause: { reason: "ENDPOINT_RESULT_LOST" },
     });

@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 
-/** A Merkle tree as RFC 9162 section 2.1 describes it, written without code of the platform. */
+/**
+ * The functions of this file compute a Merkle tree as RFC 9162 section 2.1 describes it, without code of the
+ * platform.
+ */
 
 function sha256(...parts: readonly Uint8Array[]): Buffer {
   const hash = createHash("sha256");

@@ -51,8 +51,8 @@ async function columnsOf(store: Store): Promise<string[]> {
 }
 
 /**
- * Names the current schema among the recorded releases. The current schema is converted to JSON, as a recorded
- * schema would be.
+ * The name of the current schema in the list of releases. `recorded` converts the current schema to JSON and back,
+ * as a recorded schema was.
  */
 const PRESENT = "the present program";
 const recorded = (release: string, store: string): Schema =>

@@ -50,7 +50,7 @@ export async function startSimulation() {
     clients: clientsOver(routed((name) => host.connect(name))),
     /** Moves the clock in steps. After each step, waits until the due work has finished. */
     async pass(ms: number): Promise<void> {
-      // Lets running calls set their timers before the clock moves.
+      // Running calls first set their timers; only then the clock moves.
       await settled(clock);
       for (let left = ms; left > 0; left -= STEP_MS) {
         clock.advance(Math.min(left, STEP_MS));

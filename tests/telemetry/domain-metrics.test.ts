@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { call, introduce, result, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { type Grant, grant } from "../mcp/holder.ts";
 
-/** The metrics of a platform after some work, as a scraper sees them. */
+/** This file tests the metrics of a platform after some work, as a scraper sees them. */
 
 const TABLE: [string, MetricEntry][] = Object.entries(DOMAIN_METRICS);
 let platform: TestPlatform;

@@ -28,7 +28,7 @@ function temporaryFolder(): string {
   return folder;
 }
 
-/** The folder of `depute certs create`. */
+/** The folder into which `depute certs create` writes the certificates. */
 const certificates = join(temporaryFolder(), "certs");
 const file = (name: string): string => join(certificates, name);
 const pem = (name: string): string => readFileSync(file(name), "utf8");

@@ -2,8 +2,8 @@ import { execFileSync } from "node:child_process";
 import { createPublicKey, verify } from "node:crypto";
 
 /**
- * A reader of root signatures, written without code of the platform: Ed25519 of node:crypto, and BLAKE2b-256 of Python's
- * hashlib.
+ * This file checks signatures of roots without code of the platform: with Ed25519 of node:crypto, and BLAKE2b-256
+ * of Python's hashlib.
  */
 
 type Json = Readonly<Record<string, unknown>>;

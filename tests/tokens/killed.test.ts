@@ -37,12 +37,14 @@ test("a used proof stays used after a kill of the platform", { timeout: 60_000 }
   const unused = prove();
   await started.stop("SIGKILL");
   await start();
-  // The restart loses the memory of used proofs. Therefore every proof from before the restart is refused, used or not.
+  // A killed platform may not have stored every used proof. So after the restart it refuses all earlier proofs, used
+  // or not.
   for (const dpop of [used, unused]) {
     const refused = await refusal(call(dpop));
     expect(refused).toMatchObject({ reason: "UNAUTHENTICATED", metadata: { claim: "jti" } });
   }
-  // New proofs are accepted as soon as they differ in time from proofs before the restart.
+  // The start waits until a new proof can be told from earlier ones by its time. So the platform accepts the new
+  // proof.
   await call(prove());
 });
 

@@ -102,7 +102,7 @@ const reserve = (replica: Replica, { token }: Minted, amountMicrocents: number) 
     amountMicrocents,
   });
 
-/** The log of revocations: the sequences and the last head. */
+/** Returns the sequences of the revocation log, and the log's head. */
 async function logOf(replica: Replica): Promise<{ sequences: number[]; head: unknown }> {
   const { revocations = [] } = await call(replica, `${REVOCATIONS}/ListRevocations`, { pageSize: 1000 });
   const { checkpoint } = await call(replica, `${REVOCATIONS}/GetRevocationCheckpoint`, {});

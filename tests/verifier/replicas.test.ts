@@ -39,13 +39,13 @@ async function append(replica: Replica, n: number): Promise<number> {
   return Number(index ?? 0);
 }
 
-/** A head of the log. */
+/** Returns the log's current head. */
 async function headOf(replica: Replica): Promise<{ size: number; root: Buffer }> {
   const head = (await replica.call(`${LOG}/GetLogHead`, {})).head as Json;
   return { size: Number(head.treeSize ?? 0), root: Buffer.from(String(head.rootHash), "base64") };
 }
 
-/** The leaves of the log, in order. */
+/** Returns the log's leaves, in order. */
 async function leavesOf(replica: Replica): Promise<{ index: number; leaf: Buffer }[]> {
   const { entries = [] } = await replica.call(`${LOG}/ListLogEntries`, { pageSize: 1000 });
   return (entries as Json[]).map(({ index, leaf }) => ({

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import type { OwnPostgres } from "@depute/store/testing";
 import type { RunningCluster } from "./running-cluster.ts";
 
-/** A fault that the harness causes. `cause` resolves when the fault is over. */
+/** A fault that the harness causes. `cause` also ends a fault that does not end by itself, such as a stop. */
 export interface Fault {
   readonly name: string;
   cause(): Promise<void>;
@@ -22,7 +22,10 @@ async function psql(url: string, statement: string): Promise<void> {
   });
 }
 
-/** Returns the faults of one round, each process killed once, in an order that the random numbers decide. */
+/**
+ * Returns the faults of one round in random order: a kill of each process of a service, two stops of one, three
+ * faults of Postgres, and a kill of Redis.
+ */
 export function faultsOf(
   cluster: RunningCluster,
   postgres: OwnPostgres,

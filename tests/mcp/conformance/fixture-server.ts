@@ -93,7 +93,7 @@ export function addPrompts(server: McpServer): void {
   );
 }
 
-/** Events of all streams of a session, for clients that reconnect. */
+/** Makes a store for the events of all streams of an MCP session, for clients that reconnect. */
 function eventStore(): EventStore {
   const events: { id: string; stream: string; message: JSONRPCMessage }[] = [];
   return {

@@ -1,6 +1,6 @@
 import type { VectorCase } from "../../../tools/vectors/shared.ts";
 
-/** The platform's answer to a case, in the form of the case. */
+/** The platform's answer to a vector's case, with the members in which the case states the right answer. */
 export type Answer = Pick<VectorCase, "expected" | "refusal" | "fault">;
 
 // biome-ignore lint/suspicious/noExplicitAny: each operation reads the input of its own cases

@@ -3,11 +3,14 @@ import { answerOf } from "../../../tools/vectors/holder-proofs.ts";
 import { fixedSession } from "../../../tools/vectors/holder-sessions.ts";
 import { hexBytes, type Operations } from "./answer.ts";
 
-/** Makes the verifier's side of a session, with a key and terms from the file. */
+/** Makes the verifier's side of a holder session, with a key and terms from the vector file. */
 const sessionOf = (terms: SessionTerms, keyHex: string) => new HolderSession(engine, terms, hexBytes(keyHex));
 
 export const holderSessionOperations: Operations = {
-  /** The verifier's session, with the file's key, must accept a proof that the holder's side makes with its own key. */
+  /**
+   * The verifier's side, with the vector file's key, must accept a proof that the holder's side makes with its own
+   * key.
+   */
   open({ token, now }, { expected }) {
     const { proof, grant, caller, session } = fixedSession(token);
     const { keyHex, ...rest } = expected as { keyHex: string };
