@@ -31,11 +31,11 @@ export const CLOCK_SKEW_MS = 30_000;
 export const PROOF_WINDOW_MS = 60_000;
 /** Default lifetime of a holder session, in milliseconds. */
 export const SESSION_LIFETIME_MS = 900_000;
-/** Number of recent calls of a session that may arrive out of order. */
+/** Number of recent calls of a holder session that may arrive out of order. */
 export const SESSION_WINDOW = 1024;
 /**
- * Default maximum number of sessions that a verifier stores, at about 1 KB each. MAX_SESSIONS_OF_ONE is the maximum for
- * one principal.
+ * Default maximum number of holder sessions that a verifier stores, at about 1 KB each. MAX_SESSIONS_OF_ONE is the
+ * maximum for one principal.
  */
 export const MAX_SESSIONS = 100_000;
 export const MAX_SESSIONS_OF_ONE = 64;

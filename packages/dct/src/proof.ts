@@ -30,15 +30,15 @@ export interface ProofClaims {
   now?: number;
   /** The proof's id; a new id is generated when absent. */
   jti?: string;
-  /** Set only by requestSession: the proof opens a session and proves nothing else. */
+  /** Set only by requestSession: the proof opens a holder session and proves nothing else. */
   session?: SessionClaims;
 }
 
-/** The additional claims of a proof that opens a session. */
+/** The additional claims of a proof that opens a holder session. */
 export interface SessionClaims {
-  /** The holder's key for this session alone, in the form of a principal id. */
+  /** The holder's key for this holder session alone, in the form of a principal id. */
   readonly epk: string;
-  /** The address where the session will be used, as in HolderSession. */
+  /** The address where the holder session will be used, as in HolderSession. */
   readonly aud: string;
 }
 
@@ -57,7 +57,7 @@ export interface ProofExpectation {
   readonly token?: string;
   /** The argumentsDigest of the call's arguments, for a tool call. */
   readonly ard?: string;
-  /** The audience of the session that the proof opens; absent for every other proof. */
+  /** The audience of the holder session that the proof opens; absent for every other proof. */
   readonly opens?: string;
   /** The time at which the proof is checked, in milliseconds since 1970. */
   readonly now: number;
@@ -83,11 +83,11 @@ export interface AcceptedProof {
    */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** The holder's key for the session; set for a proof that opens a session. */
+  /** The holder's key for the holder session; set for a proof that opens a session. */
   readonly epk?: string;
   /**
-   * The call's number in its session; absent for a standalone proof. HolderSession.use consumes this number instead of
-   * a jti.
+   * The call's number in its holder session; absent for a standalone proof. HolderSession.use consumes this number
+   * instead of a jti.
    */
   readonly counter?: number;
 }

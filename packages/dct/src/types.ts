@@ -45,7 +45,7 @@ export interface Authority {
 /**
  * An attenuation block of a token (DelegateOS 3.1). An absent member keeps the value of the previous block;
  * `allowedCapabilities: []` allows none. `maxChainDepth` is the number of delegations that are allowed below this
- * block.
+ * block; when absent, one fewer than below the previous block.
  */
 export interface Attenuation {
   attenuator: string;
@@ -84,7 +84,7 @@ export interface SerializedDCT {
   format: typeof SJT_FORMAT;
 }
 
-/** The revocation of one block, as in DelegateOS 4.1. */
+/** The revocation of one block (DelegateOS 4.1). With the scope `chain`, it also ends all blocks below that block. */
 export interface RevocationEntry {
   revocationId: string;
   revokedBy: string;
@@ -93,7 +93,7 @@ export interface RevocationEntry {
   signature: string;
 }
 
-/** A JSON Schema of draft-07. */
+/** A JSON Schema: draft-07, unless its `$schema` selects 2020-12. */
 export type JSONSchema = boolean | Record<string, unknown>;
 
 /** A task contract, as in DelegateOS 5.1. */

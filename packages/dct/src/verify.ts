@@ -35,8 +35,8 @@ export interface AuthorizedScope {
 }
 
 /**
- * The result of a verification. `proof` is present if the context had a presentation. The caller must still refuse a
- * replayed proof. For a proof of a session, the caller must consume the call's number.
+ * The result of a verification. `proof` is present if the context had a presentation. The caller must still refuse
+ * a replayed proof. For a proof of a holder session, the caller must consume the call's number.
  */
 export type VerifyResult =
   | {

@@ -1,7 +1,7 @@
 import { decodeBase64Url, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "../engine.ts";
 
-/** The values of one call that its code covers, in addition to the session's terms. */
+/** The values of one call that its code covers, in addition to the holder session's terms. */
 export interface SessionCall {
   readonly id: string;
   readonly counter: number;
@@ -27,7 +27,10 @@ const MAX_CHARS = 22 + 16 + 16 + 43 + 3;
 
 const utf8 = new TextEncoder();
 
-/** Returns `session.counter.time.code`, with the code in base64url. */
+/**
+ * Returns the proof of a call, `ID.COUNTER.TIME.CODE`: the holder session's id, the number and the time of the
+ * call, and the code in base64url.
+ */
 export function writeCallProof(engine: CryptoEngine, key: Uint8Array, call: SessionCall): string {
   return `${call.id}.${call.counter}.${call.time}.${encodeBase64Url(callCode(engine, key, call))}`;
 }

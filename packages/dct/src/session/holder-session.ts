@@ -20,7 +20,7 @@ export class HolderSession {
   readonly #window = new ReplayWindow();
 
   /**
-   * Creates a session for openSession, or for a verifier that stored the terms and the key of an open session.
+   * Creates a holder session for openSession, or for a verifier that stored the terms and the key of an open one.
    *
    * @param key the session's key; the session uses this array itself, and `close` overwrites it
    */

@@ -8,27 +8,27 @@ import type { Keypair } from "../types.ts";
 import { HolderSession } from "./holder-session.ts";
 import { type SessionTerms, sessionKey, termsBytes } from "./terms.ts";
 
-/** The verifier's response to a session request: JSON, without secrets. */
+/** The verifier's response to a request for a holder session: JSON, without secrets. */
 export interface SessionGrant {
   id: string;
-  /** The time at which the session expires, in milliseconds since 1970. */
+  /** The time at which the holder session expires, in milliseconds since 1970. */
   expiresAt: number;
-  /** The verifier's key for this session, in the form of a principal id. */
+  /** The verifier's key for this holder session, in the form of a principal id. */
   verifierKey: string;
   /**
-   * The verifier's principal and its signature over the session's terms; absent if `verifier` of the options was
-   * absent.
+   * The verifier's principal and its signature over the holder session's terms; absent if `verifier` of the options
+   * was absent.
    */
   signer?: string;
   signature?: string;
 }
 
 export interface OpenSessionOptions {
-  /** Maximum lifetime of the session, in milliseconds; SESSION_LIFETIME_MS when absent. */
+  /** Maximum lifetime of the holder session, in milliseconds; SESSION_LIFETIME_MS when absent. */
   readonly lifetimeMs?: number;
   /**
-   * The time at which the token expires, in milliseconds since 1970; absent for a session without a token. No session
-   * outlives its token.
+   * The time at which the token expires, in milliseconds since 1970; absent for a holder session without a token.
+   * No session outlives its token.
    */
   readonly notAfter?: number;
   /**
@@ -43,10 +43,10 @@ export type OpenedSession =
   | { ok: false; denial: DenialReason };
 
 /**
- * Opens a session for the proof's principal (see requestSession), and never throws. `expected` has the values
- * to which the proof must be bound: `opens` is the session's audience, `token` the session's token. The denials
- * are those of checkProof. The caller must refuse a proof with a stored jti, verify the token with its holder,
- * and store the session.
+ * Opens a holder session for the proof's principal (see requestSession), and never throws. `expected` has the
+ * values to which the proof must be bound: `opens` is the session's audience, `token` the session's token. The
+ * denials are those of checkProof. The caller must refuse a proof with a stored jti, verify the token with its
+ * holder, and store the session.
  */
 export function openSession(
   engine: CryptoEngine,

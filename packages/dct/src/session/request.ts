@@ -8,20 +8,23 @@ import { writeCallProof } from "./call-proof.ts";
 import type { SessionGrant } from "./open.ts";
 import { type SessionTerms, sessionKey, termsBytes } from "./terms.ts";
 
-/** The input of a session request. htm and htu belong to the call that opens the session. */
+/** The input of a request for a holder session. htm and htu belong to the call that opens the session. */
 export type SessionRequestParams = Pick<ProofClaims, "htm" | "htu" | "token" | "now" | "jti"> & {
   audience: string;
 };
 
-/** A request for a session, usable once. The holder sends `proof` to the verifier, and passes the grant to `accept`. */
+/**
+ * A request for a holder session, usable once. The holder sends `proof` to the verifier, and passes the grant to
+ * `accept`.
+ */
 export interface SessionRequest {
-  /** The DPoP proof that opens the session. It contains a new public key for the session's key agreement. */
+  /** The DPoP proof that opens the holder session. It contains a new public key for the session's key agreement. */
   readonly proof: string;
   /**
-   * Accepts the session that a verifier granted. If `verifier` names the verifier's principal, the grant must have that
-   * principal's signature. Without the signature, a man in the middle could have opened one session with each side.
-   * Throws TokenError (invalid_proof) for a grant that is malformed, has a key that is not of prime order, or is not
-   * signed by `verifier`.
+   * Accepts the holder session that a verifier granted. If `verifier` names the verifier's principal, the grant
+   * must have that principal's signature. Without the signature, a man in the middle could have opened one session
+   * with each side. Throws TokenError (invalid_proof) for a grant that is malformed, has a key that is not of prime
+   * order, or is not signed by `verifier`.
    */
   accept(grant: SessionGrant, verifier?: string): CallerSession;
 }
@@ -32,19 +35,19 @@ export interface SessionRequest {
  */
 export type CallClaims = Pick<ProofClaims, "htm" | "htu" | "arguments" | "now">;
 
-/** The holder's side of a session. */
+/** The holder's side of a holder session: it proves the holder's calls. */
 export interface CallerSession {
   readonly terms: SessionTerms;
   /**
-   * Returns the proof of the next call, which is valid once. Throws TokenError (invalid_proof) when the session has
-   * expired, and CanonicalError for arguments that are not JSON.
+   * Returns the proof of the next call, which is valid once. Throws TokenError (invalid_proof) when the holder
+   * session has expired, and CanonicalError for arguments that are not JSON.
    */
   prove(claims: CallClaims): string;
 }
 
 /**
- * Creates the request for a session (see openSession). Its proof shows possession of the keypair once, and names a new
- * key for the key agreement.
+ * Creates the request for a holder session (see openSession). Its proof shows possession of the keypair once, and
+ * names a new key for the key agreement.
  */
 export function requestSession(
   engine: CryptoEngine,

@@ -308,7 +308,7 @@ describe("the sessions of one verifier", () => {
       ),
     ).toEqual([...[true, true, false, true, false]]);
     expect(table.find(first.prove())).toBe(first.session);
-    // When the old sessions have expired, a new one is accepted.
+    // When the old holder sessions have expired, a new one is accepted.
     expect(table.add(sessionFor(mallory).session, NOW + 1001)).toBe(true);
     expect(table.size).toBe(1);
     expect(table.add(sessionFor(alice, 5000).session, NOW + 1001)).toBe(true);

@@ -2,12 +2,12 @@ import { MAX_SESSIONS, MAX_SESSIONS_OF_ONE } from "../limits.ts";
 import type { HolderSession } from "./holder-session.ts";
 
 const ID_CHARS = 22;
-/** Minimum milliseconds between two removals of all expired sessions, which a full table causes. */
+/** Minimum milliseconds between two removals of all expired holder sessions, which a full table causes. */
 const SWEEP_MS = 1000;
 
 /**
- * The open sessions of one verifier. At the limit, a new session is refused, and the open sessions continue. Each
- * principal also has its own limit, so that one principal cannot exclude all others.
+ * The open holder sessions of one verifier. At the limit, a new session is refused, and the open sessions continue.
+ * Each principal also has its own limit, so that one principal cannot exclude all others.
  */
 export class HolderSessions {
   readonly #max: number;
@@ -25,7 +25,7 @@ export class HolderSessions {
     return this.#sessions.size;
   }
 
-  /** Stores a session. Returns false if a limit is reached. `now` is milliseconds since 1970. */
+  /** Stores a holder session. Returns false if a limit is reached. `now` is milliseconds since 1970. */
   add(session: HolderSession, now: number): boolean {
     const { id, principal } = session.terms;
     if ((this.#byPrincipal.get(principal)?.size ?? 0) >= this.#maxOfOne)
@@ -41,7 +41,7 @@ export class HolderSessions {
     return true;
   }
 
-  /** Returns the session that a call's proof names, which may have expired; undefined if none is stored. */
+  /** Returns the holder session that a call's proof names, which may have expired; undefined if none is stored. */
   find(proof: unknown): HolderSession | undefined {
     if (typeof proof !== "string") return undefined;
     const dot = proof.indexOf(".");
@@ -59,7 +59,7 @@ export class HolderSessions {
     session.close();
   }
 
-  /** Closes every session of a principal, for example when its key is compromised (DelegateOS 13.3). */
+  /** Closes every holder session of a principal, for example when its key is compromised (DelegateOS 13.3). */
   closeAllOf(principal: string): void {
     for (const { terms } of this.#sessionsOf(principal)) this.close(terms.id);
   }

@@ -2,24 +2,27 @@ import { canonicalBytes } from "@depute/core";
 import type { CryptoEngine } from "../engine.ts";
 import { parsePrincipal } from "../principal.ts";
 
-/** The terms of a session. The key derivation and the verifier's signature cover all of them. */
+/** The terms of a holder session. The key derivation and the verifier's signature cover all of them. */
 export interface SessionTerms {
-  /** The session's id: 22 characters of base64url. */
+  /** The holder session's id: 22 characters of base64url. */
   readonly id: string;
-  /** The principal that proved possession when the session was opened. */
+  /** The principal that proved possession when the holder session was opened. */
   readonly principal: string;
-  /** The tokenDigest of the session's token; absent if the session only identifies the caller. */
+  /** The tokenDigest of the holder session's token; absent if the session only identifies the caller. */
   readonly ath?: string;
-  /** The address for which the session is valid. The htu of every call is this address or an address below it. */
+  /**
+   * The address for which the holder session is valid. The htu of every call is this address or an address below
+   * it.
+   */
   readonly audience: string;
-  /** The time at which the session ends, in milliseconds since 1970. No call is accepted afterwards. */
+  /** The time at which the holder session ends, in milliseconds since 1970. No call is accepted afterwards. */
   readonly expiresAt: number;
-  /** The keys of both sides for this session alone, in the form of principal ids. */
+  /** The keys of both sides for this holder session alone, in the form of principal ids. */
   readonly holderKey: string;
   readonly verifierKey: string;
 }
 
-/** Separates session keys and signatures from a principal's other signatures. */
+/** Separates the keys and signatures of holder sessions from a principal's other signatures. */
 const TAG = new TextEncoder().encode("delegateos-session-v1\0");
 
 /** Returns the signed bytes: a tag, and the canonical JSON of the terms. */
@@ -33,8 +36,9 @@ export function termsBytes(terms: SessionTerms): Uint8Array {
 }
 
 /**
- * Returns the 32-byte key of a session: the shared secret of both sides' ephemeral keys, mixed with the terms. So
- * sessions with different terms have different keys. Returns undefined if `otherKey` is not of prime order.
+ * Returns the 32-byte key of a holder session: the shared secret of both sides' ephemeral keys, mixed with the
+ * terms. So sessions with different terms have different keys. Returns undefined if `otherKey` is not of prime
+ * order.
  */
 export function sessionKey(
   engine: CryptoEngine,

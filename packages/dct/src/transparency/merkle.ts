@@ -8,7 +8,10 @@ type Sha256 = (data: Uint8Array) => Uint8Array;
 const LEAF = 0;
 const NODE = 1;
 
-/** Maximum number of leaves. In a larger tree, JavaScript's numbers could not represent a node's position exactly. */
+/**
+ * Maximum number of leaves. A store that numbers nodes by level * MAX_LEAVES + index then has exact and unique
+ * numbers.
+ */
 export const MAX_LEAVES = 2 ** 40;
 
 /** Returns SHA-256 of 0x00 and the leaf's bytes. */

@@ -9,7 +9,7 @@ export const SESSION_HEAD_FORMAT = "asp-session-head/0.1";
  */
 export interface SessionHead {
   readonly sessionId: string;
-  /** Number of messages in the session. */
+  /** Number of messages in the ASP session. */
   readonly length: number;
   /** The hash of the newest message, `sha256:` and hexadecimal. */
   readonly lastHash: string;
