@@ -71,7 +71,7 @@ async function serveGrpc(requestHandler: DefaultRequestHandler) {
   });
   return {
     url: `127.0.0.1:${port}`,
-    // A gRPC server cannot close its connections and keep running.
+    // A gRPC server cannot close its connections and keep running, so `drop` does nothing.
     drop: () => {},
     close: async () => server.forceShutdown(),
   };

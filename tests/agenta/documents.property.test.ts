@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => platform.stop());
 
 const text = (max: number) => fc.string({ unit: "binary", maxLength: max }).filter((it) => it.isWellFormed());
-/** Uses the first generator mostly, so that most documents are accepted, and the second sometimes. */
+/** Uses the first generator eight times of nine, so that most documents are accepted; otherwise the second. */
 const mostly = <T, U>(usual: fc.Arbitrary<T>, other: fc.Arbitrary<U>) =>
   fc.oneof({ arbitrary: usual as fc.Arbitrary<T | U>, weight: 8 }, { arbitrary: other, weight: 1 });
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });

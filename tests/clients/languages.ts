@@ -90,7 +90,7 @@ const go: Language = {
   vectors: () => ({ argv: ["go", "test", "-count=1", "./depute"], cwd: GO }),
   documented: "go",
   run(scratch, code) {
-    // Writes the program to a folder of the Go module that is not committed.
+    // Writes the program to `gen/`, a folder of the Go module that git ignores.
     const folder = join(GO, "gen/documented");
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, "main.go"), code);

@@ -18,7 +18,8 @@ export function hasBrowser(): boolean {
 }
 
 export function openBrowser(): Promise<Browser> {
-  // Chromium's sandbox needs permissions that containers lack. The pages are the platform's own.
+  // Chromium's sandbox needs permissions that containers lack. The test can do without it, because the pages are the
+  // platform's own.
   return chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] });
 }
 

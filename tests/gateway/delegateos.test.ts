@@ -131,7 +131,7 @@ describe("delegateos/delegate", () => {
       contractId: params.contract.id,
       delegationId: params.delegationId,
     });
-    // The limit is the contract's time, not the default hour.
+    // The task may run until the contract's deadline, in two hours, instead of the default hour.
     expect(Number(task?.limits?.total?.seconds)).toBeGreaterThan(7100);
     expect(Number(task?.limits?.total?.seconds)).toBeLessThanOrEqual(7201);
   });

@@ -131,7 +131,10 @@ export async function startApart(args: readonly string[] = []) {
   };
 }
 
-/** Returns the clients of a platform at an address. */
+/**
+ * Returns the clients of the platform at an address, and functions that post JSON, run workers and stop the
+ * platform.
+ */
 function clientsOf(url: string, stop: () => Promise<void>) {
   // This gRPC transport shares no code with the platform.
   const transport = createGrpcJsTransport(new URL(url).host);

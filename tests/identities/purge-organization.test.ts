@@ -145,7 +145,8 @@ test("a purge by an operator removes the words of one organization from all stor
   const kept = await call("seller", "tasks.v1.TaskService/GetTask", { taskId: keptId });
   expect(kept.task.description).toBe(KEPT);
 
-  // The other services hold the organization's agents and artifacts until they are purged too.
+  // Each other service holds the organization's records, such as kept keys and artifacts, until that service is purged
+  // too.
   for (const [party, words] of [
     ["acme", WORD],
     ["seller", KEPT],

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { methods, nameOf } from "../contracts/contract-files.ts";
 import { type Json, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 
-/** The roles that callers may have, by their name in the files. */
+/** The roles that callers may have, by their name in the credentials file. */
 const NAMES = {
   user: Role.USER,
   agent: Role.AGENT,

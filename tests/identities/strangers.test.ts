@@ -66,7 +66,7 @@ const UNKNOWN: Record<string, string> = {
 
 /** How a stranger reads with one id. */
 type Reading =
-  /** The answer to a real id is, but for the id, the one to an unknown id. */
+  /** The answer to a real id equals the answer to an unknown id, except for the id. */
   | { readonly of: keyof typeof UNKNOWN; readonly request: (id: string) => JsonObject }
   /** The answer contains nothing of acme. */
   | { readonly list: JsonObject }

@@ -1,6 +1,6 @@
 import type { Json } from "../gateway/platform.ts";
 
-/** Tools with the same names but other meanings, before and after a change. */
+/** The tool `report` as defined before and after a change: another meaning under the same name. */
 const TOOLS = [
   { description: "Reads a report.", properties: { path: { type: "string" } } },
   {

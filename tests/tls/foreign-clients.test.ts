@@ -118,7 +118,7 @@ const LANGUAGES: readonly Language[] = [
     name: "Go",
     isInstalled: spawnSync("go", ["version"]).status === 0,
     build() {
-      // The module of the example has the library. The folder is not committed.
+      // The client is built in the example's module, which has the gRPC library, and in a folder that git ignores.
       mkdirSync(GO_FOLDER, { recursive: true });
       copyFileSync(join(CLIENTS, "client.go.txt"), join(GO_FOLDER, "main.go"));
       const program = join(folder, "go-client");

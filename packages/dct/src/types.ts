@@ -84,7 +84,10 @@ export interface SerializedDCT {
   format: typeof SJT_FORMAT;
 }
 
-/** The revocation of one block (DelegateOS 4.1). With the scope `chain`, it also ends all blocks below that block. */
+/**
+ * The revocation of one block (DelegateOS 4.1). In both scopes, verifiers deny every token that contains the block.
+ * The scope `chain` also revokes the delegations below the block's.
+ */
 export interface RevocationEntry {
   revocationId: string;
   revokedBy: string;

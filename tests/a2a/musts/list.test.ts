@@ -24,7 +24,7 @@ const ELSEWHERE: Readonly<Record<number, string>> = {
   90: "tests/a2a/bindings.test.ts: clients of the published contract work with proto/lf/a2a/v1",
 };
 
-/** The numbers that the tests of this folder name. */
+/** The numbers of the MUSTs that the tests of this folder name. */
 const tested = globSync("*.test.ts", { cwd: import.meta.dirname })
   .map((file) => readFileSync(join(import.meta.dirname, file), "utf8"))
   .flatMap((source) => [...source.matchAll(/\bmust\(\s*\[([\d, \n]+)\]/g)])

@@ -39,7 +39,10 @@ const words = await publish({ offer_id: "offer-words-1" });
 const scarce = await publish({ offer_id: "offer-words-2", rate_limits: { max_concurrent_executions: 1 } });
 say({ offers: [words, scarce] });
 
-/** Completes the work, or fails the work if the text asks for a failure. */
+/**
+ * Completes the work. The text `fail:REASON` fails it, and `sleep:` leaves it open. The texts `forge:`, `blur:` and
+ * `omit:` make the delivery wrong.
+ */
 async function work(lease: Json, text: string): Promise<void> {
   const [order, what] = text.split(":");
   if (order === "sleep") return;

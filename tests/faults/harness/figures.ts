@@ -16,8 +16,8 @@ interface FaultLine {
 const TOUCHED_MS = 3_000;
 
 /**
- * Prints for each fault's name how often it occurred. Prints the longest probe (a write and a read) and the longest
- * task that it touched.
+ * Prints a line for each kind of fault: the number of such faults, the longest probe (a write and a read) and the
+ * longest task that they touched, in milliseconds.
  */
 export function printFigures(journals: readonly string[]): void {
   const lines = journals.flatMap((path) =>

@@ -33,10 +33,12 @@ export class Agents {
   }
 
   /**
+   * Finds an agent by the URI on its card.
+   *
    * @param viewer the caller's principal
    * @returns undefined for a URI for which the registry shows the viewer no agent, and for an agent without a card or a
    * key
-   * @throws DeputeError DEPENDENCY_UNAVAILABLE
+   * @throws DeputeError if the registry fails, e.g. DEPENDENCY_UNAVAILABLE
    */
   async find(uri: string, viewer: string, options: CallOptions): Promise<KnownAgent | undefined> {
     const foundAgent = await this.#agents.getAgentByUri({ uri, viewer }, options).catch(undefinedUnlessKnown);

@@ -35,8 +35,7 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /**
- * Returns the evidence about the participants of an ended session, for the registry. Each rating follows the outcome to
- * which it belongs.
+ * Returns the evidence about the participants of an ended session, for the registry: all outcomes, then the ratings.
  *
  * @param ids the participants' ids in the registry, by URI
  */

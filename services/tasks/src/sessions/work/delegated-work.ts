@@ -17,8 +17,8 @@ import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
 const TIMEOUT_MS = 10_000;
 
 /**
- * Errors that a retry would get again. After one of these errors, the delegation gets no task, and its watchers get no
- * events.
+ * Errors that a retry would get again. After one of these errors, the delegation gets no task, and watchers of the
+ * delegation get no events.
  */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,

@@ -70,7 +70,10 @@ final class Verifier {
     return (String) block.getOrDefault("attenuator", block.get("issuer"));
   }
 
-  /** Step 2 of {@code verify}. A revocation counts if its signer signed the block or one above, or is the block's delegatee. */
+  /**
+   * Step 2 of {@code verify}. A revocation counts if its signer signed the block or one above, or is the block's
+   * delegatee.
+   */
   private void checkRevocations() {
     Set<Object> entitled = new HashSet<>();
     for (int at = 0; at < ids.size(); at++) {
