@@ -17,7 +17,7 @@ import { documentOf, inboxDocument, lineageDocument, reviewDocument, sentDocumen
 import { type About, concerning } from "./errors.ts";
 import type { ReadManifest } from "./validate.ts";
 
-/** The methods behind the addresses of the CAP wire. */
+/** Implements the routes of the CAP wire. */
 export class CapMethods {
   readonly #clients: Clients;
   readonly #readManifest: ReadManifest;

@@ -7,7 +7,7 @@ import { LogMethods, type LogRequest } from "./methods.ts";
 
 /**
  * Serves the transparency log as JSON documents over plain HTTP, for monitors and caches. Credentials are not needed,
- * because a leaf contains only a digest of its subject.
+ * because a leaf contains only the digest of a document, the document's kind and the time of the append.
  */
 export function logWire(log: Client<typeof LogService>): Wire {
   const methods = new LogMethods(log);

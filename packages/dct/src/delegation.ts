@@ -4,7 +4,7 @@ import { type Attestation, type Delegation, ROOT_DELEGATION_ID, type SignedJSONT
 type Link = Pick<Delegation, "id" | "parentId" | "from" | "to" | "depth">;
 
 /**
- * Returns the invariant of DelegateOS 8.2 that a stored delegation breaks, e.g. `parentId: not the parent`;
+ * Returns the invariant of DelegateOS 8.2 that a delegation breaks, e.g. `parentId: not the parent`;
  * undefined if it breaks none. `parent` is absent for a root. `maxChainDepth` is the limit in the root's token.
  */
 export function brokenInvariant(

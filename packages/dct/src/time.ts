@@ -3,8 +3,7 @@ const COLON = 0x3a;
 
 /**
  * Parses `YYYY-MM-DDTHH:MM:SSZ` or `YYYY-MM-DDTHH:MM:SS.sssZ` to milliseconds since 1970. Returns undefined for any
- * other text and for a date outside the calendar. Other forms, such as an offset or a year 10000, are refused,
- * because their texts do not sort by time.
+ * other text and for a date outside the calendar, e.g. for a text with an offset or with a year 10000.
  */
 export function parseTime(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;

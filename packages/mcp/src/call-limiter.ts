@@ -145,8 +145,8 @@ function costRate({ microcentsPerHour }: CallLimits): AllowanceRate | undefined 
 }
 
 /**
- * Subtracts an amount from an allowance; returns undefined if there is no limit. Throws Refusal if the amount exceeds
- * the remaining allowance.
+ * Returns the allowance that remains after an amount is taken; undefined if there is no limit. Throws Refusal if the
+ * amount exceeds the allowance.
  */
 function taken(
   scope: LimitScope,

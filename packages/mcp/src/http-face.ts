@@ -86,7 +86,8 @@ export class HttpFace {
   ): Promise<Response> {
     const exchange: Exchange = { presentation, login };
     const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withExchange(exchange) };
-    // Checks first that the server is reachable, because the SDK's error would not contain the reason.
+    // Checks first that the MCP server behind the proxy is reachable, because the SDK's error would not contain the
+    // reason.
     await this.#options.proxy.upstream.description();
     const session = request.headers.get("mcp-session-id");
     // Only older revisions have MCP sessions. For a request without one, the SDK determines the revision.
@@ -206,8 +207,8 @@ export class HttpFace {
       onError,
       era,
       presentation: (attached) => attached ?? ofSession,
-      // The subscriptions of an MCP session outlive the request. Without a session, a client subscribes by
-      // `subscriptions/listen`.
+      // A server of an MCP session keeps the session's subscriptions beyond one HTTP request. A server of a single
+      // request keeps none: its client subscribes by `subscriptions/listen`.
       ...(session === undefined ? { listens: true } : { session, watchers: this.#watchers }),
     });
   }

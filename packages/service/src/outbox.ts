@@ -14,7 +14,7 @@ const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 30_000;
 /**
  * Maximum milliseconds between two reads of the rows if other replicas also write rows, because their wake-ups may be
- * lost.
+ * lost. The wait after a failed delivery may be longer.
  */
 const LONGEST_SHARED_WAIT_MS = 2_000;
 

@@ -10,7 +10,7 @@ export class ReadCache<T> {
   readonly #entries = new Map<string, T>();
   /** For each key, the number of its writes that are neither durable nor rolled back yet. */
   readonly #pending = new Map<string, number>();
-  /** Number of removals of values so far. If the number grew during a read, the read value may be stale. */
+  /** Number of calls of `#drop` and `clear` so far. If the number grew during a read, the read value may be stale. */
   #generation = 0;
 
   /** @param max maximum number of values; beyond it, a new value removes the value that was cached first */

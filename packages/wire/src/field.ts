@@ -105,8 +105,8 @@ function shortest(value: number): number {
 }
 
 /**
- * Returns the codec of integers. It accepts JSON numbers without a fraction (1.0 is 1). The largest integer is 2^53-1,
- * because every JSON parser reads integers up to this limit exactly.
+ * Returns the codec of the integers from `min` to `max`. It accepts JSON numbers without a fraction (1.0 is 1). For
+ * fields of 64 bits, callers pass at most 2^53-1, because JSON parsers may round larger integers.
  */
 function integerCodec(min: number, max: number, toLocal: (value: number) => number | bigint): Codec {
   return {

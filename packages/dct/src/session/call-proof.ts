@@ -28,8 +28,8 @@ const MAX_CHARS = 22 + 16 + 16 + 43 + 3;
 const utf8 = new TextEncoder();
 
 /**
- * Returns the proof of a call, `ID.COUNTER.TIME.CODE`: the holder session's id, the number and the time of the
- * call, and the code in base64url.
+ * Returns the proof of a call, `ID.COUNTER.TIME.CODE`: the holder session's id, the call's number, the call's time in
+ * milliseconds since 1970, and the code in base64url.
  */
 export function writeCallProof(engine: CryptoEngine, key: Uint8Array, call: SessionCall): string {
   return `${call.id}.${call.counter}.${call.time}.${encodeBase64Url(callCode(engine, key, call))}`;

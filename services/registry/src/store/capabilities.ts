@@ -152,7 +152,7 @@ export async function indexCapabilities(
 /** Returns the search key of a category. */
 const categoryWord = (category: string) => `c${category}`;
 
-/** Reads the published capabilities of an agent, live or not, by id. */
+/** Returns the published capabilities of an agent by their ids, even if the agent is not live. */
 export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<string, CapabilityFull>> {
   const rows = await tx.all(ID_RECORD_ROW, "SELECT id, record FROM capabilities WHERE agent_id = ?", [
     agentId,

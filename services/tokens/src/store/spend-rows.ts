@@ -174,7 +174,11 @@ export async function readHeld(tx: ReadTx, now: number): Promise<number> {
   return row?.amount ?? 0;
 }
 
-/** Deletes some spend of expired blocks. Before that, charges the reservations that are not settled. */
+/**
+ * Deletes at most `limit` reservations, and the totals of at most `limit` blocks, whose `forget_ms` has passed. Charges
+ * the whole amount of a reservation that is not settled before it deletes the reservation. Keeps the total of a block
+ * with open reservations.
+ */
 export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<void> {
   const due = await tx.all(
     ROW,

@@ -164,7 +164,7 @@ export class Callbacks {
         "signature-input": `depute=${params}`,
         signature: `depute=:${signature}:`,
         "idempotency-key": found.receipt.receiptId,
-        // The buyer's own reference for the callback. The reference is not a secret.
+        // The buyer's own reference for the callback, which is not a secret. A header can carry only visible ASCII.
         ...(/^[\x21-\x7e]+$/.test(reference) && { "agenta-auth-reference": reference }),
       },
       body,
