@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { SettingsError } from "@depute/service";
 
-/** The port at which the gateway serves one agent. */
+/** The TCP port at which the gateway serves one agent. */
 export interface AgentPort {
   readonly agentId: string;
   readonly port: number;

@@ -8,7 +8,7 @@ import {
   type SessionObject,
 } from "./session.ts";
 
-/** The outcome of a session for one agent, as a counterpart observed it. (ASP "Trust Implications") */
+/** One outcome of a session for one agent, as a counterpart observed it. (ASP "Trust Implications") */
 export interface Outcome {
   /** The agent whose work was observed. */
   readonly agentId: string;

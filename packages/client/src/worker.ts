@@ -88,7 +88,10 @@ class Stream {
     this.#onAssignment = onAssignment;
   }
 
-  /** Whether the stream accepts no more assignments. */
+  /**
+   * Whether `leave` was called. The stream is then not opened again, and the worker returns each assignment that still
+   * arrives.
+   */
   get isLeaving(): boolean {
     return this.#leaving.signal.aborted;
   }

@@ -118,7 +118,7 @@ function verify(
 /**
  * Step 2: checks that no block is revoked and that the revocations are not stale. As in the specification, this
  * check comes before the check of signatures. The order is safe: the check changes no state, and the sender of a
- * forged token learns only whether the ids in that token are revoked.
+ * forged token learns only whether the ids in that token are revoked, and whether the revocations are stale.
  */
 function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: VerificationContext): void {
   for (const [i, id] of ids.entries()) {

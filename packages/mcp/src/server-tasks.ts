@@ -143,10 +143,10 @@ export class ServerTasks {
   }
 
   /**
-   * Returns the server's response to a call. In a task, the client's id replaces the server's id.
+   * Returns the server's response to a call. If the response is a task, replaces its id by the id for the client.
    *
-   * @param call undefined if the call must not become a task
-   * @throws UpstreamError for a task that was not requested, or that has no usable id
+   * @param call undefined if the response must not be a task
+   * @throws UpstreamError for a task if `call` is undefined, and for a task without a usable id
    */
   handedOut(
     result: Result,

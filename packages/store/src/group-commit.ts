@@ -390,7 +390,7 @@ export class Lane<Job> {
     if (this.#options.gather) await this.#options.timers.nextTurn();
     while (this.#queue.length > 0) {
       await this.#options.serve(() => this.#queue.shift());
-      // Lets other work of the event loop run. Writes that this work starts may join the next batch.
+      // Lets other work of the event loop run. Jobs that this work pushes may be served with the waiting ones.
       if (this.#queue.length > 0) await this.#options.timers.nextTurn();
     }
     this.#pumping = undefined;

@@ -29,7 +29,7 @@ export function witnessStanding({ affiliation, score }: Witness, established: nu
   return score >= established ? score / 100 : STRANGER_STANDING;
 }
 
-/** Whether a witness with this standing is known, and not a stranger. */
+/** Whether a witness has a higher standing than STRANGER_STANDING. */
 export function isKnown(standing: number): boolean {
   return standing > STRANGER_STANDING;
 }

@@ -32,10 +32,10 @@ export async function lineagesOf(tx: ReadTx, organization: string, limit: number
 const PARTS = ["cap_refusals", "cap_tool_results", "cap_parties", "cap_tasks", "cap_lineages"];
 
 /**
- * Purges at most `limit` messages of a lineage, and the lineage itself with its last message. Each inbox then states
- * the first sequence after the purged messages, so that readers detect the gap.
+ * Purges at most `limit` messages of a lineage. Purges the lineage itself in the call that finds fewer than `limit`
+ * messages. Each inbox then states the first sequence after the purged messages, so that readers detect the gap.
  *
- * @returns whether the lineage has more messages
+ * @returns whether the lineage may have more messages; if so, call again
  */
 export async function purgeLineage(tx: WriteTx, rootId: string, limit: number): Promise<boolean> {
   const messages = await tx.all(

@@ -39,8 +39,8 @@ export interface DelegatedWorkOptions {
 /**
  * Creates and ends the tasks of delegations in sessions. ASP does not define the work, so these rules are Depute's
  * choices. An accepted delegation creates a task of the delegator. The delegate's signed report becomes the task's
- * result, independent of the worker. If the delegation ends without a report, the task is cancelled. A message's
- * transaction records the change of a delegation; the update of its task follows.
+ * result, even if a worker has the task. If the task's state allows no result, or the delegation ends without a report,
+ * the task is cancelled. A message's transaction records the change of a delegation; the update of its task follows.
  */
 export function delegatedWork({
   engine,
