@@ -67,7 +67,7 @@ const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 let compiled: ValidateFunction<Partial<IdentitiesFile>> | undefined;
 
-/** Compiled at the first file: compilation takes a tenth of the processor time of a start. */
+/** Returns the check of an identities file. It is compiled at the first file, because most processes have none. */
 function schemaCheck(): ValidateFunction<Partial<IdentitiesFile>> {
   compiled ??= new Ajv({ strict: true }).compile<Partial<IdentitiesFile>>(IDENTITIES_SCHEMA);
   return compiled;
