@@ -1,6 +1,6 @@
 import { hasPostgres } from "@depute/store/testing";
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
-import { ALONE, currentRun, propertyFiles, SHARED, SLOW } from "./tools/test-split.ts";
+import { ALONE, currentRun, propertyFiles, SHARED, SLOW, SLOW_SHARED } from "./tools/test-split.ts";
 
 const NEVER = [...configDefaults.exclude, "**/.generated/**"];
 
@@ -35,7 +35,8 @@ function projects(): TestProjectInlineConfiguration[] {
       ];
     case "slow":
       return [
-        project("slow", { include: [...SLOW.map(testsOf)], exclude: NEVER }),
+        project("slow", { include: SLOW.map(testsOf), exclude: [...NEVER, ...SLOW_SHARED] }),
+        project("slow shared", { include: [...SLOW_SHARED], exclude: NEVER, isolate: false }),
         project("properties", { include: propertyFiles(), exclude: [...NEVER, ...SLOW] }),
         ...onPostgres(),
       ];

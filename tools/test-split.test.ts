@@ -1,6 +1,6 @@
 import { matchesGlob } from "node:path";
 import { expect, test } from "vitest";
-import { ALONE, currentRun, propertyFiles, SHARED, SLOW, testFiles } from "./test-split.ts";
+import { ALONE, currentRun, propertyFiles, SHARED, SLOW, SLOW_SHARED, testFiles } from "./test-split.ts";
 
 const files = testFiles();
 
@@ -15,7 +15,15 @@ test.each([...SHARED, ...ALONE])("%s names existing tests", (glob) => {
 test("most files are in the run for every change", () => {
   const slow = files.filter((file) => SLOW.some((glob) => matchesGlob(file, glob)));
   expect(slow.length).toBeGreaterThan(10);
-  expect(slow.length).toBeLessThan(files.length / 5);
+  expect(slow.length).toBeLessThan(files.length / 3);
+});
+
+test.each(SLOW_SHARED)("%s names tests that run in one process", (glob) => {
+  const found = files.filter((file) => matchesGlob(file, glob));
+  for (const file of found) {
+    expect(SHARED.some((shared) => matchesGlob(file, shared))).toBe(true);
+    expect(ALONE.some((alone) => matchesGlob(file, alone))).toBe(false);
+  }
 });
 
 test("properties without a number of cases are known", () => {

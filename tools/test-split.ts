@@ -1,8 +1,23 @@
 import { globSync, readFileSync } from "node:fs";
 
+/** Slow tests that run in one shared process, like those of {@link SHARED}. */
+export const SLOW_SHARED: readonly string[] = [
+  "packages/service/src/{answer-limit,host,transports}.test.ts",
+  "packages/service/src/field-limit/with-field-limit.test.ts",
+  "packages/service/src/quotas/bytes.test.ts",
+  "packages/wire/src/json-schema/suite.test.ts",
+  "services/registry/src/handlers/{agent-records,publish-capabilities,sparse-offers}.test.ts",
+  "services/{registry,verifier}/src/handlers/purge-organization.test.ts",
+  "services/tasks/src/messages/work/time.test.ts",
+  "services/tasks/src/sessions/work/delegated-work.test.ts",
+  "services/tokens/src/failed-start.test.ts",
+  "services/tokens/src/store/audit-tree.test.ts",
+  "services/verifier/src/output-verification.test.ts",
+];
+
 /**
  * The tests that `npm run test:slow` runs instead of `npm test`: faults, separate processes, third-party
- * programs, models and long properties. A file belongs here if its tests take more than ten seconds of an idle
+ * programs, models and long properties. A file belongs here if its tests take more than five seconds of an idle
  * processor.
  */
 export const SLOW: readonly string[] = [
@@ -42,7 +57,6 @@ export const SLOW: readonly string[] = [
   // Hostile parties, schemas and outputs.
   "tests/asp/hostile.test.ts",
   "services/verifier/src/threats.test.ts",
-  "services/registry/src/handlers/sparse-offers.test.ts",
   "services/verifier/src/checker/pool.test.ts",
   "services/verifier/src/handlers/verification-cpu.test.ts",
   // Models and long properties.
@@ -58,8 +72,24 @@ export const SLOW: readonly string[] = [
   "tests/nekte/{context-end,endpoints,push}.test.ts",
   "tests/asp/{authorities,farming}.test.ts",
   "tests/sdk/worker.test.ts",
-  // Every method as every role.
-  "tests/identities/role-matrix.test.ts",
+  // Every method as every role, and every read as a stranger.
+  "tests/identities/{role-matrix,strangers}.test.ts",
+  // Each wire as a whole, over sockets: its documents, codes, refusals and lives.
+  "tests/agenta/{callbacks,executions,grpc,life,refusals,third-party}.test.ts",
+  "tests/asp/{grpc,http,notations,websocket}.test.ts",
+  "tests/cap/{hostile,oversight}.test.ts",
+  "tests/gateway/{audit,authorities,delegateos,delegateos-complete,log,refusals,rpc}.test.ts",
+  "tests/identities/{bearer,exchange,purge-organization,stream-ends}.test.ts",
+  "tests/mcp/{earlier-tasks,login,message,own,task-listen,tasks}.test.ts",
+  "tests/nekte/{bad-input,codes,delegate,documents,grpc-reach,refusals}.test.ts",
+  "tests/registry/refusals.test.ts",
+  "tests/sdk/{connect,reviewer}.test.ts",
+  "tests/simulation/simulated-clock.test.ts",
+  "tests/tokens/{explain,explain-uses}.test.ts",
+  // Files of the database that grow, and tools that run other programs.
+  "packages/store/src/sqlite/{files,space}.test.ts",
+  "tools/{breaking,dockerignore}.test.ts",
+  ...SLOW_SHARED,
 ];
 
 /**
