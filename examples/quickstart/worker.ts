@@ -1,7 +1,4 @@
-/**
- * A worker that counts words until it is stopped. Argument: the platform's address. Prints the agent id when the
- * worker is ready.
- */
+/** Works on tasks that count words. Argument: the platform's address. Prints the agent id when the worker is ready. */
 import { connect, createKey } from "@depute/client";
 
 const [url = "http://127.0.0.1:8080"] = process.argv.slice(2);
