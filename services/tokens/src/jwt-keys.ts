@@ -19,7 +19,7 @@ interface JwtKeysOptions {
 }
 
 /**
- * The keys that sign projections. The first use creates the first key. The service publishes a successor an hour before
+ * The keys that sign projections. The imports of jose are dynamic, because most services project no token. The first use creates the first key. The service publishes a successor an hour before
  * the successor signs. A replaced key stays published until its last projection has expired.
  */
 export class JwtKeys {
@@ -68,7 +68,6 @@ export class JwtKeys {
   }
 
   async #make(activateTime: number): Promise<JwtKeyRow> {
-    // The import is dynamic, so that a service that projects no token does not load the library.
     const { calculateJwkThumbprint, exportJWK, generateKeyPair } = await import("jose");
     const pair = await generateKeyPair(PROJECTION_ALGORITHM, { extractable: true });
     const jwk = await exportJWK(pair.publicKey);

@@ -6,7 +6,6 @@ import { AllowedHosts } from "../outbound/allowed-hosts.ts";
 import { Outbound, readText } from "../outbound/outbound.ts";
 import { isPublicAddress } from "../outbound/public-address.ts";
 import { type IssuerEntry, isIssuerAddress } from "./identities-file.ts";
-import { loadJose } from "./load-jose.ts";
 
 /** Maximum number of bytes of a discovery document or of a document with keys. */
 export const MAX_DOCUMENT_BYTES = 256 * 1024;
@@ -66,7 +65,7 @@ export class IssuerKeys {
       return await this.#keys.find(header, token);
     } catch (error) {
       const before = this.#keys;
-      const { errors } = await loadJose();
+      const { errors } = await import("jose");
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
       await this.#read();
       if (this.#keys === before) throw error;
@@ -115,7 +114,7 @@ export class IssuerKeys {
     const document = (await this.#fetchJson(address, hosts)) as Partial<JSONWebKeySet> | null;
     if (!Array.isArray(document?.keys)) throw new Error("the issuer's keys are not a JSON Web Key Set");
     if (document.keys.length > MAX_KEYS) throw new Error(`the issuer has more than ${MAX_KEYS} keys`);
-    const { createLocalJWKSet } = await loadJose();
+    const { createLocalJWKSet } = await import("jose");
     return createLocalJWKSet(document as JSONWebKeySet);
   }
 

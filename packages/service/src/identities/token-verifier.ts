@@ -3,8 +3,10 @@ import { type Clock, isObject } from "@depute/core";
 import type { JWTPayload } from "jose";
 import { holderOfClaims, type IdentityHolder, type IssuerEntry } from "./identities-file.ts";
 import { type IssuerKeys, KeysUnavailable } from "./issuer-keys.ts";
-import { type Jose, loadJose } from "./load-jose.ts";
 import { type IdentityFault, identityRefused } from "./refusals.ts";
+
+/** The module jose. The imports are dynamic, because most processes never get a JSON Web Token. */
+type Jose = typeof import("jose");
 
 /** An issuer with its keys. */
 export interface TrustedIssuer {
@@ -120,7 +122,7 @@ export class TokenVerifier {
   async verify(token: string): Promise<IdentityHolder> {
     const known = this.known(token);
     if (known !== undefined) return known;
-    const issuer = this.#issuerOf(await loadJose(), token);
+    const issuer = this.#issuerOf(await import("jose"), token);
     const { payload } = await this.#check(token, issuer);
     const now = this.#clock.now();
     const holder = this.#holderOf(issuer.entry, payload);
@@ -136,7 +138,7 @@ export class TokenVerifier {
    * @throws DeputeError UNAUTHENTICATED with the metadata `fault`
    */
   async subjectOf({ token, kind, thumbprint }: SubjectToken): Promise<ProvenSubject> {
-    const issuer = this.#issuerOf(await loadJose(), token, kind === "jwt" ? TYPES : ID_JAG_TYPES);
+    const issuer = this.#issuerOf(await import("jose"), token, kind === "jwt" ? TYPES : ID_JAG_TYPES);
     const { payload } = await this.#check(token, issuer);
     const { cnf, ...claims } = payload;
     const assertion = kind === "id-jag" ? assertionOf(issuer.entry, claims) : undefined;
@@ -169,7 +171,7 @@ export class TokenVerifier {
   }
 
   async #check(token: string, { entry, keys }: TrustedIssuer) {
-    const { errors, jwtVerify } = await loadJose();
+    const { errors, jwtVerify } = await import("jose");
     const skewSeconds = entry.clockSkewSeconds ?? DEFAULT_SKEW_SECONDS;
     try {
       return await jwtVerify(token, keys.find, {
