@@ -149,10 +149,11 @@ describe("the organization of a credential owns", () => {
     });
     expect(execution).toMatchObject({ organization: "acme" });
     expect(await taskOf(execution.taskId)).toMatchObject({ organization: "acme" });
-    const reviews = () => acme("verifier.v1.ReviewService/ListReviews", {});
-    await expect
-      .poll(async () => (await reviews()).reviews)
-      .toMatchObject([{ subject: request.request_id, creator: "local", organization: "acme" }]);
+    const reviews = (filter = {}) => acme("verifier.v1.ReviewService/ListReviews", filter);
+    const review = { subject: request.request_id, creator: "local", organization: "acme" };
+    await expect.poll(async () => (await reviews()).reviews).toMatchObject([review]);
+    expect((await reviews({ subject: request.request_id })).reviews).toMatchObject([review]);
+    expect((await reviews({ subject: "another subject" })).reviews).toBeUndefined();
   });
 
   test("a kept key", async () => {
