@@ -49,8 +49,8 @@ export function holderSessionService({
 }
 
 /**
- * Returns the proof and the token from the request body, and each one that the body lacks from the headers. The proof
- * must name the method and address of the call that reached the platform.
+ * Returns the proof and the token of a request: each from the body or, if the body has none, from the headers. The
+ * proof must name the method and address of the call that reached the platform.
  */
 function presentedIn(context: HandlerContext, proof: string, token: SerializedDCT | undefined) {
   const caller = callerOf(context);
