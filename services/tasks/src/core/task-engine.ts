@@ -2,10 +2,10 @@ import { IdConflictPolicy, IdReusePolicy } from "@depute/contracts/depute/tasks/
 import type { SharedWork } from "@depute/service";
 import { admit, requireAllowed, resolveTarget } from "./creation/admission.ts";
 import { createTaskWithin, draftDigest } from "./creation/create-task.ts";
-import { wholeTask } from "./engine/engine.ts";
 import type { Eraser } from "./engine/eraser.ts";
 import type { Purger } from "./engine/purger.ts";
 import { watchTask } from "./engine/watch.ts";
+import { wholeTask } from "./engine/whole-task.ts";
 import { type TasksContext, watchOptions } from "./handlers/context.ts";
 import { cancel } from "./operations/cancel.ts";
 import { decided } from "./operations/decide.ts";

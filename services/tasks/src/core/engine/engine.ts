@@ -1,6 +1,6 @@
 import type { Bus } from "@depute/bus";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { type Clock, type Random, randomUuid, type Timers } from "@depute/core";
 import type { ServiceDeps } from "@depute/service";
 import type { ReadTx, Store, WriteOptions, WriteTx } from "@depute/store";
@@ -19,14 +19,13 @@ import {
   earliestDeadline,
   insertEvents,
   readEvents,
-  readInput,
   readTask,
   updateLease,
   updateQueued,
   updateTask,
 } from "../store/task-rows.ts";
 import { openChildren } from "../store/tree-rows.ts";
-import { deleteWorkState, readHeldResult } from "../store/work-rows.ts";
+import { deleteWorkState } from "../store/work-rows.ts";
 import { RecordCache } from "./record-cache.ts";
 import { settleAttempt, settleTask } from "./spend.ts";
 import { TaskEnds } from "./task-ends.ts";
@@ -368,28 +367,4 @@ export class Engine {
     await this.notify(tx, { before, after: record, events });
     this.announce(tx, record);
   }
-}
-
-/**
- * Returns the task with its input and, if it is completed, its result: output, usage and verification.
- *
- * @param seesHeld whether to include a held result
- */
-export async function wholeTask(tx: ReadTx, { task }: TaskRecord, seesHeld = false): Promise<Task> {
-  const { input } = await readInput(tx, task.id);
-  const fullTask: Task = { ...task };
-  if (input !== undefined) fullTask.input = input;
-  const result = await resultOf(tx, task, seesHeld);
-  if (result?.output !== undefined) fullTask.output = result.output;
-  if (result?.usage !== undefined) fullTask.usage = result.usage;
-  if (result?.verification !== undefined) fullTask.verification = result.verification;
-  return fullTask;
-}
-
-async function resultOf(tx: ReadTx, { id, status, lastSequence }: Task, seesHeld: boolean) {
-  if (status === TaskStatus.IN_REVIEW) return seesHeld ? readHeldResult(tx, id) : undefined;
-  if (status !== TaskStatus.COMPLETED) return undefined;
-  // The store keeps the output only in the last event of the log.
-  const [last] = await readEvents(tx, id, lastSequence - 1n, 1);
-  return last?.payload.case === "completed" ? last.payload.value : undefined;
 }

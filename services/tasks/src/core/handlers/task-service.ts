@@ -7,9 +7,9 @@ import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service
 import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import type { ReadTx } from "@depute/store";
 import { inputFromContext } from "../contexts/contexts.ts";
-import { wholeTask } from "../engine/engine.ts";
 import type { Eraser } from "../engine/eraser.ts";
 import { watchTask } from "../engine/watch.ts";
+import { wholeTask } from "../engine/whole-task.ts";
 import { withHeartbeats } from "../queue/with-heartbeats.ts";
 import { advance } from "../rules/advance.ts";
 import { cancelIfOpen, cancelNow } from "../rules/cancel.ts";
