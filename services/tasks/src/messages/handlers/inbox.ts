@@ -23,16 +23,9 @@ import type { ReadTx } from "@depute/store";
 import { taskNotFound } from "../../core/index.ts";
 import { isRole } from "../rules/participant.ts";
 import { rootIdOf } from "../rules/task-id.ts";
-import {
-  acknowledge,
-  conversation,
-  type Delivery,
-  isParty,
-  readInbox,
-  readMailbox,
-  readMessage,
-  waitingMessages,
-} from "../store/message-rows.ts";
+import { acknowledge, type Delivery, readInbox, readMailbox, waitingMessages } from "../store/inbox-rows.ts";
+import { isParty } from "../store/lineage-rows.ts";
+import { conversation, readMessage } from "../store/message-rows.ts";
 import { readCapTask } from "../store/task-rows.ts";
 import type { CapContext } from "../work/context.ts";
 import { extendInboxLeases, leaseToInbox, SILENCE_MS } from "../work/worker.ts";

@@ -17,7 +17,8 @@ import { lineageMermaid, lineageText } from "../rules/lineage.ts";
 import { kindOf, TYPES, wordsOf } from "../rules/message.ts";
 import { ORCHESTRATOR, USER } from "../rules/participant.ts";
 import { parentIdOf, rootIdOf } from "../rules/task-id.ts";
-import { newestMessages, readLineage, type StoredMessage } from "../store/message-rows.ts";
+import { readLineage } from "../store/lineage-rows.ts";
+import { newestMessages, type StoredMessage } from "../store/message-rows.ts";
 import { type Known, tasksOfLineage } from "../store/task-rows.ts";
 import type { CapContext } from "../work/context.ts";
 

@@ -18,15 +18,9 @@ import { type Kind, kindOf, TYPES, wordsOf } from "../rules/message.ts";
 import { isRole, type Participant } from "../rules/participant.ts";
 import { failedSince, hasFailed, type Intent, permit } from "../rules/permit.ts";
 import { rootIdOf } from "../rules/task-id.ts";
-import {
-  findSent,
-  hasToolResult,
-  hasWritten,
-  insertSent,
-  isParty,
-  readMessage,
-  type StoredMessage,
-} from "../store/message-rows.ts";
+import { hasToolResult, isParty } from "../store/lineage-rows.ts";
+import { hasWritten, readMessage, type StoredMessage } from "../store/message-rows.ts";
+import { findSent, insertSent } from "../store/sent-rows.ts";
 import { factsOf, readKnown } from "../store/task-rows.ts";
 import type { CapContext } from "../work/context.ts";
 import { decideFirst, inquireFirst } from "../work/decide.ts";

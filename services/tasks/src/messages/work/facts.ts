@@ -6,7 +6,7 @@ import { kindOf } from "../rules/message.ts";
 import { isRole } from "../rules/participant.ts";
 import { type Facts, isTalk } from "../rules/permit.ts";
 import { parentIdOf, rootIdOf } from "../rules/task-id.ts";
-import { isParty, readLineage } from "../store/message-rows.ts";
+import { isParty, readLineage } from "../store/lineage-rows.ts";
 import { factsOf, holdersFrom, type Known, readKnown } from "../store/task-rows.ts";
 import type { CapContext } from "./context.ts";
 import { carriedBy } from "./held.ts";

@@ -7,18 +7,15 @@ import type { WriteTx } from "@depute/store";
 import { identityOf, toolResultsOf } from "../rules/attachments.ts";
 import { kindOf, TYPES, wordsOf } from "../rules/message.ts";
 import { rootIdOf } from "../rules/task-id.ts";
+import { countWaiting, deliver, readMailbox } from "../store/inbox-rows.ts";
 import {
   countMessage,
   countRefusal,
-  countWaiting,
-  deliver,
-  insertMessage,
   insertParty,
   insertToolResults,
   readLineage,
-  readMailbox,
-  type StoredMessage,
-} from "../store/message-rows.ts";
+} from "../store/lineage-rows.ts";
+import { insertMessage, type StoredMessage } from "../store/message-rows.ts";
 import type { CapContext } from "./context.ts";
 
 /** The bus topic that wakes the watchers of an inbox. The key is the participant's id. */
