@@ -10,9 +10,9 @@ import {
   type TokenBlock,
 } from "@depute/contracts/depute/tokens/v1/token_verification_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
+import { ownOptions } from "./call-headers.ts";
 import { blocksKey, chargeKey, principalKey, roleCheckKey, type WithValues } from "./call-values.ts";
 import { type Caller, callerOf, grantedRolesOf, organizationOf } from "./caller.ts";
-import { ownOptions } from "./calls.ts";
 import type { RoleName } from "./identities/identities-schema.ts";
 
 /** The identity that a caller's credentials prove. */

@@ -1,8 +1,9 @@
 import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
 import { DeputeError, ErrorReason, ManualClock } from "@depute/core";
 import { describe, expect, it } from "vitest";
+import { CallEnd, callEndKey } from "./call-end.ts";
 import { deadlineKey } from "./call-values.ts";
-import { CallEnd, callEndKey, deadlineInterceptor, requestedTimeout } from "./calls.ts";
+import { deadlineInterceptor, requestedTimeout } from "./deadlines.ts";
 import type { Next } from "./interceptors/outcome.ts";
 import { EchoService } from "./testing/echo.ts";
 

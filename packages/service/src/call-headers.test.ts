@@ -1,9 +1,10 @@
 import { createContextValues } from "@connectrpc/connect";
 import { ManualClock } from "@depute/core";
 import { describe, expect, it } from "vitest";
+import { forwardOptions, forwardWireHeaders, optionsForOwner, ownOptions } from "./call-headers.ts";
 import { deadlineKey, requestIdKey } from "./call-values.ts";
-import { type Caller, callerKey, HOP } from "./caller.ts";
-import { forwardOptions, forwardWireHeaders, optionsForOwner, ownOptions } from "./calls.ts";
+import { type Caller, callerKey } from "./caller.ts";
+import { HOP } from "./hop-headers.ts";
 
 const caller: Caller = { kind: "bound", principal: "", htm: "POST", htu: "http://public/x" };
 const clock = new ManualClock(10_000);

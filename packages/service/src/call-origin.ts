@@ -1,6 +1,7 @@
 import { trace } from "@opentelemetry/api";
 import { clientAddressKey, principalKey, requestIdKey, trustedKey, type WithValues } from "./call-values.ts";
-import { type Caller, callerKey, HOP, organizationOfCaller } from "./caller.ts";
+import { type Caller, callerKey, organizationOfCaller } from "./caller.ts";
+import { HOP } from "./hop-headers.ts";
 
 /** The kinds of credentials of a call. */
 export const CREDENTIAL_KINDS = [

@@ -3,7 +3,7 @@ import type { Quotas } from "./quotas/quotas.ts";
 
 /** Facts about a call that interceptors pass to handlers and to later interceptors. */
 
-/** The call's id in logs and in the response; see calls.ts. */
+/** The call's id in logs and in the response; see request-id.ts. */
 export const requestIdKey: ContextKey<string> = createContextKey("", { description: "request id" });
 
 /**

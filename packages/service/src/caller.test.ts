@@ -2,8 +2,10 @@ import { createHash } from "node:crypto";
 import { createContextValues } from "@connectrpc/connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { describe, expect, it } from "vitest";
-import { authenticate, type Caller, callerOf, HOP } from "./caller.ts";
+import { authenticate } from "./authenticate.ts";
+import { type Caller, callerOf } from "./caller.ts";
 import { parseCredentials } from "./credentials.ts";
+import { HOP } from "./hop-headers.ts";
 
 const KEY = "A".repeat(43);
 const digest = (secret: string) => createHash("sha256").update(secret).digest("hex");

@@ -1,7 +1,7 @@
 import { cors as connect } from "@connectrpc/connect";
-import { REQUEST_ID_HEADER } from "./calls.ts";
 import { CREDENTIAL_HEADERS } from "./door.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
+import { REQUEST_ID_HEADER } from "./request-id.ts";
 
 /** Seconds for which a browser may cache the response to a preflight. */
 const MAX_AGE_S = 600;

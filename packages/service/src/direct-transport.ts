@@ -20,8 +20,9 @@ import {
   transformInvokeImplementation,
 } from "@connectrpc/connect/protocol";
 import type { Clock, Timers } from "@depute/core";
+import { iterateUntilAborted, untilAborted } from "./aborts.ts";
+import { CallEnd, callEndKey } from "./call-end.ts";
 import { inProcessKey } from "./call-values.ts";
-import { CallEnd, callEndKey, iterateUntilAborted, untilAborted } from "./calls.ts";
 import { toConnectError } from "./errors-on-wire.ts";
 import { PlainHeaders, PlainValues } from "./fast/plain-values.ts";
 import { unavailable } from "./interceptors/client.ts";

@@ -1,5 +1,6 @@
 export { messageDigest } from "@depute/core/sha256";
 export type { StoreLostError } from "@depute/store";
+export { abortError, iterateUntilAborted, linkSignals, untilAborted, withTimeout } from "./aborts.ts";
 export {
   AnswerRoom,
   bytesOf,
@@ -28,25 +29,17 @@ export {
 } from "./authority.ts";
 export { BatchedWrites, type BatchedWritesOptions } from "./batched-writes.ts";
 export { BOUNDS_OPERATORS, BoundsOperators } from "./bounds-operators.ts";
-export { CREDENTIAL_KINDS, type CredentialKind, type CurrentCall } from "./call-origin.ts";
-export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL, organizationOf } from "./caller.ts";
 export {
-  abortError,
   forwardHeaders,
   forwardOptions,
   forwardWireHeaders,
-  iterateUntilAborted,
-  linkSignals,
   optionsForOwner,
   ownHeaders,
   ownOptions,
-  REQUEST_ID_HEADER,
-  requestIdFrom,
-  requestIdOf,
-  untilAborted,
   type WireRequest,
-  withTimeout,
-} from "./calls.ts";
+} from "./call-headers.ts";
+export { CREDENTIAL_KINDS, type CredentialKind, type CurrentCall } from "./call-origin.ts";
+export { type Caller, callerOf, LOCAL_PRINCIPAL, organizationOf } from "./caller.ts";
 export { CHALLENGE } from "./challenge.ts";
 export { ClientAddresses, DIRECT_CLIENTS } from "./client-address.ts";
 export { addressOf, type CommonSettings, commonSettings, portOf, urlsOf } from "./common-settings.ts";
@@ -66,6 +59,7 @@ export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
 export { countJsonValues } from "./field-limit/count-fields.ts";
 export * from "./files.ts";
 export { createHealth, HealthParts, type HealthState, healthService } from "./health.ts";
+export { HOP } from "./hop-headers.ts";
 export { type Host, type HostedModule, type HostOptions, hostServices } from "./host.ts";
 export { errorAnswer, sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
 export {
@@ -141,6 +135,7 @@ export { type QuotaLimits, type QuotaOwner, Quotas } from "./quotas/quotas.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { REPLICA_MIGRATIONS, type ReplicaTable, type ReportedReplica } from "./replica-table.ts";
+export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";
 export { type ResealOptions, resealStore, type SealedTable, UnopenedSecretError } from "./reseal.ts";
 export {
   type FollowedReviews,

@@ -4,7 +4,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from "@depute/contracts/grpc/health/v1/health_pb";
 import type { Timers } from "@depute/core";
-import { ownHeaders } from "./calls.ts";
+import { ownHeaders } from "./call-headers.ts";
 import { pause } from "./stream-follower.ts";
 
 /** Milliseconds between the end of one health watch and the start of the next. */

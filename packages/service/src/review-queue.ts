@@ -6,7 +6,7 @@ import {
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
-import { ownHeaders } from "./calls.ts";
+import { ownHeaders } from "./call-headers.ts";
 import { reasonOf } from "./errors-on-wire.ts";
 import type { ServiceDeps } from "./module.ts";
 import type { WorkLease } from "./shared-work.ts";

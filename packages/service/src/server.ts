@@ -3,7 +3,6 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import type { Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { type Random, systemRandom, type Timers } from "@depute/core";
-import { REQUEST_ID_HEADER, requestIdFrom } from "./calls.ts";
 import { createCors } from "./cors.ts";
 import { type Door, REFUSE_PAGES } from "./door.ts";
 import type { StreamHandler } from "./fast/fast-path.ts";
@@ -17,6 +16,7 @@ import {
 import { methodNotAllowed, unknownPath } from "./http-refusal.ts";
 import { createRouteTable, type HttpRequest, type HttpResponse, type HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
+import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
 import type { RpcHandler } from "./rpc-handler.ts";
 import { type Manners, NO_MANNERS } from "./service-manners.ts";
 import type { Certificates } from "./tls/certificates.ts";

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { ALL_KEYS, type Bus } from "@depute/bus";
 import type { Timers } from "@depute/core";
-import { linkSignals } from "./calls.ts";
+import { linkSignals } from "./aborts.ts";
 
 interface Waiting {
   readonly listeners: Set<() => void>;

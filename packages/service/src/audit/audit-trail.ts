@@ -12,8 +12,8 @@ import {
 import { type Clock, DeputeError, ErrorReason, randomUuid, type Timers, toTimestamp } from "@depute/core";
 import type { Store } from "@depute/store";
 import { BatchedWrites } from "../batched-writes.ts";
+import { ownHeaders } from "../call-headers.ts";
 import type { CredentialKind, CurrentCall } from "../call-origin.ts";
-import { ownHeaders } from "../calls.ts";
 import { fromConnectError } from "../errors-on-wire.ts";
 import type { Logger } from "../log.ts";
 import type { ModuleName } from "../names.ts";

@@ -10,9 +10,9 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
+import type { CallEnd } from "../call-end.ts";
+import { callEndKey } from "../call-end.ts";
 import { answerCheckedKey, clientAddressKey, clientCertificateKey, messageSizesKey } from "../call-values.ts";
-import type { CallEnd } from "../calls.ts";
-import { callEndKey } from "../calls.ts";
 import type { AnswerHead, Call } from "./call.ts";
 import type { ServerStreamSpec, UnarySpec } from "./methods.ts";
 import { PlainHeaders, PlainValues } from "./plain-values.ts";

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { create, type Message, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { compressedFlag, compressionNegotiate, encodeEnvelope } from "@connectrpc/connect/protocol";
-import type { CallEnd } from "../calls.ts";
+import type { CallEnd } from "../call-end.ts";
 import { COMPRESSIONS } from "../encodings.ts";
 import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
 import type { AnswerHead, Call, Protocol } from "./call.ts";

@@ -1,7 +1,7 @@
 import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { HOP } from "../caller.ts";
 import { toWire } from "../errors-on-wire.ts";
+import { HOP } from "../hop-headers.ts";
 import type { InternalSecrets } from "../internal-secrets.ts";
 import { failoverInterceptor } from "./failover.ts";
 import { withHooks } from "./outcome.ts";

@@ -5,7 +5,7 @@ import { AuditService } from "@depute/contracts/depute/tokens/v1/audit_service_p
 import { ErrorReason, ManualClock } from "@depute/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { principalKey, roleCheckKey } from "../call-values.ts";
-import { callerInterceptor } from "../caller.ts";
+import { callerInterceptor } from "../caller-interceptor.ts";
 import { type Credentials, noCredentials, parseCredentials } from "../credentials.ts";
 import { fromConnectError, toConnectError } from "../errors-on-wire.ts";
 import type { RoleName } from "../identities/identities-schema.ts";

@@ -1,15 +1,9 @@
 import type { Interceptor, StreamRequest, StreamResponse } from "@connectrpc/connect";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { iterateUntilAborted, linkSignals, untilAborted } from "../aborts.ts";
+import { type AuthenticationOptions, authenticate, type Presented, proveIdentity } from "../authenticate.ts";
 import { clientCertificateKey, principalKey, roleCheckKey, trustedKey } from "../call-values.ts";
-import {
-  type AuthenticationOptions,
-  authenticate,
-  type Caller,
-  callerKey,
-  type Presented,
-  proveIdentity,
-} from "../caller.ts";
-import { iterateUntilAborted, linkSignals, untilAborted } from "../calls.ts";
+import { type Caller, callerKey } from "../caller.ts";
 import { type RoleSources, requireRole } from "../roles/caller-roles.ts";
 import { rolesOfMethod } from "../roles/method-roles.ts";
 import type { Next } from "./outcome.ts";

@@ -6,18 +6,12 @@ import {
   type StreamResponse,
 } from "@connectrpc/connect";
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { iterateUntilAborted, linkSignals, untilAborted } from "../aborts.ts";
 import { bytesOf, checkAnswer, countElements } from "../answer-limit.ts";
 import { answerCheckedKey, inProcessKey, requestIdKey } from "../call-values.ts";
-import { callerInterceptor, type Reach } from "../caller.ts";
-import {
-  deadlineInterceptor,
-  iterateUntilAborted,
-  linkSignals,
-  REQUEST_ID_HEADER,
-  requestIdFrom,
-  untilAborted,
-} from "../calls.ts";
+import { callerInterceptor, type Reach } from "../caller-interceptor.ts";
 import type { Credentials } from "../credentials.ts";
+import { deadlineInterceptor } from "../deadlines.ts";
 import { toConnectError, withNote } from "../errors-on-wire.ts";
 import type { Identities } from "../identities/identities.ts";
 import type { InternalSecrets } from "../internal-secrets.ts";
@@ -25,6 +19,7 @@ import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
 import type { FairTurns } from "../quotas/fair-turns.ts";
 import type { Quotas } from "../quotas/quotas.ts";
+import { REQUEST_ID_HEADER, requestIdFrom } from "../request-id.ts";
 import type { RolesBySettings } from "../roles/caller-roles.ts";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
 import { type AuditOptions, auditInterceptor } from "./audit.ts";

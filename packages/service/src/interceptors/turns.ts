@@ -1,6 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { clientAddressKey, inProcessKey } from "../call-values.ts";
-import { callerKey, HOP } from "../caller.ts";
+import { callerKey } from "../caller.ts";
+import { HOP } from "../hop-headers.ts";
 import { type FairTurns, lineOf } from "../quotas/fair-turns.ts";
 import type { Request } from "./outcome.ts";
 

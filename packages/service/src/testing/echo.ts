@@ -21,7 +21,7 @@ import {
 } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { callerOf } from "../caller.ts";
-import { requestIdOf } from "../calls.ts";
+import { requestIdOf } from "../request-id.ts";
 
 /**
  * The messages of the echo service, which has every kind of method, for tests of transports and servers. Code builds
