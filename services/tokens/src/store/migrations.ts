@@ -1,4 +1,12 @@
 import { type Migration, requestTableSql } from "@depute/store";
+import {
+  AUDIT_BATCHES,
+  AUDIT_OF_CALLS,
+  AUDIT_OF_TOOL_CALLS,
+  AUDIT_SEALS,
+  AUDIT_TREES,
+} from "./audit-schema.ts";
+import { AGENT_KEY_CHANGES, HOLDER_SESSIONS, JWT_KEYS, KEPT_KEYS, ROOT_KEYS } from "./key-schema.ts";
 
 /**
  * The database schema of the tokens service. Times are epoch milliseconds. Both SQLite and Postgres accept the names of
@@ -203,25 +211,7 @@ ${requestTableSql("mint_requests")};
   {
     id: 6,
     name: "kept keys",
-    sql: `
-      CREATE TABLE kept_keys (
-        position BIGINT PRIMARY KEY,     -- in the order in which they were made
-        id TEXT NOT NULL UNIQUE,
-        owner TEXT NOT NULL,
-        organization TEXT NOT NULL,      -- owns the key; empty for none
-        request_id TEXT NOT NULL,        -- of a successor: a zero character and the id of the key before
-        digest TEXT NOT NULL,
-        principal TEXT NOT NULL UNIQUE,
-        agent_id TEXT NOT NULL,
-        sealed TEXT NOT NULL,            -- the secret, encrypted with the master key
-        state TEXT NOT NULL,             -- active, replaced or revoked
-        successor_id TEXT NOT NULL,
-        create_ms BIGINT NOT NULL,
-        end_ms BIGINT NOT NULL,          -- 0 while active
-        UNIQUE (owner, request_id)
-      );
-      CREATE INDEX kept_keys_by_owner ON kept_keys (owner, position);
-      CREATE INDEX kept_keys_by_age ON kept_keys (state, create_ms)`,
+    sql: KEPT_KEYS,
   },
   {
     id: 7,
@@ -236,12 +226,7 @@ ${requestTableSql("mint_requests")};
   {
     id: 8,
     name: "agents' keys",
-    sql: `
-      CREATE TABLE agent_key_changes (   -- replaced keys of agents that the registry has not been told of
-        key_id TEXT NOT NULL PRIMARY KEY,
-        successor_id TEXT NOT NULL
-      );
-      CREATE INDEX agent_key_changes_by_successor ON agent_key_changes (successor_id)`,
+    sql: AGENT_KEY_CHANGES,
   },
   {
     id: 9,
@@ -274,17 +259,7 @@ ${requestTableSql("mint_requests")};
   {
     id: 12,
     name: "audit of calls",
-    sql: `
-      ALTER TABLE audit ADD COLUMN source TEXT NOT NULL DEFAULT 'tokens'; -- the service that decided
-      ALTER TABLE audit ADD COLUMN call TEXT NOT NULL DEFAULT '{}';       -- JSON object: circumstances of the call
-      ALTER TABLE audit ADD COLUMN record_ms BIGINT NOT NULL DEFAULT 0;   -- when it was appended
-      UPDATE audit SET record_ms = time_ms;
-
-      CREATE TABLE audit_state (         -- outlives the rows, so that no id is used twice
-        id BIGINT PRIMARY KEY,           -- 1: there is one row
-        last_id BIGINT NOT NULL
-      );
-      INSERT INTO audit_state (id, last_id) SELECT 1, COALESCE(MAX(id), 0) FROM audit`,
+    sql: AUDIT_OF_CALLS,
   },
   {
     id: 13,
@@ -301,69 +276,27 @@ ${requestTableSql("mint_requests")};
   {
     id: 14,
     name: "signing keys of projected tokens",
-    sql: `
-      CREATE TABLE jwt_keys (
-        kid TEXT NOT NULL PRIMARY KEY,
-        activate_ms BIGINT NOT NULL,     -- from when it signs
-        jwk TEXT NOT NULL,               -- the public key, JSON
-        sealed TEXT NOT NULL             -- the private key, encrypted with the master key
-      )`,
+    sql: JWT_KEYS,
   },
   {
     id: 15,
     name: "audit of other services",
-    sql: `
-      CREATE TABLE audit_batches (       -- delivered by other services; a repeated one is recognized
-        source TEXT NOT NULL,
-        batch_id TEXT NOT NULL,
-        record_ms BIGINT NOT NULL,
-        PRIMARY KEY (source, batch_id)
-      );
-      CREATE INDEX audit_batches_by_time ON audit_batches (record_ms)`,
+    sql: AUDIT_BATCHES,
   },
   {
     id: 16,
     name: "sealed days of the audit",
-    sql: `
-      -- The hash chain of the records, and the day that is open: heads are base64url, empty before the first record.
-      ALTER TABLE audit_state ADD COLUMN head TEXT NOT NULL DEFAULT '';
-      ALTER TABLE audit_state ADD COLUMN day TEXT NOT NULL DEFAULT '';
-      ALTER TABLE audit_state ADD COLUMN first_id BIGINT NOT NULL DEFAULT 0;
-      ALTER TABLE audit_state ADD COLUMN previous_head TEXT NOT NULL DEFAULT '';
-
-      CREATE TABLE audit_seals (
-        day TEXT NOT NULL PRIMARY KEY,   -- UTC, e.g. 2026-01-31
-        first_id BIGINT NOT NULL,
-        last_id BIGINT NOT NULL,
-        previous_head TEXT NOT NULL,
-        head TEXT NOT NULL,
-        log_index BIGINT                 -- in the verifier's transparency log; null until it is there
-      );
-      CREATE INDEX audit_seals_to_log ON audit_seals (day) WHERE log_index IS NULL`,
+    sql: AUDIT_SEALS,
   },
   {
     id: 17,
     name: "holder sessions, order of the audit",
-    sql: `
-      CREATE TABLE holder_sessions (     -- of replicas; a process without replicas has them in memory
-        id TEXT NOT NULL PRIMARY KEY,
-        principal TEXT NOT NULL,
-        terms TEXT NOT NULL,             -- JSON
-        sealed TEXT NOT NULL,            -- the session's key, encrypted with the master key
-        expire_ms BIGINT NOT NULL
-      );
-      CREATE INDEX holder_sessions_by_principal ON holder_sessions (principal, expire_ms);
-      CREATE INDEX holder_sessions_by_expiry ON holder_sessions (expire_ms);
-
-      -- The time of the newest record: append times ascend although the clocks of replicas differ.
-      ALTER TABLE audit_state ADD COLUMN last_ms BIGINT NOT NULL DEFAULT 0`,
+    sql: HOLDER_SESSIONS,
   },
   {
     id: 18,
     name: "audit of tool calls",
-    sql: `
-      ALTER TABLE audit ADD COLUMN tool_request TEXT;   -- the request id of a decision on a tool call
-      CREATE INDEX audit_tool_requests ON audit (tool_request, id) WHERE tool_request IS NOT NULL`,
+    sql: AUDIT_OF_TOOL_CALLS,
   },
   {
     id: 19,
@@ -377,47 +310,12 @@ ${requestTableSql("mint_requests")};
   {
     id: 20,
     name: "root keys",
-    sql: `
-      CREATE TABLE root_keys (
-        number BIGINT NOT NULL PRIMARY KEY, -- 1 for the first, without gaps
-        principal TEXT NOT NULL UNIQUE,
-        create_ms BIGINT NOT NULL,       -- from when it signs
-        retire_ms BIGINT NOT NULL,       -- from when its tokens are denied; 0 while it signs
-        retired BIGINT NOT NULL,         -- 1 once it stays retired whatever a clock says
-        succession TEXT NOT NULL,        -- the statement of the key before, JSON; empty for a key of the key file
-        caller TEXT NOT NULL,            -- of the rotation that made it, with request id and digest
-        request_id TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        change BIGINT NOT NULL           -- number of the last change of this row; ascends over all rows
-      );
-      CREATE INDEX root_keys_by_change ON root_keys (change);
-
-      CREATE TABLE root_key_secrets (    -- erased when the key retires; none for a key of the key file
-        principal TEXT NOT NULL PRIMARY KEY,
-        sealed TEXT NOT NULL             -- the private key, encrypted with the master key
-      )`,
+    sql: ROOT_KEYS,
   },
   {
     id: 21,
     name: "proofs of audit records",
-    sql: `
-      -- The Merkle tree over the records of the open day; each day has a tree of its own. It counts while tree_first_id
-      -- is first_id and tree_size is the day's number of records: a version without trees changes neither.
-      ALTER TABLE audit_state ADD COLUMN tree_first_id BIGINT NOT NULL DEFAULT 0;
-      ALTER TABLE audit_state ADD COLUMN tree_size BIGINT NOT NULL DEFAULT 0;
-      ALTER TABLE audit_state ADD COLUMN frontier TEXT NOT NULL DEFAULT ''; -- base64url: hashes of complete subtrees
-
-      ALTER TABLE audit_seals ADD COLUMN root TEXT NOT NULL DEFAULT '';     -- of the day's tree; empty without a tree
-      ALTER TABLE audit_seals ADD COLUMN root_index BIGINT;                 -- as log_index, of the seal with its root
-      CREATE INDEX audit_roots_to_log ON audit_seals (day) WHERE root <> '' AND root_index IS NULL;
-
-      CREATE TABLE audit_nodes (
-        first_id BIGINT NOT NULL,        -- the first record of the day
-        level BIGINT NOT NULL,           -- 8 and above: a complete subtree of 2^level records
-        node_index BIGINT NOT NULL,      -- the subtree's place among those of its level
-        hashes BYTEA NOT NULL,           -- its hash; at level 0, the hashes of the tile's deleted records
-        PRIMARY KEY (first_id, level, node_index)
-      )`,
+    sql: AUDIT_TREES,
   },
   {
     id: 22,
