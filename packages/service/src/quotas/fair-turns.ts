@@ -28,6 +28,13 @@ const HEAVY_CALLS = 16;
 const YIELDING_TURNS = 1;
 /** Milliseconds for which heavy callers yield after a call of a light caller has arrived. */
 const YIELD_MS = 100;
+/**
+ * Milliseconds after the last call of light callers in which no call of a heavy caller begins. A light caller that makes
+ * one call after the other usually calls again in this time.
+ */
+const PAUSE_MS = 2;
+/** Maximum milliseconds for which heavy callers wait until a light caller's call ends. */
+const MAX_PAUSE_MS = 10;
 /** Maximum number of waiting calls of all callers. */
 const MAX_WAITING_TOTAL = 100_000;
 /** Milliseconds after which a caller without calls is no longer active. */
@@ -74,7 +81,10 @@ export class FairTurns {
   #lightLines = 0;
   /** The light caller whose calls changed last. */
   #lastLight: Line | undefined;
+  /** The time until which calls of heavy callers begin only together with a call of a light caller. */
+  #pauseEndMs = 0;
   #cancelTimer: (() => void) | undefined;
+  #cancelResume: (() => void) | undefined;
 
   constructor(options: FairTurnsOptions) {
     this.#options = { maxTurns: 256, sharedTurns: 16, maxWaiting: 10_000, ...options };
@@ -97,7 +107,11 @@ export class FairTurns {
     const line = this.#lineOf(key);
     if (line.waiting.size === 0) {
       if (!this.#hasRoom(line)) this.#endLongTurns();
-      if (line.waiting.size === 0 && this.#hasRoom(line)) return this.#begin(line);
+      if (line.waiting.size === 0 && this.#hasRoom(line)) {
+        const turn = this.#begin(line);
+        if (isLight(line)) this.#beginBesideLight();
+        return turn;
+      }
     }
     const { maxWaiting } = this.#options;
     if (line.waiting.size >= maxWaiting || this.#waitingCalls >= MAX_WAITING_TOTAL) throw tooMany(maxWaiting);
@@ -115,6 +129,7 @@ export class FairTurns {
       this.#waitingCalls += 1;
       this.#waiting.set(key, line);
       this.#watch();
+      this.#resume();
     });
   }
 
@@ -140,12 +155,20 @@ export class FairTurns {
 
   #hasRoom(line: Line): boolean {
     const { maxTurns, sharedTurns } = this.#options;
+    const yields = this.#yields(line);
+    if (yields && (line.running >= YIELDING_TURNS || this.#pauseMs() > 0)) return false;
     // Even if another caller has all turns, a caller without a turn gets one of the reserved turns.
     if (line.running === 0) return this.#running.size < 2 * maxTurns;
     if (this.#running.size >= maxTurns) return false;
-    if (this.#lines.size === 1) return true;
-    if (callsOf(line) > HEAVY_CALLS && this.#yieldsToLight(line)) return line.running < YIELDING_TURNS;
-    return line.running < sharedTurns / this.#lines.size;
+    return yields || this.#lines.size === 1 || line.running < sharedTurns / this.#lines.size;
+  }
+
+  #yields(line: Line): boolean {
+    return callsOf(line) > HEAVY_CALLS && this.#yieldsToLight(line);
+  }
+
+  #pauseMs(): number {
+    return this.#pauseEndMs - this.#options.clock.monotonic();
   }
 
   /**
@@ -171,6 +194,7 @@ export class FairTurns {
     this.#change(line, () => {
       line.running += 1;
     });
+    if (isLight(line)) this.#pause(MAX_PAUSE_MS);
     return turn;
   }
 
@@ -178,23 +202,55 @@ export class FairTurns {
     const running = this.#running.get(turn);
     if (running === undefined) return;
     this.#running.delete(turn);
+    const wasLight = isLight(running.line);
     this.#change(running.line, () => {
       running.line.running -= 1;
     });
+    if (wasLight && this.#lightLines === 0) this.#pause(PAUSE_MS);
     this.#beginWaiting();
+  }
+
+  #pause(ms: number): void {
+    this.#pauseEndMs = this.#options.clock.monotonic() + ms;
+  }
+
+  /** Starts a timer that lets waiting calls begin at the end of the pause. */
+  #resume(): void {
+    if (this.#waitingCalls === 0 || this.#pauseMs() <= 0) return;
+    this.#cancelResume ??= this.#options.timers.after(Math.ceil(this.#pauseMs()), () => {
+      this.#cancelResume = undefined;
+      this.#resume();
+      this.#beginWaiting();
+    });
+  }
+
+  /**
+   * Lets one waiting call of each heavy caller begin, because a call of a light caller begins. The store then commits
+   * the writes of both together. Otherwise the light caller's write would wait for a commit that is in progress.
+   */
+  #beginBesideLight(): void {
+    this.#resume();
+    for (const line of this.#waiting.values()) {
+      if (line.running < YIELDING_TURNS && this.#yields(line) && this.#running.size < 2 * this.#options.maxTurns)
+        this.#beginNext(line);
+    }
   }
 
   /** While turns are free, lets waiting calls begin: one call of each caller, then the next call of each. */
   #beginWaiting(): void {
     for (const line of this.#waiting.values()) {
-      const [begin] = line.waiting;
-      if (begin === undefined || !this.#hasRoom(line)) continue;
-      this.#withdraw(line, begin);
-      const turn = this.#begin(line);
-      // The caller goes to the end of the queue of callers, and this loop continues with the next caller.
-      if (this.#waiting.delete(line.key) && line.waiting.size > 0) this.#waiting.set(line.key, line);
-      begin(turn);
+      if (this.#hasRoom(line)) this.#beginNext(line);
     }
+  }
+
+  #beginNext(line: Line): void {
+    const [begin] = line.waiting;
+    if (begin === undefined) return;
+    this.#withdraw(line, begin);
+    const turn = this.#begin(line);
+    // The caller goes to the end of the queue of callers, so the loops over the queue continue with the next caller.
+    if (this.#waiting.delete(line.key) && line.waiting.size > 0) this.#waiting.set(line.key, line);
+    begin(turn);
   }
 
   #withdraw(line: Line, begin: (turn: Turn) => void): void {
