@@ -67,6 +67,7 @@ describe("turns", () => {
     const running = () => begun.filter(({ caller }) => caller === "g").length;
     expect(running()).toBeLessThanOrEqual(8);
     for (const { turn } of begun.splice(1)) turn.end();
+    clock.advance(10);
     await Promise.resolve();
     expect(callers(begun)).toBe("mg");
     begun[0]?.turn.end();
@@ -118,6 +119,102 @@ describe("turns", () => {
       }),
     );
     expect(() => void arrive("b")).not.toThrow();
+  });
+});
+
+describe("a heavy caller beside a light caller", () => {
+  /** Returns a FairTurns in which the caller g has 300 waiting calls and no turn, and the caller m has one turn. */
+  async function besideLight(options?: Partial<FairTurnsOptions>) {
+    const all = started(options);
+    const { begun, arrive } = all;
+    void arrive("m");
+    for (let i = 0; i < 308; i++) void arrive("g");
+    const take = () => begun.splice(0);
+    const endAll = async () => {
+      for (const { turn } of take()) turn.end();
+      await Promise.resolve();
+    };
+    const [light, ...heavy] = take();
+    for (const { turn } of heavy) turn.end();
+    await Promise.resolve();
+    return { ...all, endAll, endLight: () => light?.turn.end() };
+  }
+
+  test("begins no call between the light caller's calls", async () => {
+    const { clock, begun, endLight } = await besideLight();
+    clock.advance(9);
+    await Promise.resolve();
+    expect(callers(begun)).toBe("");
+    endLight();
+    clock.advance(1);
+    await Promise.resolve();
+    expect(callers(begun)).toBe("");
+  });
+
+  test("begins one call together with each of the light caller's calls, after it", async () => {
+    const { clock, begun, arrive, endLight, endAll } = await besideLight();
+    endLight();
+    for (let call = 0; call < 100; call++) {
+      clock.advance(1);
+      void arrive("m");
+      await Promise.resolve();
+      expect(callers(begun)).toBe("mg");
+      await endAll();
+      expect(callers(begun)).toBe("");
+    }
+  });
+
+  test.each([
+    ["10 ms after the begin of the light caller's call", 10, false],
+    ["2 ms after the end of the light caller's call", 2, true],
+  ])("begins the next call %s, and then one after the other", async (_, ms, hasEnded) => {
+    const { clock, begun, endLight, endAll } = await besideLight();
+    if (hasEnded) endLight();
+    clock.advance(ms);
+    await Promise.resolve();
+    for (let call = 0; call < 10; call++) {
+      expect(callers(begun)).toBe("g");
+      await endAll();
+    }
+  });
+
+  test("does not pause while the maximum number of turns is in use", async () => {
+    const { begun, arrive, endAll } = await besideLight({ maxTurns: 1 });
+    await endAll();
+    void arrive("n");
+    void arrive("o");
+    await Promise.resolve();
+    expect(callers(begun)).toContain("g");
+  });
+
+  test("does not make the light caller's write wait for two flushes", async () => {
+    const { clock, begun, arrive, endLight } = await besideLight();
+    endLight();
+    const FLUSH_MS = 5;
+    const durations: number[] = [];
+    let flushing: { turn: Turn; caller: string }[] = [];
+    let flushEndMs = 0;
+    let arrivalMs = clock.monotonic() + 1;
+    // A store that flushes the writes of all calls which began before the flush.
+    for (let ms = 0; ms < 1_000; ms++) {
+      clock.advance(1);
+      const now = clock.monotonic();
+      if (now === flushEndMs) {
+        for (const { turn, caller } of flushing.splice(0)) {
+          turn.end();
+          if (caller !== "m") continue;
+          durations.push(now - arrivalMs);
+          arrivalMs = now + 1;
+        }
+      }
+      if (now === arrivalMs) void arrive("m");
+      for (let i = 0; i < 5; i++) await Promise.resolve();
+      if (flushing.length > 0 || begun.length === 0) continue;
+      flushing = begun.splice(0);
+      flushEndMs = now + FLUSH_MS;
+    }
+    expect(durations.length).toBeGreaterThan(100);
+    expect(Math.max(...durations)).toBe(FLUSH_MS);
   });
 });
 

@@ -20,21 +20,17 @@ export interface FairTurnsOptions {
  */
 const LIGHT_CALLS = 4;
 const HEAVY_CALLS = 16;
-/**
- * Number of turns of a caller that yields. Measured beside 3,000 concurrent calls of other callers: with one turn, a
- * create call takes 2.1 times as long as alone; with two turns, 2.6 times as long, while the other callers make 9 %
- * more calls (`npm run bench -- fairness`).
- */
+/** Number of turns of a caller that yields. With two turns, the light caller's calls take longer. */
 const YIELDING_TURNS = 1;
 /** Milliseconds for which heavy callers yield after a call of a light caller has arrived. */
 const YIELD_MS = 100;
+/** Milliseconds after a light caller's call began for which heavy callers wait for its end. */
+const PAUSE_DURING_MS = 10;
 /**
- * Milliseconds after the last call of light callers in which no call of a heavy caller begins. A light caller that makes
- * one call after the other usually calls again in this time.
+ * Milliseconds after the end of the last call of light callers for which heavy callers wait for the next one. A light
+ * caller that makes one call after the other usually calls again in this time.
  */
-const PAUSE_MS = 2;
-/** Maximum milliseconds for which heavy callers wait until a light caller's call ends. */
-const MAX_PAUSE_MS = 10;
+const PAUSE_AFTER_MS = 2;
 /** Maximum number of waiting calls of all callers. */
 const MAX_WAITING_TOTAL = 100_000;
 /** Milliseconds after which a caller without calls is no longer active. */
@@ -67,6 +63,11 @@ interface Line {
  * 256 running calls. Several active callers share 16 turns, and while a light caller makes calls, each heavy caller has
  * one turn. So a call waits behind few calls of other callers, however many calls the other callers have in progress.
  * Waiting callers get turns one after the other, and the calls of one caller begin in order.
+ *
+ * A heavy caller that yields begins its calls together with calls of light callers, so that the store commits the writes
+ * of both at once. Otherwise a light caller's write would usually wait for the heavy caller's commit, and then for its
+ * own. Heavy callers pause between these calls, but not longer than PAUSE_DURING_MS or PAUSE_AFTER_MS, and only while
+ * fewer than the maximum number of turns are in use.
  */
 export class FairTurns {
   readonly #options: Required<FairTurnsOptions>;
@@ -81,10 +82,10 @@ export class FairTurns {
   #lightLines = 0;
   /** The light caller whose calls changed last. */
   #lastLight: Line | undefined;
-  /** The time until which calls of heavy callers begin only together with a call of a light caller. */
+  /** The time at which the heavy callers' pause ends, in milliseconds of the monotonic clock. */
   #pauseEndMs = 0;
   #cancelTimer: (() => void) | undefined;
-  #cancelResume: (() => void) | undefined;
+  #cancelPauseTimer: (() => void) | undefined;
 
   constructor(options: FairTurnsOptions) {
     this.#options = { maxTurns: 256, sharedTurns: 16, maxWaiting: 10_000, ...options };
@@ -129,7 +130,7 @@ export class FairTurns {
       this.#waitingCalls += 1;
       this.#waiting.set(key, line);
       this.#watch();
-      this.#resume();
+      this.#watchPause();
     });
   }
 
@@ -156,7 +157,7 @@ export class FairTurns {
   #hasRoom(line: Line): boolean {
     const { maxTurns, sharedTurns } = this.#options;
     const yields = this.#yields(line);
-    if (yields && (line.running >= YIELDING_TURNS || this.#pauseMs() > 0)) return false;
+    if (yields && (line.running >= YIELDING_TURNS || this.#isPause())) return false;
     // Even if another caller has all turns, a caller without a turn gets one of the reserved turns.
     if (line.running === 0) return this.#running.size < 2 * maxTurns;
     if (this.#running.size >= maxTurns) return false;
@@ -167,8 +168,8 @@ export class FairTurns {
     return callsOf(line) > HEAVY_CALLS && this.#yieldsToLight(line);
   }
 
-  #pauseMs(): number {
-    return this.#pauseEndMs - this.#options.clock.monotonic();
+  #isPause(): boolean {
+    return this.#running.size < this.#options.maxTurns && this.#options.clock.monotonic() < this.#pauseEndMs;
   }
 
   /**
@@ -184,7 +185,7 @@ export class FairTurns {
   #change(line: Line, change: () => void): void {
     const wasLight = isLight(line);
     change();
-    if (isLight(line)) this.#lastLight = line;
+    if (wasLight || isLight(line)) this.#lastLight = line;
     this.#lightLines += Number(isLight(line)) - Number(wasLight);
   }
 
@@ -194,7 +195,6 @@ export class FairTurns {
     this.#change(line, () => {
       line.running += 1;
     });
-    if (isLight(line)) this.#pause(MAX_PAUSE_MS);
     return turn;
   }
 
@@ -206,34 +206,35 @@ export class FairTurns {
     this.#change(running.line, () => {
       running.line.running -= 1;
     });
-    if (wasLight && this.#lightLines === 0) this.#pause(PAUSE_MS);
+    if (wasLight && this.#lightLines === 0) this.#pause(PAUSE_AFTER_MS);
     this.#beginWaiting();
+  }
+
+  /** Begins one waiting call of each heavy caller together with a light caller's call, and then pauses. */
+  #beginBesideLight(): void {
+    this.#pause(PAUSE_DURING_MS);
+    for (const line of this.#waiting.values()) {
+      const hasRoom = line.running < YIELDING_TURNS && this.#running.size < 2 * this.#options.maxTurns;
+      if (hasRoom && this.#yields(line)) this.#beginNext(line);
+    }
   }
 
   #pause(ms: number): void {
     this.#pauseEndMs = this.#options.clock.monotonic() + ms;
+    this.#cancelPauseTimer?.();
+    this.#cancelPauseTimer = undefined;
+    this.#watchPause();
   }
 
   /** Starts a timer that lets waiting calls begin at the end of the pause. */
-  #resume(): void {
-    if (this.#waitingCalls === 0 || this.#pauseMs() <= 0) return;
-    this.#cancelResume ??= this.#options.timers.after(Math.ceil(this.#pauseMs()), () => {
-      this.#cancelResume = undefined;
-      this.#resume();
+  #watchPause(): void {
+    const ms = Math.ceil(this.#pauseEndMs - this.#options.clock.monotonic());
+    if (this.#waitingCalls === 0 || ms <= 0) return;
+    this.#cancelPauseTimer ??= this.#options.timers.after(ms, () => {
+      this.#cancelPauseTimer = undefined;
+      this.#watchPause();
       this.#beginWaiting();
     });
-  }
-
-  /**
-   * Lets one waiting call of each heavy caller begin, because a call of a light caller begins. The store then commits
-   * the writes of both together. Otherwise the light caller's write would wait for a commit that is in progress.
-   */
-  #beginBesideLight(): void {
-    this.#resume();
-    for (const line of this.#waiting.values()) {
-      if (line.running < YIELDING_TURNS && this.#yields(line) && this.#running.size < 2 * this.#options.maxTurns)
-        this.#beginNext(line);
-    }
   }
 
   /** While turns are free, lets waiting calls begin: one call of each caller, then the next call of each. */
