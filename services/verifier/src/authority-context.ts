@@ -44,12 +44,16 @@ export async function loadAuthority(
   const { store, engine, keypair } = verifier;
   const tokens = new Map<string, SerializedDCT>();
   const blocks = new Set<string>();
+  const rootBlocks: RootBlock[] = [];
   for (const { token } of messages) {
     const parsed = onEventLoop(() => parseToken({ token, format: SJT_FORMAT }));
     if (!parsed.ok) continue;
     const last = parsed.token.attenuations.at(-1) ?? parsed.token.authority;
     tokens.set(last.delegationId, { token, format: SJT_FORMAT });
-    for (const id of revocationIds(engine, parsed.token)) blocks.add(id);
+    const ids = revocationIds(engine, parsed.token);
+    for (const id of ids) blocks.add(id);
+    const { issuer, delegationId } = parsed.token.authority;
+    rootBlocks.push({ issuer, delegationId, revocationId: ids[0] ?? "", leaf: last.delegationId });
     await yieldToEventLoop();
   }
   const contractIds = new Set(nodes.map(({ attestation }) => attestation.contractId));
@@ -69,8 +73,14 @@ export async function loadAuthority(
   for (const { revocationId } of [...delegations.values()].flat()) blocks.add(revocationId);
   const knownRevocations =
     blocks.size === 0 ? NO_REVOCATIONS : await readRevocations(verifier, blocks, context);
+  const retired = new Set(knownRevocations.retired.map(({ principal }) => principal));
+  const ofRetired = rootBlocks.filter(({ issuer }) => retired.has(issuer));
+  const rootBlockTimes = await readRootBlockTimes(verifier, ofRetired, context);
+  for (const [delegationId, [root]] of delegations)
+    if (root !== undefined && retired.has(root.from)) rootBlockTimes.set(delegationId, root.createTime);
   return {
     verifier: keypair.principal.id,
+    rootBlockTimes,
     rootsAt: (time) => rootsAt(knownRevocations, time),
     tokens,
     delegations,
@@ -100,6 +110,38 @@ async function readRecordedDelegations(
   return delegationsByBlock;
 }
 
+/** The root block of a token in the request. */
+interface RootBlock {
+  readonly issuer: string;
+  readonly delegationId: string;
+  readonly revocationId: string;
+  /** The delegation id of the token's last block. */
+  readonly leaf: string;
+}
+
+/**
+ * Reads when the tokens service recorded root blocks, by the delegation id of the token's last block. The time of a block
+ * without a record is Infinity. The tokens service records no block of a root that has retired.
+ */
+async function readRootBlockTimes(
+  { delegations, clock }: Verifier,
+  blocks: readonly RootBlock[],
+  context: HandlerContext,
+): Promise<Map<string, number>> {
+  const times = new Map<string, number>();
+  const options = ownOptions(context, clock);
+  const read = async ({ delegationId, revocationId, leaf }: RootBlock) => {
+    const answer = await delegations
+      .getDelegationChain({ delegationId, revocationId }, options)
+      .catch(undefinedIfUnknown);
+    const [root] = answer?.delegations.map(recordOf) ?? [];
+    times.set(leaf, root?.revocationId === revocationId ? root.createTime : Number.POSITIVE_INFINITY);
+  };
+  for (let at = 0; at < blocks.length; at += AT_ONCE)
+    await Promise.all(blocks.slice(at, at + AT_ONCE).map(read));
+  return times;
+}
+
 function undefinedIfUnknown(error: unknown): undefined {
   const { reason } = fromConnectError(error);
   if (reason === ErrorReason.DELEGATION_NOT_FOUND || reason === ErrorReason.DELEGATION_AMBIGUOUS) return;
@@ -112,10 +154,12 @@ function recordOf({
   contractId,
   revocationId,
   expireTime,
+  createTime: recordTime,
 }: DelegationRecord): RecordedDelegation {
-  // A record without an expiry counts as expired.
+  // A record without an expiry counts as expired, and one without a time as the newest.
   const expiry = expireTime === undefined ? 0 : fromTimestamp(expireTime);
-  return { from, to, contractId, revocationId, expiry };
+  const createTime = recordTime === undefined ? Number.POSITIVE_INFINITY : fromTimestamp(recordTime);
+  return { from, to, contractId, revocationId, expiry, createTime };
 }
 
 interface RevocationData {

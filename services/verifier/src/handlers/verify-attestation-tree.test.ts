@@ -96,13 +96,27 @@ test("verifies a tree of work and its parts", async () => {
 });
 
 test.each([
-  ["after the record is valid", 1, []],
-  ["before the record has no authority", 0, ["AUTHORITY", "FAILED"]],
-])("a root that retired %s", async (_, later, finding) => {
+  ["retired later, by a token that is older than the attestation", "before", "token", 2, []],
+  ["retired later, by such a record", "before", "record", 2, []],
+  ["had retired", "before", "token", 0, ["AUTHORITY", "FAILED"]],
+  ["had retired, by a record", "before", "record", 0, ["AUTHORITY", "FAILED"]],
+  ["retired later, by a token that nobody recorded", "never", "token", 2, ["AUTHORITY", "INCONCLUSIVE"]],
+  ["retired later, by a token recorded after it", "after", "token", 2, ["AUTHORITY", "INCONCLUSIVE"]],
+  ["retired later, by a record after it", "after", "record", 2, ["AUTHORITY", "INCONCLUSIVE"]],
+  ["retired later, by another token of a recorded id", "other", "token", 2, ["AUTHORITY", "INCONCLUSIVE"]],
+])("an attestation under a root that %s", async (_, recorded, proof, retireLater, finding) => {
   const contract = await platform.agree();
-  const { attestation, token } = await work(contract.id, cost(100));
-  tokens.retire(platform.clock.now() + later);
-  const found = await faults(attestation.id, [token]);
+  const delegationId = newId("del");
+  const token = mint(contract.id, delegationId);
+  if (recorded === "before") tokens.record(token);
+  if (recorded === "other") tokens.record(mint(contract.id, delegationId, delegator));
+  const attestTime = platform.clock.now();
+  const createdAt = new Date(attestTime).toISOString();
+  const attestation = await record(signedCompletion(contract.id, { delegationId, createdAt }));
+  platform.clock.advance(1);
+  if (recorded === "after") tokens.record(token);
+  tokens.retire(attestTime + retireLater);
+  const found = await faults(attestation.id, proof === "token" ? [token] : []);
   tokens.retire(undefined);
   expect(found).toEqual(finding.length === 0 ? [] : [[attestation.id, ...finding]]);
 });

@@ -22,6 +22,8 @@ export interface RecordedDelegation {
   contractId: string;
   revocationId: string;
   expiry: number;
+  /** When the tokens service recorded it. */
+  createTime: number;
 }
 
 /** The facts that decide whether signers had authority. */
@@ -37,6 +39,11 @@ export interface AuthorityContext {
    * request has no token for the delegation.
    */
   delegations: ReadonlyMap<string, readonly RecordedDelegation[]>;
+  /**
+   * For chains whose root key has retired, by the delegation id of their last block: the time when the tokens service
+   * recorded their root block, in epoch milliseconds; Infinity without a record.
+   */
+  rootBlockTimes: ReadonlyMap<string, number>;
   /** Whether a block was revoked at or before a time in epoch milliseconds. */
   wasRevoked(revocationId: string, time: number): boolean;
   /** Returns the revocations that were recorded at or before a time in epoch milliseconds. */
@@ -79,9 +86,25 @@ export function signerAuthority(
     subContract: isPartOf(authority.lineageOf(contractId), contractId),
   });
   if (!result.ok) return failed("authority", `the token is denied: ${result.denial.type}`);
-  return result.scope.holder === principal && result.scope.delegationId === delegationId
-    ? passed("authority")
-    : failed("authority", "the signer is not the delegatee");
+  if (result.scope.holder !== principal || result.scope.delegationId !== delegationId)
+    return failed("authority", "the signer is not the delegatee");
+  return olderThanAttestation(delegationId, recordTime, authority);
+}
+
+/**
+ * Checks that a chain of a retired root key is older than the attestation. The thief of a root key can sign a root block
+ * at any time, also for work that is attested already. So only the record of the block shows that it came first.
+ */
+function olderThanAttestation(
+  delegationId: string,
+  recordTime: number,
+  { rootBlockTimes }: AuthorityContext,
+): TreeFinding {
+  if ((rootBlockTimes.get(delegationId) ?? 0) <= recordTime) return passed("authority");
+  return inconclusive(
+    "authority",
+    "the root key has retired, and no record shows that its block is older than the attestation",
+  );
 }
 
 /**
@@ -123,7 +146,7 @@ function authorityByRecord(
     return failed("authority", "the root of the delegation was not trusted");
   return chain.some(({ revocationId }) => authority.wasRevoked(revocationId, recordTime))
     ? failed("authority", "the delegation was revoked")
-    : passed("authority");
+    : olderThanAttestation(delegationId, recordTime, authority);
 }
 
 /**

@@ -95,9 +95,10 @@ export function fakeTokens() {
               if (delegation !== undefined) return { delegation };
               throw DeputeError.received(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
             },
-            getDelegationChain({ delegationId }) {
+            getDelegationChain({ delegationId, revocationId }) {
               const delegation = recorded.get(delegationId);
-              if (delegation !== undefined) return { delegations: [delegation] };
+              const isMeant = revocationId === "" || delegation?.revocationId === revocationId;
+              if (delegation !== undefined && isMeant) return { delegations: [delegation] };
               throw DeputeError.received(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
             },
           });
@@ -179,6 +180,7 @@ export function fakeTokens() {
         contractId,
         revocationId: revocationIds(engine, parsed.token)[0] ?? "",
         expireTime: toTimestamp(Date.parse(expiresAt)),
+        createTime: toTimestamp(clock.now()),
       });
     },
     revoke(entry: RevocationEntry) {
