@@ -288,3 +288,58 @@ test(
   },
   LONG,
 );
+
+/** Verifies the signature of a checkpoint's root_change with Python's hashlib and node:crypto alone. */
+async function isRootChangeSigned(checkpoint: Record<string, string>): Promise<boolean> {
+  const { head, rootChange, sequence, signTime, signer = "", rootChangeSignature = "" } = checkpoint;
+  const text = `{"head":"${head}","rootChange":${rootChange},"sequence":${sequence},"signedAt":"${signTime}","signer":"${signer}"}`;
+  const program =
+    "import hashlib, sys; print(hashlib.blake2b(b'delegateos-checkpoint-v1\\0' + sys.argv[1].encode(), digest_size=32).hexdigest())";
+  const { stdout } = await run("python3", ["-c", program, text]);
+  const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: signer }, format: "jwk" });
+  return verify(null, Buffer.from(stdout.trim(), "hex"), key, Buffer.from(rootChangeSignature, "base64"));
+}
+
+test(
+  "a copy from before a change of the root keys does not start, although no entry of a log is missing",
+  async () => {
+    vi.stubEnv("DEPUTE_WITNESS_TOKEN_FILE", at("token.secret"));
+    const [data, before, copy] = [at("retired-data"), at("retired-before"), at("retired-copy")];
+    const witness = await witnessAt("retired", true);
+    await witness.start();
+    const flags = ["--witness", `depute+${witness.url}`, ...WITH_CREDENTIAL];
+    const checkpointOf = async () => (await witness.record("platform-1"))?.revocationCheckpoint;
+    /** Changes the root keys, and waits until the witness knows it. Stops the platform. */
+    const change = async (method: string, request: object) => {
+      const platform = await start(data, flags);
+      const { rootChange } = await checkpointOf();
+      const answer = await platform.post(`/depute.tokens.v1.RootKeyService/${method}`, request);
+      const document = (await answer.json()) as { replaced?: { principal: string } };
+      expect(answer.status, JSON.stringify(document)).toBe(200);
+      const isKnown = async () =>
+        expect(Number((await checkpointOf()).rootChange)).toBeGreaterThan(Number(rootChange));
+      await vi.waitFor(isKnown, { timeout: 60_000, interval: 250 });
+      await stop(platform);
+      return document.replaced?.principal;
+    };
+
+    await stop(await start(data, flags));
+    cpSync(data, before, { recursive: true });
+    const principal = await change("RotateRootKey", { requestId: "rotate", overlap: "3600s" });
+    cpSync(data, copy, { recursive: true });
+    await change("RetireRootKey", { principal });
+
+    const checkpoint = { sequence: "0", head: "", ...(await checkpointOf()) };
+    expect(checkpoint.sequence).toBe("0");
+    expect(await isRootChangeSigned(checkpoint)).toBe(true);
+    expect(await isRootChangeSigned({ ...checkpoint, rootChange: "9" })).toBe(false);
+    await expect(start(copy, flags)).rejects.toThrow(
+      /^the data is an old copy: its root keys are older than the head at .* states, so a retired root would count again/,
+    );
+    await expect(start(before, flags)).rejects.toThrow(
+      /is not a head of this platform's revocation log; .* Or, if a rotation of the root key is missing here, restore the newer data/,
+    );
+    await start(data, flags);
+  },
+  LONG,
+);

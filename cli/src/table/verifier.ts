@@ -44,6 +44,7 @@ const WITNESSED_COLUMNS: readonly Column[] = [
 const WITNESSED_WIDE: readonly Column[] = [
   ["LOG", "logHead.log"],
   ["ROOT", "revocationCheckpoint.signer"],
+  ["ROOT-CHANGE", "revocationCheckpoint.rootChange"],
 ];
 const witnessed = { item: "platform", columns: WITNESSED_COLUMNS, wide: WITNESSED_WIDE };
 const WITNESSED = arg("PLATFORM", "platform", "principal of the platform");

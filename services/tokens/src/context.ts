@@ -2,7 +2,6 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import type { Checkpoint } from "@depute/dct/transparency";
 import { hasRole, type Identity, type ProvenSubject, type SubjectToken } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
@@ -17,6 +16,7 @@ import type { KeyStore } from "./key-store.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import type { RootKeys } from "./root-keys.ts";
+import type { PublicCheckpoint } from "./rules/checkpoint.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
 import type { TokenVerifier } from "./token-verifier.ts";
 import type { UsedAssertions } from "./used-assertions.ts";
@@ -58,7 +58,7 @@ export interface TokensContext {
   readonly keyRevoker: KeyRevoker;
   readonly keys: KeyStore;
   /** Returns the current state of the revocation log, signed by the platform's root. */
-  checkpoint(): Promise<Checkpoint>;
+  checkpoint(): Promise<Required<PublicCheckpoint>>;
   readonly audit: AuditLog;
   readonly spend: SpendLedger;
   readonly notes: BlockRecords;

@@ -12,7 +12,6 @@ import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_p
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
 import { servicesOf } from "@depute/core/services";
-import { signCheckpoint } from "@depute/dct/transparency";
 import {
   defineService,
   fingerprintOf,
@@ -58,7 +57,7 @@ import { revocationWitness } from "./revocation-witness.ts";
 import { recordRoleDenial } from "./role-denials.ts";
 import { assertRoots, openRootKey } from "./root-key.ts";
 import { RootKeys } from "./root-keys.ts";
-import { signFileCheckpoint } from "./rules/checkpoint.ts";
+import { signFileCheckpoint, signPublicCheckpoint } from "./rules/checkpoint.ts";
 import { MAX_OVERLAP_MS } from "./rules/root-key.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
@@ -147,12 +146,12 @@ async function start(
   parts.add(() => reader.close());
   const lease = work.lease("background");
   const ownReader = isShared ? reader : undefined;
-  const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), roots.current());
-  const signFile = () => {
+  const stated = () => {
     const { sequence, head } = state;
-    const stated = { sequence, head, signedAt: formatTime(clock.now()), rootChange: roots.change };
-    return signFileCheckpoint(engine, stated, root);
+    return { sequence, head, signedAt: formatTime(clock.now()), rootChange: roots.change };
   };
+  const sign = () => signPublicCheckpoint(engine, stated(), roots.current());
+  const signFile = () => signFileCheckpoint(engine, stated(), root);
   const file = join(dataDir, "revocations.checkpoint");
   const look = () => reader.look();
   const signer = root.principal.id;

@@ -1,10 +1,15 @@
 import type { RootSuccession } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { type CryptoEngine, createProof, keypairFromSeed } from "@depute/dct";
-import { type Checkpoint, isSignedCheckpoint } from "@depute/dct/transparency";
 import { type ServiceDeps, type Verdict, Witness } from "@depute/service";
 import type { Store } from "@depute/store";
-import { isContinued, parseCheckpoint } from "./rules/checkpoint.ts";
+import {
+  isContinued,
+  isSignedByItsSigner,
+  type PublicCheckpoint,
+  parseCheckpoint,
+} from "./rules/checkpoint.ts";
 import { headAt } from "./store/revocation-rows.ts";
+import { lastRootChange } from "./store/root-key-rows.ts";
 
 interface RevocationWitnessOptions {
   readonly deps: Pick<ServiceDeps, "witnessFor" | "clock" | "timers" | "log">;
@@ -14,8 +19,8 @@ interface RevocationWitnessOptions {
   /** Returns the signed statements that one root key follows another. */
   readonly successions: () => readonly RootSuccession[];
   readonly store: Store;
-  /** Signs the current state of the log. */
-  readonly sign: () => Checkpoint;
+  /** Signs the current state of the log and of the root keys. */
+  readonly sign: () => PublicCheckpoint;
 }
 
 /**
@@ -35,9 +40,13 @@ export function revocationWitness(options: RevocationWitnessOptions): Witness | 
   const judge = async (published: string): Promise<Verdict> => {
     const checkpoint = parseCheckpoint(published);
     if (checkpoint === undefined || !isSigner(checkpoint.signer)) return "foreign";
-    if (!isSignedCheckpoint(engine, checkpoint, checkpoint.signer)) return "foreign";
-    const headThen = await store.read((tx) => headAt(tx, checkpoint.sequence));
-    return isContinued(checkpoint, headThen) ? "continued" : "older";
+    if (!isSignedByItsSigner(engine, checkpoint)) return "foreign";
+    const { headThen, rootChange } = await store.read(async (tx) => ({
+      headThen: await headAt(tx, checkpoint.sequence),
+      rootChange: await lastRootChange(tx),
+    }));
+    if (!isContinued(checkpoint, headThen)) return "older";
+    return rootChange < (checkpoint.rootChange ?? 0) ? "older root keys" : "continued";
   };
   const head = async () => JSON.stringify(sign());
   return new Witness({ place, subject: "revocation log", timers, log, head, judge });

@@ -28,3 +28,34 @@ export function isSignedCheckpoint(engine: CryptoEngine, checkpoint: Checkpoint,
   const { signature, ...body } = checkpoint;
   return body.signer === signer && isTaggedBy(engine, "checkpoint", body, signer, signature);
 }
+
+/**
+ * Signs the number of the last change of a root key at a checkpoint. The signature is a second one beside the
+ * checkpoint's own, so that a reader that does not know the number still verifies the checkpoint.
+ *
+ * @param root the root key that signed the checkpoint
+ */
+export function signRootChange(
+  engine: CryptoEngine,
+  { sequence, head, signedAt, signer }: Checkpoint,
+  rootChange: number,
+  root: Keypair,
+): string {
+  return signTagged(engine, "checkpoint", { sequence, head, signedAt, signer, rootChange }, root);
+}
+
+/** Whether the signer of a checkpoint signed the number of the last change of a root key at this checkpoint. */
+export function isSignedRootChange(
+  engine: CryptoEngine,
+  { sequence, head, signedAt, signer }: Checkpoint,
+  rootChange: number,
+  signature: string,
+): boolean {
+  return isTaggedBy(
+    engine,
+    "checkpoint",
+    { sequence, head, signedAt, signer, rootChange },
+    signer,
+    signature,
+  );
+}

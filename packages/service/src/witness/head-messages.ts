@@ -39,10 +39,11 @@ export function toHead(name: LogName, text: string): { readonly head: HeadOfRequ
     });
     return { head: { case: "logHead", value: head }, size: Number(treeSize) };
   }
-  const { sequence, head, signedAt, signer } = value;
+  const { sequence, head, signedAt, signer, rootChange = 0, rootChangeSignature = "" } = value;
   const checkpoint = create(RevocationCheckpointSchema, {
     ...{ sequence: BigInt(Number(sequence)), head: String(head), signer: String(signer) },
     ...{ signTime: toTimestamp(parseTime(String(signedAt)) ?? 0), signature },
+    ...{ rootChange: BigInt(Number(rootChange)), rootChangeSignature: bytesOf(rootChangeSignature) },
   });
   return { head: { case: "revocationCheckpoint", value: checkpoint }, size: Number(sequence) };
 }
@@ -61,15 +62,16 @@ function textOfLog({ log, treeSize, rootHash, headTime, signature }: LogHead): s
   });
 }
 
-function textOfCheckpoint({ sequence, head, signTime, signer, signature }: RevocationCheckpoint): string {
+function textOfCheckpoint(checkpoint: RevocationCheckpoint): string {
+  const { sequence, head, signTime, signer, signature, rootChange, rootChangeSignature } = checkpoint;
   return JSON.stringify({
-    ...{
-      sequence: Number(sequence),
-      head,
-      signedAt: signTime && formatTime(fromTimestamp(signTime)),
-      signer,
-    },
+    ...{ sequence: Number(sequence), head, signer },
+    signedAt: signTime && formatTime(fromTimestamp(signTime)),
     signature: encodeBase64Url(signature),
+    ...(rootChange > 0n && {
+      rootChange: Number(rootChange),
+      rootChangeSignature: encodeBase64Url(rootChangeSignature),
+    }),
   });
 }
 

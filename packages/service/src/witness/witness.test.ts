@@ -151,7 +151,13 @@ describe("a witness", () => {
     },
   };
   const judge = async (published: string): Promise<Verdict> =>
-    Number.isNaN(Number(published)) ? "foreign" : Number(published) > current ? "older" : "continued";
+    published === "keys"
+      ? "older root keys"
+      : Number.isNaN(Number(published))
+        ? "foreign"
+        : Number(published) > current
+          ? "older"
+          : "continued";
   const make = (at = place) =>
     new Witness({
       place: at,
@@ -242,6 +248,11 @@ describe("a witness", () => {
       "an old copy",
       { kept: "2", isAway: false },
       "the data is an old copy: the log of the test does not continue from the head at the place",
+    ],
+    [
+      "an old copy of the root keys",
+      { kept: "keys", isAway: false },
+      "the data is an old copy: its root keys are older than the head at the place states",
     ],
     [
       "a head of another platform",

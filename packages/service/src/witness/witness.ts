@@ -18,6 +18,8 @@ export type Verdict =
   | "continued"
   /** The log has fewer leaves than the head states, or other leaves. */
   | "older"
+  /** The log continues from the head, but the head states a later change of the platform's root keys. */
+  | "older root keys"
   /** Another platform signed the head, or the text is not a head. */
   | "foreign";
 
@@ -72,13 +74,20 @@ export class Witness {
     const verdict = published === undefined ? "continued" : await judge(published);
     if (verdict === "foreign") {
       throw new SettingsError(
-        `DEPUTE_WITNESS: ${address} is not a head of this platform's ${subject}; use a separate place for each platform`,
+        `DEPUTE_WITNESS: ${address} is not a head of this platform's ${subject}; use a separate place for each platform. Or, if a rotation of ` +
+          "the root key is missing here, restore the newer data",
       );
     }
     if (verdict === "older") {
       throw new SettingsError(
         `the data is an old copy: the ${subject} does not continue from the head at ${address}. Restore the newer data. Or, if ` +
           `you accept that its later records are lost and later revocations are undone, ${removal}`,
+      );
+    }
+    if (verdict === "older root keys") {
+      throw new SettingsError(
+        `the data is an old copy: its root keys are older than the head at ${address} states, so a retired root would count ` +
+          `again. Restore the newer data. Or, if you accept that its later records are lost, ${removal}, and then rotate the root again`,
       );
     }
     await this.#write().catch((cause: unknown) => {

@@ -94,13 +94,14 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
 
     async getRevocationCheckpoint(_, context) {
       await tokens.identify(context);
-      const { sequence, ...checkpoint } = await tokens.checkpoint();
-      const { head, signer, signedAt, signature } = checkpoint;
+      const { sequence, rootChange, ...checkpoint } = await tokens.checkpoint();
+      const { head, signer, signedAt, signature, rootChangeSignature } = checkpoint;
       return {
         checkpoint: {
           ...{ sequence: BigInt(sequence), head, signer },
           signTime: toTimestamp(parseTime(signedAt) ?? 0),
           signature: bytesOfText(signature),
+          ...{ rootChange: BigInt(rootChange), rootChangeSignature: bytesOfText(rootChangeSignature) },
         },
       };
     },

@@ -2,7 +2,15 @@ import { createRevocation, type RevocationEntry, verifyRevocation } from "@deput
 import { type Checkpoint, isSignedCheckpoint, signCheckpoint } from "@depute/dct/transparency";
 import { describe, expect, it } from "vitest";
 import { alice, engine, id, mallory, otherRoot } from "../testing/holders.ts";
-import { contentDigest, isContinued, NO_HEAD, nextHead } from "./checkpoint.ts";
+import {
+  contentDigest,
+  isContinued,
+  isSignedByItsSigner,
+  NO_HEAD,
+  nextHead,
+  type PublicCheckpoint,
+  signPublicCheckpoint,
+} from "./checkpoint.ts";
 import {
   isSignedKeyRevocation,
   type KeyStatement,
@@ -44,6 +52,37 @@ describe("the head of a log", () => {
     ["has other entries", { sequence: 2, head: "h" }, "g", false],
   ])("shows whether a log that %s can be the same one (R3)", (_, knownLog, then, expected) => {
     expect(isContinued(knownLog, then)).toBe(expected);
+  });
+});
+
+describe("a checkpoint with the last change of a root key", () => {
+  const state = { sequence: 3, head: "h", signedAt: AT, rootChange: 2 };
+  const checkpoint = signPublicCheckpoint(engine, state, otherRoot);
+  const { rootChange, rootChangeSignature, ...plain } = checkpoint;
+
+  it.each<[string, PublicCheckpoint, boolean]>([
+    ["as it was signed", checkpoint, true],
+    ["without the change, for a reader that does not know it", plain, true],
+    ["with an earlier change", { ...checkpoint, rootChange: 1 }, false],
+    ["with a change that is not signed", { ...plain, rootChange }, false],
+    ["with the signature of the log alone", { ...checkpoint, rootChangeSignature: plain.signature }, false],
+    ["with the head of another state", { ...checkpoint, head: "g" }, false],
+    [
+      "with the change of another state",
+      {
+        ...checkpoint,
+        rootChangeSignature: signPublicCheckpoint(engine, { ...state, head: "g" }, otherRoot)
+          .rootChangeSignature,
+      },
+      false,
+    ],
+    [
+      "with the signature of the change in place of the log's",
+      { ...checkpoint, signature: rootChangeSignature },
+      false,
+    ],
+  ])("%s", (_, presented, expected) => {
+    expect(isSignedByItsSigner(engine, presented)).toBe(expected);
   });
 });
 

@@ -1,6 +1,14 @@
 import { encodeBase64Url } from "@depute/core";
 import type { CryptoEngine, Keypair, RevocationEntry } from "@depute/dct";
-import { type Checkpoint, signTagged, taggedDigest } from "@depute/dct/transparency";
+import {
+  type Checkpoint,
+  isSignedCheckpoint,
+  isSignedRootChange,
+  signCheckpoint,
+  signRootChange,
+  signTagged,
+  taggedDigest,
+} from "@depute/dct/transparency";
 import type { KeyStatement } from "./key-revocation.ts";
 
 /** The head of an empty log. */
@@ -21,6 +29,35 @@ export function signFileCheckpoint(
   const { sequence, head, signedAt, rootChange } = stated;
   const body = { sequence, head, signedAt, rootChange, signer: root.principal.id };
   return { ...body, signature: signTagged(engine, "checkpoint", body, root) };
+}
+
+/** A checkpoint for other parties, such as a witness. */
+export interface PublicCheckpoint extends Checkpoint {
+  /** The number of the last change of a root key. Absent in a checkpoint of an earlier version. */
+  readonly rootChange?: number;
+  /** The signer's signature of the checkpoint with `rootChange`. */
+  readonly rootChangeSignature?: string;
+}
+
+/** Signs the state of the log, and the number of the last change of a root key. */
+export function signPublicCheckpoint(
+  engine: CryptoEngine,
+  stated: Pick<Checkpoint, "sequence" | "head" | "signedAt"> & { readonly rootChange: number },
+  root: Keypair,
+): Required<PublicCheckpoint> {
+  const { signedAt, rootChange } = stated;
+  const checkpoint = signCheckpoint(engine, stated, signedAt, root);
+  const rootChangeSignature = signRootChange(engine, checkpoint, rootChange, root);
+  return { ...checkpoint, rootChange, rootChangeSignature };
+}
+
+/** Whether all signatures of a checkpoint are those of its signer. */
+export function isSignedByItsSigner(
+  engine: CryptoEngine,
+  { rootChange = 0, rootChangeSignature = "", ...checkpoint }: PublicCheckpoint,
+): boolean {
+  if (!isSignedCheckpoint(engine, checkpoint, checkpoint.signer)) return false;
+  return rootChange === 0 || isSignedRootChange(engine, checkpoint, rootChange, rootChangeSignature);
 }
 
 /** The content of one entry of the log. */
@@ -50,10 +87,10 @@ export function isContinued(
 }
 
 /** Parses the text of a checkpoint without a check of its signature; undefined for text that is not a JSON object. */
-export function parseCheckpoint(text: string): FileCheckpoint | undefined {
+export function parseCheckpoint(text: string): PublicCheckpoint | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as FileCheckpoint) : undefined;
+    return typeof value === "object" && value !== null ? (value as PublicCheckpoint) : undefined;
   } catch {
     return undefined;
   }

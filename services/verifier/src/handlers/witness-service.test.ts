@@ -7,6 +7,7 @@ import {
   nodeHash,
   signCheckpoint,
   signLogHead,
+  signRootChange,
 } from "@depute/dct/transparency";
 import { as } from "@depute/service/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -59,6 +60,21 @@ function checkpointOf(sequence: number, head: string, by: Keypair = log) {
   return { case: "revocationCheckpoint" as const, value };
 }
 
+/** Returns a checkpoint that states the number of the last change of a root key. */
+function rootedAt(rootChange: number, { sequence = 5, head = digest("e"), signed = rootChange } = {}) {
+  const { value } = checkpointOf(sequence, head);
+  const stated = {
+    sequence,
+    head,
+    signer: value.signer,
+    signedAt: new Date(NOW).toISOString(),
+    signature: "",
+  };
+  const rootChangeSignature = Buffer.from(signRootChange(engine, stated, signed, log), "base64url");
+  const rooted = { ...value, rootChange: BigInt(rootChange), rootChangeSignature };
+  return { case: "revocationCheckpoint" as const, value: rooted };
+}
+
 const digest = (letter: string) => `${letter.repeat(42)}A`;
 
 let platform: Platform;
@@ -86,6 +102,13 @@ describe("a witness", () => {
     expect(record?.revocationCheckpoint).toMatchObject({ sequence: 3n, head: digest("c") });
     const { platforms } = await platform.witness.listWitnessedPlatforms({});
     expect(platforms).toEqual([record]);
+  });
+
+  test("keeps the newest change of a root key, also without another entry of the log", async () => {
+    for (const head of [checkpointOf(5, digest("e")), rootedAt(1), rootedAt(3)]) {
+      const { platform: record } = await platform.witness.publishLogHead({ head });
+      expect(record?.revocationCheckpoint).toMatchObject(head.value);
+    }
   });
 
   test("changes nothing after a repeated publication", async () => {
@@ -122,7 +145,7 @@ describe("a witness refuses", () => {
       "LOG_HEAD_CONTRADICTS",
       "5",
     ],
-    ["another checkpoint", () => ({ head: checkpointOf(5, digest("x")) }), "LOG_HEAD_CONTRADICTS", "5"],
+    ["another checkpoint", () => ({ head: rootedAt(3, { head: digest("x") }) }), "LOG_HEAD_CONTRADICTS", "5"],
     ["a head of another log", () => ({ head: headOf(9, { by: other }) }), "LOG_HEAD_CONTRADICTS", "5"],
     [
       "a checkpoint of another root",
@@ -134,10 +157,29 @@ describe("a witness refuses", () => {
     ["the proof of such a log", () => grown(5, 9, { from: "x", to: "x" }), "LOG_HEAD_CONTRADICTS", "5"],
     ["a longer log without a proof", () => ({ head: headOf(9), firstSize: 5n }), "LOG_HEAD_CONTRADICTS", "5"],
     ["a proof from another head", () => grown(3, 9), "LOG_HEAD_MOVED", "5"],
+    ["an earlier change of a root key", () => ({ head: rootedAt(2) }), "LOG_HEAD_OLDER", "5"],
+    [
+      "a longer log of before a change of a root key",
+      () => ({ head: rootedAt(2, { sequence: 6, head: digest("f") }) }),
+      "LOG_HEAD_OLDER",
+      "5",
+    ],
+    [
+      "a head without a change of a root key",
+      () => ({ head: checkpointOf(5, digest("e")) }),
+      "LOG_HEAD_OLDER",
+      "5",
+    ],
+    [
+      "a change of a root key with another signature",
+      () => ({ head: rootedAt(4, { signed: 5 }) }),
+      "SIGNATURE_INVALID",
+      undefined,
+    ],
     ["no head", () => ({}), "INVALID_REQUEST", undefined],
   ])("%s, and keeps its head", async (_, request, reason, size) => {
     await platform.witness.publishLogHead({ head: headOf(5) });
-    await platform.witness.publishLogHead({ head: checkpointOf(5, digest("e")) });
+    await platform.witness.publishLogHead({ head: rootedAt(3) });
     const before = await platform.witness.getWitnessedPlatform({});
     expect(await refusal(platform.witness.publishLogHead(request()))).toMatchObject({
       reason,

@@ -28,6 +28,7 @@ import type { CryptoEngine } from "@depute/dct";
 import {
   followRootSuccessions,
   isSignedCheckpoint,
+  isSignedRootChange,
   verifyConsistency,
   verifyLogHead,
 } from "@depute/dct/transparency";
@@ -144,7 +145,7 @@ function publisher(engine: CryptoEngine, request: PublishLogHeadRequest): Publis
     }
     case "revocationCheckpoint": {
       const next = head.value;
-      const { sequence, signTime, signature, ...body } = next;
+      const { sequence, signTime, signature, rootChange, rootChangeSignature, ...body } = next;
       const signedAt = formatTime(signTime === undefined ? 0 : fromTimestamp(signTime));
       const checkpoint = {
         ...{ sequence: Number(sequence), head: body.head, signer: body.signer },
@@ -152,6 +153,9 @@ function publisher(engine: CryptoEngine, request: PublishLogHeadRequest): Publis
       };
       if (!isSignedCheckpoint(engine, checkpoint, body.signer))
         throw forged("revocation_checkpoint", body.signer);
+      const rootSigned = encodeBase64Url(rootChangeSignature);
+      if (rootChange > 0n && !isSignedRootChange(engine, checkpoint, Number(rootChange), rootSigned))
+        throw forged("revocation_checkpoint.root_change_signature", body.signer);
       return (kept, now) => {
         const last =
           kept.checkpoint === null ? undefined : fromJsonString(RevocationCheckpointSchema, kept.checkpoint);
@@ -201,11 +205,11 @@ function stateOfLog({ treeSize, rootHash, headTime }: LogHead) {
 }
 
 function shownByLog({ log, treeSize, rootHash }: LogHead): WitnessedHead {
-  return { signer: log, size: Number(treeSize), digest: encodeBase64Url(rootHash) };
+  return { signer: log, size: Number(treeSize), digest: encodeBase64Url(rootHash), rootChange: 0 };
 }
 
-function shownByCheckpoint({ signer, sequence, head }: RevocationCheckpoint): WitnessedHead {
-  return { signer, size: Number(sequence), digest: head };
+function shownByCheckpoint({ signer, sequence, head, rootChange }: RevocationCheckpoint): WitnessedHead {
+  return { signer, size: Number(sequence), digest: head, rootChange: Number(rootChange) };
 }
 
 function continues(

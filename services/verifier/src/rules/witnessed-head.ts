@@ -8,6 +8,8 @@ export interface WitnessedHead {
   readonly size: number;
   /** The digest over all entries, base64url. */
   readonly digest: string;
+  /** The number of the last change of the platform's root keys; 0 if the head does not state it. */
+  readonly rootChange: number;
 }
 
 /** The proof that the new head of a log continues the kept head. */
@@ -50,9 +52,17 @@ export function advance(
       { metadata },
     );
   }
+  if (next.rootChange < kept.rootChange) {
+    throw new DeputeError(
+      ErrorReason.LOG_HEAD_OLDER,
+      `the head states change ${next.rootChange} of the root keys, and the kept head ${kept.rootChange}; publish the newest head`,
+      { metadata: { ...metadata, root_change: String(kept.rootChange) } },
+    );
+  }
   if (next.size === kept.size) {
-    // The record must name the new signer, so that later heads continue from it.
-    if (next.digest === kept.digest) return isSameSigner ? "same" : "newer";
+    // The record must have the new signer and the new root_change, so that later heads continue from them.
+    const isSameRoot = isSameSigner && next.rootChange === kept.rootChange;
+    if (next.digest === kept.digest) return isSameRoot ? "same" : "newer";
     throw contradiction("the head has the size of the kept head and other entries", metadata);
   }
   if (continuation === undefined) return "newer";
