@@ -1,3 +1,5 @@
+import { REPLICA_MIGRATIONS } from "@depute/service";
+import { openStore } from "@depute/store";
 import { postgresForTests } from "@depute/store/testing";
 import { afterAll, describe, expect, test } from "vitest";
 import { type Json, type Replica, Replicas } from "../replicas/replica.ts";
@@ -55,7 +57,8 @@ async function rotate(replica: Replica, more: Json = {}): Promise<string> {
 const SETTINGS = { DEPUTE_REVOCATION_POLL: "60s" };
 
 describe.skipIf(postgres === undefined)("replicas of the tokens service", async () => {
-  const all = postgres === undefined ? [] : await replicas.start("tokens", 2, replicas.settings(SETTINGS));
+  const settings = replicas.settings(SETTINGS);
+  const all = postgres === undefined ? [] : await replicas.start("tokens", 2, settings);
   const [a, b] = all as [Replica, Replica];
   afterAll(() => replicas.endAll());
 
@@ -100,6 +103,39 @@ describe.skipIf(postgres === undefined)("replicas of the tokens service", async 
       [a, b, a, b].map((replica) => rotate(replica, { requestId, retireNow: true })),
     );
     expect(new Set(principals).size).toBe(1);
+  });
+
+  test("refuse a rotation while a replica of an earlier version runs", async () => {
+    const { DEPUTE_POSTGRES_SCHEMA_PREFIX: prefix } = settings;
+    const store = await openStore({
+      ...{ postgres: postgres?.url ?? "", schema: `${prefix}_cluster`, isShared: true },
+      ...{ migrations: REPLICA_MIGRATIONS, onError: () => {} },
+    });
+    const address = "http://127.0.0.1:1";
+    // The report of an earlier version, which does not know features.
+    await store.write((tx) =>
+      tx.run(
+        `INSERT INTO replicas (id, service, address, version, serving, leases, start_ms, report_ms)
+         VALUES ('older', 'tokens', '${address}', '0.1.9', 1, '[]', 0,
+           CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) + 60000)`,
+      ),
+    );
+    const rotateRoot = (request: Json) => b.call(`${ROOTS}/RotateRootKey`, request);
+    const { keys: before } = await call(a, `${ROOTS}/ListRootKeys`, {});
+    const refused = await rotateRoot({ requestId: "guarded" });
+    expect(refused).toMatchObject({
+      code: "failed_precondition",
+      message: expect.stringContaining(`${address} (version 0.1.9); upgrade or stop them`),
+    });
+    expect(JSON.stringify(refused)).toContain("REPLICA_TOO_OLD");
+    expect(await call(a, `${ROOTS}/ListRootKeys`, {})).toEqual({ keys: before });
+
+    const forced = { requestId: "guarded", allowOlderReplicas: true };
+    const { key } = await call(a, `${ROOTS}/RotateRootKey`, forced);
+    expect(await call(b, `${ROOTS}/RotateRootKey`, forced)).toMatchObject({ key });
+    await store.write((tx) => tx.run("DELETE FROM replicas WHERE id = 'older'"));
+    await store.close();
+    await rotate(b, { retireNow: true });
   });
 
   test("deny a retired root's tokens from the acknowledgement on", async () => {

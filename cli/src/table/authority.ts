@@ -336,6 +336,11 @@ export const AUTHORITY: readonly Command[] = [
         field: "retireNow",
         help: "deny all tokens of earlier keys at once, after a compromise",
       },
+      "allow-older-replicas": {
+        type: "bool",
+        field: "allowOlderReplicas",
+        help: "rotate although replicas of an earlier version run, which accept the first key alone",
+      },
       "request-id": text(
         "requestId",
         "makes a repeated command return the first rotation; a new id when absent",

@@ -70,6 +70,7 @@ export const REQUIRED_METADATA = {
   [ErrorReason.AUDIT_RECORD_NOT_FOUND]: ["sequence"],
   [ErrorReason.AUDIT_DAY_NOT_SEALED]: ["day", "seal_time"],
   [ErrorReason.AUDIT_PROOF_UNAVAILABLE]: ["day"],
+  [ErrorReason.REPLICA_TOO_OLD]: ["replicas"],
   [ErrorReason.CONTRACT_NOT_FOUND]: ["contract"],
   [ErrorReason.CONTRACT_EXISTS]: ["contract"],
   [ErrorReason.ATTESTATION_NOT_FOUND]: ["attestation"],

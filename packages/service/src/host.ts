@@ -295,9 +295,9 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       );
     }
     for (const { module, instance, interceptors } of running) {
-      const { leases = () => [] } = instance;
+      const { leases = () => [], features = [] } = instance;
       if (!modules.some((each) => each.module === module && each.listen)) {
-        table.join({ service: module.name, address: "", isServing: () => true, leases });
+        table.join({ service: module.name, address: "", isServing: () => true, leases, features });
         continue;
       }
       const health = createHealth(
@@ -356,7 +356,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
       );
       servers.push({ server, health, module });
       listens(module.name, server.url);
-      table.join({ service: module.name, address: server.url, isServing: () => health.serving, leases });
+      const isServing = () => health.serving;
+      table.join({ service: module.name, address: server.url, isServing, leases, features });
       const warning = module.name === "gateway" ? publicUrlWarning(common.publicUrl, server.url) : undefined;
       if (warning !== undefined) log.warn({ listener: server.url, public_url: common.publicUrl }, warning);
       for (const ownPort of instance.ports ?? []) {

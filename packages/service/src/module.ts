@@ -189,6 +189,8 @@ export interface ServiceInstance {
   readonly upgrades?: readonly UpgradeRoute[];
   /** Returns the names of the leases that this process holds, for operators. */
   readonly leases?: () => readonly string[];
+  /** Names of features that all replicas of the service must have before one of them uses it. */
+  readonly features?: readonly string[];
   /** Called once, after the last call has ended. Ends background work and closes stores. */
   close(): Promise<void>;
 }

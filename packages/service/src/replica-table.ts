@@ -29,6 +29,12 @@ export const REPLICA_MIGRATIONS: readonly Migration[] = [
   report_ms BIGINT NOT NULL -- by the clock of the database
 )`,
   },
+  {
+    id: 2,
+    name: "features of replicas",
+    // A version that does not know the column reports no features.
+    sql: "ALTER TABLE replicas ADD COLUMN features TEXT NOT NULL DEFAULT '[]' -- a JSON array of names",
+  },
 ];
 
 /** The time of the database in epoch milliseconds, because the clocks of the replicas may differ. */
@@ -41,6 +47,7 @@ const REPLICA = row({
   version: text,
   serving: oneOf(0, 1),
   leases: text,
+  features: text,
   start_ms: integer,
   report_ms: integer,
   now_ms: integer,
@@ -57,6 +64,8 @@ export interface ReportedReplica {
   readonly status: ReplicaStatus;
   /** The names of the leases that the replica held. */
   readonly leases: readonly string[];
+  /** The features of the replica that other replicas may have to know; see {@link ReplicaSource}. */
+  readonly features: readonly string[];
   /** The times of the replica's start and of its last report, in milliseconds since the Unix epoch. */
   readonly startMs: number;
   readonly reportMs: number;
@@ -68,6 +77,8 @@ export interface ReplicaSource {
   readonly address: string;
   readonly isServing: () => boolean;
   readonly leases: () => readonly string[];
+  /** Names of features that all replicas of the service must have before one of them uses it; none when absent. */
+  readonly features?: readonly string[];
 }
 
 interface Member extends ReplicaSource {
@@ -83,8 +94,8 @@ export interface ReplicaTableOptions {
 }
 
 /**
- * The replicas of all services that share a database. Each process reports its services. Operators read the reports,
- * and no decision of the platform depends on them. A process without DEPUTE_REPLICATED lists only its own services.
+ * The replicas of all services that share a database. Each process reports its services. Operators read the reports. A
+ * service reads them before it begins to use a feature that all its replicas must have. A process without DEPUTE_REPLICATED lists only its own services.
  */
 export class ReplicaTable {
   readonly #options: ReplicaTableOptions;
@@ -128,13 +139,14 @@ export class ReplicaTable {
     const rows = await this.#store.read((tx) =>
       tx.all(
         REPLICA,
-        `SELECT id, service, address, version, serving, leases, start_ms, report_ms, ${NOW} AS now_ms FROM replicas
+        `SELECT id, service, address, version, serving, leases, features, start_ms, report_ms, ${NOW} AS now_ms FROM replicas
          ORDER BY service, address, start_ms LIMIT ${MAX_LISTED}`,
       ),
     );
-    return rows.map(({ serving, leases, start_ms: startMs, report_ms: reportMs, now_ms: nowMs, ...rest }) => {
+    return rows.map(({ serving, start_ms: startMs, report_ms: reportMs, now_ms: nowMs, ...rest }) => {
       const status = nowMs - reportMs > LOST_MS ? "lost" : serving === 1 ? "serving" : "not serving";
-      return { ...rest, status, leases: JSON.parse(leases) as string[], startMs, reportMs };
+      const [leases, features] = [rest.leases, rest.features].map((names) => JSON.parse(names) as string[]);
+      return { ...rest, status, leases: leases ?? [], features: features ?? [], startMs, reportMs };
     });
   }
 
@@ -152,10 +164,11 @@ export class ReplicaTable {
     await this.#store?.close();
   }
 
-  #own({ id, service, address, isServing, leases, startMs }: Member): ReportedReplica {
+  #own({ id, service, address, isServing, leases, features = [], startMs }: Member): ReportedReplica {
     const { version, clock } = this.#options;
     const status = isServing() ? "serving" : "not serving";
-    return { ...{ id, service, address, version, status }, leases: leases(), startMs, reportMs: clock.now() };
+    const described = { id, service, address, version, status, features } as const;
+    return { ...described, leases: leases(), startMs, reportMs: clock.now() };
   }
 
   #reportAndWait(): void {
@@ -170,12 +183,16 @@ export class ReplicaTable {
   async #report(): Promise<void> {
     await this.#store?.write(async (tx) => {
       for (const member of this.#members) {
-        const { id, service, address, version, status, leases, startMs } = this.#own(member);
+        const { id, service, address, version, status, features, startMs, ...own } = this.#own(member);
+        const leases = JSON.stringify(own.leases);
         await tx.run(
-          `INSERT INTO replicas (id, service, address, version, serving, leases, start_ms, report_ms)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ${NOW}) ON CONFLICT (id)
+          `INSERT INTO replicas (id, service, address, version, serving, leases, features, start_ms, report_ms)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ${NOW}) ON CONFLICT (id)
            DO UPDATE SET serving = excluded.serving, leases = excluded.leases, report_ms = excluded.report_ms`,
-          [id, service, address, version, status === "serving" ? 1 : 0, JSON.stringify(leases), startMs],
+          [
+            ...[id, service, address, version, status === "serving" ? 1 : 0, leases],
+            ...[JSON.stringify(features), startMs],
+          ],
         );
       }
       await tx.run(`DELETE FROM replicas WHERE report_ms < ${NOW} - ${FORGET_MS}`);

@@ -2,7 +2,13 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import { hasRole, type Identity, type ProvenSubject, type SubjectToken } from "@depute/service";
+import {
+  hasRole,
+  type Identity,
+  type ProvenSubject,
+  type ServiceDeps,
+  type SubjectToken,
+} from "@depute/service";
 import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { BlockRecords } from "./block-notes.ts";
@@ -32,6 +38,8 @@ export interface TokensContext {
   readonly roots: RootKeys;
   /** Resolves when the checkpoint file durably covers a change of a root key. */
   savedRoot(change: number): Promise<void>;
+  /** The replicas of all services. */
+  readonly replicas: ServiceDeps["replicas"];
   /** Milliseconds for which an earlier root key stays accepted after a rotation, unless the request says otherwise. */
   readonly rootOverlapMs: number;
   readonly minters: ReadonlySet<string>;

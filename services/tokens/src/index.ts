@@ -58,7 +58,7 @@ import { recordRoleDenial } from "./role-denials.ts";
 import { assertRoots, openRootKey } from "./root-key.ts";
 import { RootKeys } from "./root-keys.ts";
 import { signFileCheckpoint, signPublicCheckpoint } from "./rules/checkpoint.ts";
-import { MAX_OVERLAP_MS } from "./rules/root-key.ts";
+import { MAX_OVERLAP_MS, ROOT_ROTATION } from "./rules/root-key.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
 import { SharedNotes } from "./shared-notes.ts";
@@ -294,6 +294,7 @@ async function start(
     timers,
     roots,
     savedRoot: (change: number) => seenLog.savedRoot(change),
+    replicas: deps.replicas,
     rootOverlapMs: settings.rootKeyOverlap || Math.min(settings.tokenMaxLifetime, MAX_OVERLAP_MS),
     minters: new Set(settings.minters),
     spenders: new Set(settings.spenders),
@@ -325,6 +326,7 @@ async function start(
   };
   return {
     leases: () => work.held,
+    features: [ROOT_ROTATION],
     routes: (router) => {
       router.service(TokenService, tokenService(context));
       router.service(RevocationService, revocationService(context));

@@ -24,7 +24,7 @@ import {
 import { hasRole } from "@depute/service";
 import type { TokensContext } from "../context.ts";
 import { spanMs } from "../rules/documents.ts";
-import { rootKeyState } from "../rules/root-key.ts";
+import { assertReplicasRotate, rootKeyState } from "../rules/root-key.ts";
 import { parseSuccession, type RootKeyRow, readRootKeys } from "../store/root-key-rows.ts";
 
 const STATES = {
@@ -52,10 +52,13 @@ export function rootKeyService(tokens: TokensContext): Required<ServiceImpl<type
 
     async rotateRootKey(request, context) {
       const caller = await operator(tokens, context);
-      const { requestId, overlap, retireNow } = request;
+      const { requestId, overlap, retireNow, allowOlderReplicas } = request;
       if (retireNow && overlap !== undefined) throw invalid("overlap", "excludes retire_now");
       const digest = encodeBase64Url(engine.blake2b256(toBinary(RotateRootKeyRequestSchema, request)));
       const overlapMs = retireNow ? 0 : overlap === undefined ? rootOverlapMs : spanMs(overlap);
+      // A repeated call returns the first rotation, whatever replicas run by then.
+      if (!allowOlderReplicas && !(await isMade(tokens, caller, requestId)))
+        assertReplicasRotate(await tokens.replicas.list());
       const { key, replaced } = await roots.rotate({ caller, requestId, digest, overlapMs }, audit);
       await tokens.savedRoot(roots.change);
       return { key: toKey(key), replaced: toKey(replaced) };
@@ -68,6 +71,12 @@ export function rootKeyService(tokens: TokensContext): Required<ServiceImpl<type
       return { key: toKey(key) };
     },
   };
+}
+
+/** Whether a rotation with this request id of the caller exists. */
+async function isMade({ store }: TokensContext, caller: string, requestId: string): Promise<boolean> {
+  const keys = await store.read(readRootKeys);
+  return keys.some((key) => key.caller === caller && key.requestId === requestId);
 }
 
 /**

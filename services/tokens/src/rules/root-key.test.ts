@@ -1,9 +1,12 @@
 import { ErrorReason } from "@depute/core";
 import { describe, expect, it } from "vitest";
 import {
+  assertReplicasRotate,
+  type ListedReplica,
   MAX_OVERLAPPING,
   MAX_ROOT_KEYS,
   nextRetirement,
+  ROOT_ROTATION,
   type RootKeyLife,
   retirementEnd,
   rootKeyState,
@@ -113,5 +116,44 @@ describe("a retirement", () => {
       detail:
         "authority.issuer: the root key retired at 1970-01-01T00:00:00.000Z; get a token of the present root",
     });
+  });
+});
+
+describe("the replicas at a rotation", () => {
+  const replica = (change: Partial<ListedReplica> = {}): ListedReplica => ({
+    ...{ service: "tokens", address: "http://10.0.0.1:8083", version: "0.9.0", status: "serving" },
+    ...{ features: [ROOT_ROTATION], ...change },
+  });
+
+  it.each<[string, ListedReplica[]]>([
+    ["none is listed", []],
+    ["all know it", [replica(), replica({ status: "not serving", features: ["other", ROOT_ROTATION] })]],
+    ["an older one is lost", [replica(), replica({ status: "lost", features: [] })]],
+    ["an older one is of another service", [replica({ service: "tasks", features: [] })]],
+  ])("allow it where %s", (_, replicas) => {
+    expect(() => assertReplicasRotate(replicas)).not.toThrow();
+  });
+
+  it.each<[string, ListedReplica, string]>([
+    ["serves", replica({ features: [] }), "http://10.0.0.1:8083 (version 0.9.0)"],
+    ["does not serve yet", replica({ status: "not serving", features: ["other"] }), "(version 0.9.0)"],
+    ["states no version", replica({ version: "", features: [] }), "(version unknown)"],
+  ])("refuse it where an older one %s", (_, older, text) => {
+    expect(() => assertReplicasRotate([replica(), older])).toThrow(
+      expect.objectContaining({
+        ...{ reason: ErrorReason.REPLICA_TOO_OLD, message: expect.stringContaining(text) },
+        metadata: { replicas: older.address },
+      }),
+    );
+  });
+
+  it("are named up to a limit", () => {
+    const older = Array.from({ length: 30 }, (_, n) => replica({ address: `http://r:${n}`, features: [] }));
+    const named = older.slice(0, 10).map(({ address }) => address);
+    expect(() => assertReplicasRotate(older)).toThrow(
+      expect.objectContaining({
+        ...{ message: expect.stringMatching(/^30 replicas /), metadata: { replicas: named.join(",") } },
+      }),
+    );
   });
 });

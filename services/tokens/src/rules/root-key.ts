@@ -110,6 +110,44 @@ export function rootRetired(retireTime: number): DenialReason {
   return { type: "root_retired", detail };
 }
 
+/** The name by which a replica of the tokens service says that it knows rotations of the root key. */
+export const ROOT_ROTATION = "root-rotation";
+/** Maximum number of replicas that a refusal names. */
+const MAX_NAMED = 10;
+
+/** A replica of a service, as the replica table lists it. */
+export interface ListedReplica {
+  readonly service: string;
+  readonly address: string;
+  readonly version: string;
+  readonly status: "serving" | "not serving" | "lost";
+  readonly features: readonly string[];
+}
+
+/**
+ * Requires that every running replica of the tokens service knows rotations of the root key.
+ *
+ * @throws DeputeError REPLICA_TOO_OLD
+ */
+export function assertReplicasRotate(replicas: readonly ListedReplica[]): void {
+  const older = replicas.filter(
+    ({ service, status, features }) =>
+      service === "tokens" && status !== "lost" && !features.includes(ROOT_ROTATION),
+  );
+  if (older.length === 0) return;
+  const named = older.slice(0, MAX_NAMED);
+  const described = named.map(({ address, version }) => `${address} (version ${version || "unknown"})`);
+  throw new DeputeError(
+    ErrorReason.REPLICA_TOO_OLD,
+    `${older.length} replicas of the tokens service do not know rotations of the root key: ${described.join(", ")}; ` +
+      "upgrade or stop them, or set allow_older_replicas",
+    {
+      metadata: { replicas: named.map(({ address }) => address).join(",") },
+      violations: [{ field: "allow_older_replicas", description: "is required while such replicas run" }],
+    },
+  );
+}
+
 function limitExceeded(limit: string, max: number): DeputeError {
   const what = limit === "root_keys" ? "root keys" : "overlapping root keys; retire one first";
   return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the platform has the most ${what}`, {
