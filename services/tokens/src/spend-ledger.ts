@@ -17,6 +17,7 @@ import {
   findByRequest,
   findReservation,
   forgetSpend,
+  type HeldSpend,
   hold,
   insertReservation,
   readExpired,
@@ -28,6 +29,8 @@ import type { TokenMeter } from "./token-metrics.ts";
 
 /** Number of expired rows that each insert deletes. It is more than 1, so that the number of expired rows decreases. */
 const FORGOTTEN_AT_ONCE = 4;
+/** Milliseconds without a search for expired rows after a search that found no more of them. */
+const NOTHING_DUE_MS = 1000;
 
 /** The members of a verified block that the budget check reads. */
 export type BudgetBlock = Pick<VerifiedBlock, "revocationId" | "maxBudgetMicrocents" | "expiresAt">;
@@ -84,6 +87,9 @@ export class SpendLedger {
 
   readonly #meter: SpendLedgerOptions["meter"];
 
+  /** The monotonic time from which inserts search for expired rows again, in milliseconds. */
+  #forgetFrom = Number.NEGATIVE_INFINITY;
+
   constructor({ store, clock, audit, notes, meter, reader }: SpendLedgerOptions) {
     this.#reader = reader;
     this.#meter = meter;
@@ -133,12 +139,16 @@ export class SpendLedger {
       }
       await this.#reader?.assertCurrent(tx);
       assertCounts();
-      await forgetSpend(tx, now, FORGOTTEN_AT_ONCE);
+      await this.#forget(tx, now);
+      const levels: Level[] = [];
+      let openOfLast = 0;
       for (const [level, block] of blocks.entries()) {
-        const counted = await holdOn(tx, block, amount, level);
+        const { counted, open } = await holdOn(tx, block, amount, level);
         this.#notes.count(tx, block.revocationId, counted);
+        levels.push({ maxBudgetMicrocents: block.maxBudgetMicrocents, counted });
+        openOfLast = open;
       }
-      await assertFewOpen(tx, blocks);
+      assertFewOpen(openOfLast);
       const ids = blocks.map(({ revocationId }) => revocationId);
       const expireTime = now + lifetimeMs;
       const last = Math.max(expireTime, ...blocks.map(({ expiresAt }) => expiresAt));
@@ -150,8 +160,15 @@ export class SpendLedger {
       await insertReservation(tx, reservation);
       await this.#note(tx, reservation, caller, "reserve", `${amount}`);
       tx.afterCommit(() => this.#meter?.reserved(amount));
-      return { reservation, remaining: remainingOf(await levelsOf(tx, blocks, now)) };
+      return { reservation, remaining: remaining(levels) };
     });
+  }
+
+  async #forget(tx: WriteTx, now: number): Promise<void> {
+    const monotonicMs = this.#clock.monotonic();
+    if (monotonicMs < this.#forgetFrom) return;
+    const isMoreDue = await forgetSpend(tx, now, FORGOTTEN_AT_ONCE);
+    this.#forgetFrom = isMoreDue ? monotonicMs : monotonicMs + NOTHING_DUE_MS;
   }
 
   /**
@@ -233,23 +250,23 @@ function toLevel({ limit, reserved, spent }: BudgetLevel): Level {
 }
 
 /**
- * Reserves an amount on one block. Returns the block's new total in microcents: charged plus reserved.
+ * Reserves an amount on one block. Returns the block's new totals.
  *
  * @throws DeputeError BUDGET_EXCEEDED
  */
-async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<number> {
+async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<HeldSpend> {
   const { revocationId, maxBudgetMicrocents: limit, expiresAt } = block;
   const forgetTime = expiresAt + SPEND_RETENTION_MS;
-  const counted = await hold(tx, revocationId, { amount, limit, forgetTime });
-  if (counted !== undefined) return counted;
+  const totals = await hold(tx, revocationId, { amount, limit, forgetTime });
+  if (totals !== undefined) return totals;
   const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
   const unspent = Math.max(0, limit - spent - held);
   throw budgetExceeded(amount, unspent, `the amount exceeds the remaining budget of block ${level}`, level);
 }
 
-async function assertFewOpen(tx: WriteTx, blocks: readonly BudgetBlock[]): Promise<void> {
-  const [last] = await readSpend(tx, [blocks.at(-1)?.revocationId ?? ""]);
-  if ((last?.open ?? 0) <= MAX_OPEN_RESERVATIONS) return;
+/** @param open the open reservations of the token's last block, including the new one */
+function assertFewOpen(open: number): void {
+  if (open <= MAX_OPEN_RESERVATIONS) return;
   throw new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
     "too many open reservations of this token; settle some first",

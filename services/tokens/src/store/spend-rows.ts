@@ -27,7 +27,9 @@ export interface Spend {
   readonly open: number;
 }
 
+// `spent` and `held` are separate, because their sum may exceed 2^53-1, and larger integers are not exact.
 const COUNTED_ROW = row({ spent: integer, held: integer });
+const HELD_ROW = row({ spent: integer, held: integer, open: integer, forget_ms: integer });
 const SPEND_ROW = row({ revocation_id: text, spent: integer, held: integer, open: integer });
 
 const ROW = row({
@@ -79,29 +81,44 @@ export async function insertReservation(tx: WriteTx, reservation: StoredReservat
   }
 }
 
+/** The totals under a block after a reservation: microcents charged plus reserved, and the open reservations. */
+export interface HeldSpend {
+  readonly counted: number;
+  readonly open: number;
+}
+
 /**
- * Reserves an amount on a block. Returns the new total; undefined if the total would exceed the block's budget. One
+ * Reserves an amount on a block. Returns the new totals; undefined if the total would exceed the block's budget. One
  * statement both checks and adds. So if two concurrent reservations together exceed the budget, only one succeeds.
  */
 export async function hold(
   tx: WriteTx,
   revocationId: string,
   { amount, limit, forgetTime }: { amount: number; limit: number; forgetTime: number },
-): Promise<number | undefined> {
+): Promise<HeldSpend | undefined> {
+  const add = () =>
+    tx.get(
+      HELD_ROW,
+      `UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?
+       RETURNING spent, held, open, forget_ms`,
+      [amount, revocationId, limit, amount],
+    );
+  // Most blocks have a row already, so the row is inserted only after an update has found none.
+  const row = (await add()) ?? (await insertSpend(tx, revocationId, forgetTime).then(add));
+  if (row === undefined) return undefined;
+  // A separate statement, because an update of `forget_ms` also rewrites the index of the times.
+  if (row.forget_ms < forgetTime) {
+    await tx.run("UPDATE spend SET forget_ms = ? WHERE revocation_id = ?", [forgetTime, revocationId]);
+  }
+  return { counted: row.spent + row.held, open: row.open };
+}
+
+async function insertSpend(tx: WriteTx, revocationId: string, forgetTime: number): Promise<void> {
   await tx.run(
     `INSERT INTO spend (revocation_id, spent, held, open, forget_ms) VALUES (?, 0, 0, 0, ?)
-     ON CONFLICT (revocation_id) DO UPDATE SET forget_ms = excluded.forget_ms
-       WHERE excluded.forget_ms > spend.forget_ms`,
+     ON CONFLICT (revocation_id) DO NOTHING`,
     [revocationId, forgetTime],
   );
-  // Returns `spent` and `held` separately, because their sum may exceed 2^53-1, and larger integers are not exact.
-  const row = await tx.get(
-    COUNTED_ROW,
-    `UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?
-     RETURNING spent, held`,
-    [amount, revocationId, limit, amount],
-  );
-  return row && row.spent + row.held;
 }
 
 /** Settles a reservation on each of its blocks; returns the blocks' new totals. */
@@ -178,8 +195,10 @@ export async function readHeld(tx: ReadTx, now: number): Promise<number> {
  * Deletes at most `limit` reservations, and the totals of at most `limit` blocks, whose `forget_ms` has passed. Charges
  * the whole amount of a reservation that is not settled before it deletes the reservation. Keeps the total of a block
  * with open reservations.
+ *
+ * @returns whether more rows may be due
  */
-export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<void> {
+export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<boolean> {
   const due = await tx.all(
     ROW,
     `SELECT ${MEMBERS} FROM reservations WHERE forget_ms < ? ORDER BY forget_ms LIMIT ?`,
@@ -192,11 +211,12 @@ export async function forgetSpend(tx: WriteTx, now: number, limit: number): Prom
     }
     await tx.run("DELETE FROM reservations WHERE id = ?", [row.id]);
   }
-  await tx.run(
+  const { changes } = await tx.run(
     `DELETE FROM spend WHERE open = 0 AND revocation_id IN
        (SELECT revocation_id FROM spend WHERE forget_ms < ? ORDER BY forget_ms LIMIT ?)`,
     [now, limit],
   );
+  return due.length === limit || changes > 0;
 }
 
 function toReservation(row: Row): StoredReservation {
