@@ -1,6 +1,8 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { createClient } from "@connectrpc/connect";
+import { AuditService } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
 import { createRevocation } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import type { Client } from "@modelcontextprotocol/client";
@@ -85,6 +87,38 @@ test("without a token no list and no call succeeds, and a token may be in each r
   expect(await refusal(call({ _delegateos: proved }))).toMatchObject({ data: { type: "replayed_proof" } });
   await client.close();
 }, 30_000);
+
+describe("with the principal of the platform", () => {
+  const echo = (client: Client, message: string) => client.callTool({ name: "echo", arguments: { message } });
+  const decisions = async (kind: string, principal: string) => {
+    const { records } = await createClient(AuditService, platform.transport).listAuditRecords({
+      filter: { kind, principal },
+      pageSize: 100,
+    });
+    return records.map(({ reason }) => reason);
+  };
+
+  test.each([
+    ["the proxy opens a session for its calls and one for its token", true, ["", ""]],
+    ["the proxy proves each call by a signature if another principal signed the sessions", false, ["", ""]],
+  ])(
+    "%s",
+    async (_, isRight, opened) => {
+      const holder = await grant(platform, [["compute", "execute", "everything/echo"]]);
+      const { principal } = await platform.clients.tokens.getIssuer({});
+      const flags = ["--platform-principal", isRight ? principal : holder.keypair.principal.id];
+      const start = { server: EVERYTHING, upstream: { maps: ["everything"] }, holder, flags };
+      const { client, connected } = await connect(start);
+      await connected();
+      for (const n of ["1", "2", "3", "4"]) expect(textOf(await echo(client, n))).toBe(`Echo: ${n}`);
+      await client.close();
+      const own = holder.keypair.principal.id;
+      await expect.poll(() => decisions("open_session", own), { timeout: 5000 }).toEqual(opened);
+      expect(await decisions("verify_token", own)).toEqual(["", "", "", ""]);
+    },
+    30_000,
+  );
+});
 
 describe("sampling, which a server asks of its client", () => {
   const rights = [["compute", "execute", "everything/trigger-sampling-request"]] as const;

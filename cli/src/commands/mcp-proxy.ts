@@ -1,9 +1,15 @@
 import { readFileSync, statSync } from "node:fs";
+import { createClient, type Transport } from "@connectrpc/connect";
+import { ProofSessions } from "@depute/client";
+import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { systemClock, systemTimers } from "@depute/core";
+import type { Keypair } from "@depute/dct";
+import { nativeEngine } from "@depute/dct/native";
 import {
   currentRequest,
   heldToken,
   holderKey,
+  type KeySessions,
   McpProxy,
   PlatformAuthoriser,
   type Presentation,
@@ -37,6 +43,11 @@ const settings = defineSettings({
     help: "token for a client that presents none; read again when it changes",
   },
   keyFile: { type: "string", default: "", help: "the token's key: 32 bytes in base64url" },
+  platformPrincipal: {
+    type: "string",
+    default: "",
+    help: "principal of the platform; calls with the key then use holder sessions that it signs; empty: a proof for each call",
+  },
   credentialFile: {
     type: "string",
     default: "",
@@ -63,9 +74,15 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const secret = options.credentialFile === "" ? undefined : textIn(options.credentialFile);
   if (secret !== undefined && secret() === undefined)
     throw new SettingsError(`the credential ${options.credentialFile} cannot be read, or is empty`);
+  const sessionsOf =
+    key === undefined || options.platformPrincipal === ""
+      ? undefined
+      : holderSessions({ service, key, publicUrl, platform: options.platformPrincipal });
   // A call to the platform may have only one kind of credentials. If the proxy has a secret, it sends no proof.
   const transport =
-    key === undefined || secret !== undefined ? service : provingTransport(service, key, publicUrl);
+    key === undefined || secret !== undefined
+      ? service
+      : provingTransport(service, key, publicUrl, sessionsOf?.("", publicUrl));
   // Standard output is the MCP connection to the client, so messages for people go to standard error.
   const say = (logFault: string) => (thrown: unknown) =>
     console.error(`depute mcp-proxy: ${logFault}:`, messageOf(thrown));
@@ -113,9 +130,9 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const token = options.tokenFile === "" ? () => undefined : textIn(options.tokenFile);
   const holderOf = (): Presentation | undefined => {
     const text = token();
-    return text === undefined || key === undefined
-      ? undefined
-      : heldToken(text, key, audience, systemClock.now);
+    if (text === undefined || key === undefined) return undefined;
+    const sessions = sessionsOf?.(text, audience);
+    return heldToken({ token: text, key, audience, now: systemClock.now, ...(sessions && { sessions }) });
   };
   const face = stdioFace({
     proxy: () => proxy,
@@ -127,6 +144,35 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   await face.ended;
   await proxy.close();
   service.close();
+}
+
+interface SessionOptions {
+  /** A transport to the platform without credentials. */
+  readonly service: Transport;
+  readonly key: Keypair;
+  readonly publicUrl: string;
+  /** The principal that must have signed each holder session. */
+  readonly platform: string;
+}
+
+/**
+ * Returns a function that returns the holder sessions for a token and an audience. An empty token stands for none. The
+ * function keeps the sessions of each audience until it is called with another token.
+ */
+function holderSessions({ service, key: keypair, publicUrl, platform }: SessionOptions) {
+  const opener = createClient(HolderSessionService, service);
+  const known = new Map<string, { token: string; sessions: KeySessions }>();
+  const onFault = (thrown: unknown) =>
+    console.error("depute mcp-proxy: cannot open a holder session:", messageOf(thrown));
+  return (token: string, audience: string): KeySessions => {
+    const kept = known.get(audience);
+    if (kept?.token === token) return kept.sessions;
+    const holder = { engine: nativeEngine, keypair, publicUrl, platform, ...(token !== "" && { token }) };
+    const own = new ProofSessions(holder, opener, audience);
+    const sessions = { ready: () => own.ready(onFault), forget: own.forget.bind(own) };
+    known.set(audience, { token, sessions });
+    return sessions;
+  };
 }
 
 function readKey(path: string) {

@@ -8,7 +8,7 @@ export { type Holder, holderHeaders, holderInterceptor } from "./holder.ts";
 export { createKey, keyFromSeed, seedOf } from "./keys.ts";
 export { type NarrowedToken, type Narrowing, narrowToken } from "./narrow.ts";
 export { type Plain, plain } from "./plain.ts";
-export { type SessionHolder, sessionInterceptor } from "./proof-session.ts";
+export { ProofSessions, type SessionHolder, sessionInterceptor } from "./proof-session.ts";
 export { metadataOf, type Reason, reasonOf, TaskError, violationsOf } from "./reasons.ts";
 export {
   type Decide,

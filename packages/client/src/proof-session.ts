@@ -15,6 +15,8 @@ import { metadataOf, reasonOf } from "./reasons.ts";
 
 /** A holder session is replaced this many milliseconds before it expires. */
 const MARGIN_MS = 10_000;
+/** Minimum number of milliseconds between two attempts of `ready` to open a holder session. */
+const ATTEMPT_MS = 5000;
 
 /** The holder of a key, and the platform that the holder trusts. */
 export interface SessionHolder extends Holder {
@@ -122,34 +124,69 @@ export function isProofRefused(error: unknown): boolean {
   return reasonOf(error) === "TOKEN_DENIED" && metadataOf(error).denial === "invalid_proof";
 }
 
-class ProofSessions {
+/** The holder sessions of one key and token, one at a time. */
+export class ProofSessions {
   readonly #holder: SessionHolder;
   readonly #opener: Client<typeof HolderSessionService>;
+  readonly #audience: string;
   #opening: Promise<CallerSession> | undefined;
   #session: CallerSession | undefined;
+  #nextAttempt = 0;
 
-  constructor(holder: SessionHolder, opener: Client<typeof HolderSessionService>) {
+  /**
+   * @param opener a client that sends no credentials
+   * @param audience the address for which the sessions can be used, including all addresses below it
+   */
+  constructor(
+    holder: SessionHolder,
+    opener: Client<typeof HolderSessionService>,
+    audience: string = holder.publicUrl,
+  ) {
     this.#holder = holder;
     this.#opener = opener;
+    this.#audience = audience;
   }
 
+  /** Returns the open session, and opens one if there is none. Throws the error of the call that opens it. */
   async current(): Promise<CallerSession> {
-    const session = this.#session;
-    if (session !== undefined && session.terms.expiresAt - Date.now() > MARGIN_MS) return session;
+    const session = this.#usable();
+    if (session !== undefined) return session;
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
     });
     return this.#opening;
   }
 
+  /**
+   * Returns the open session. Without one, returns undefined at once, and opens one in the background. Until then, the
+   * caller proves its calls by single proofs.
+   *
+   * @param onFault receives the error of an attempt to open a session
+   */
+  ready(onFault: (thrown: unknown) => void): CallerSession | undefined {
+    const session = this.#usable();
+    if (session !== undefined) return session;
+    if (Date.now() < this.#nextAttempt) return undefined;
+    this.#nextAttempt = Date.now() + ATTEMPT_MS;
+    this.current().catch(onFault);
+    return undefined;
+  }
+
+  /** Ends the use of a session that the platform has lost. */
   forget(session: CallerSession): void {
     if (this.#session === session) this.#session = undefined;
   }
 
+  #usable(): CallerSession | undefined {
+    const session = this.#session;
+    return session !== undefined && session.terms.expiresAt - Date.now() > MARGIN_MS ? session : undefined;
+  }
+
   async #open(): Promise<CallerSession> {
-    const { engine, keypair, publicUrl: audience, token, platform } = this.#holder;
+    const { engine, keypair, publicUrl, token, platform } = this.#holder;
+    const audience = this.#audience;
     const { name, parent } = HolderSessionService.method.openHolderSession;
-    const htu = `${audience}/${parent.typeName}/${name}`;
+    const htu = `${publicUrl}/${parent.typeName}/${name}`;
     const claims = { htm: "POST", htu, audience, ...(token !== undefined && { token }) };
     const { proof, accept } = requestSession(engine, keypair, claims);
     const headers = { dpop: proof, ...(token !== undefined && { authorization: `DPoP ${token}` }) };

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type DenialReason, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { CapabilityListSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { CanonicalError } from "@depute/core";
-import type { Authoriser } from "./authoriser.ts";
+import type { Authoriser, Verdict } from "./authoriser.ts";
 import { argumentsDigest } from "./digest.ts";
 import { createPresented, type Presentation } from "./presentation.ts";
 import type { GatedRequest } from "./rules/methods.ts";
@@ -93,11 +93,18 @@ export async function admitRights(
   }
   if (right === undefined) return undefined;
   const digest = digestOf(proved);
-  const presented = await createPresented(presentation, proved);
-  const verdict = await authoriser.verify(presented, rights, digest, name);
+  const verify = async () =>
+    authoriser.verify(await createPresented(presentation, proved), rights, digest, name);
+  let verdict = await verify();
+  // A holder session ends with the process that opened it, so a call in it may need one more proof.
+  if (isProofInvalid(verdict) && presentation.loseSession?.() === true) verdict = await verify();
   if (!verdict.ok) throw denialOf(verdict.denial, right);
   const { principal, blocks } = verdict;
   return { principal, blocks };
+}
+
+function isProofInvalid(verdict: Verdict): boolean {
+  return !verdict.ok && verdict.denial.type === DenialType.INVALID_PROOF;
 }
 
 /**

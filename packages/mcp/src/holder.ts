@@ -1,5 +1,5 @@
 import { decodeBase64Url } from "@depute/core";
-import { createProof, type Keypair, keypairFromSeed } from "@depute/dct";
+import { type CallerSession, createProof, type Keypair, keypairFromSeed } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import type { Presentation } from "./presentation.ts";
 
@@ -15,15 +15,45 @@ export function holderKey(seed: string): Keypair {
   return keypairFromSeed(nativeEngine, bytes);
 }
 
+/**
+ * The holder sessions of a key. In a session, a code proves a call in place of a signature (see HolderSessionService of
+ * the contracts).
+ */
+export interface KeySessions {
+  /** Returns the open session; undefined while there is none. The holder then makes a single proof. */
+  ready(): CallerSession | undefined;
+  /** Called when the platform has refused the proof of a call in this session. */
+  forget(session: CallerSession): void;
+}
+
+/** A token and its key, which the proxy has, and the target that proofs name. */
+export interface HeldKey {
+  readonly token: string;
+  readonly key: Keypair;
+  readonly audience: string;
+  readonly now: () => number;
+  /** The holder sessions for this token and audience; absent if every call has a single proof. */
+  readonly sessions?: KeySessions;
+}
+
 /** Presents a token whose key the proxy has. The proxy creates a new proof for every call. */
-export function heldToken(token: string, key: Keypair, audience: string, now: () => number): Presentation {
+export function heldToken({ token, key, audience, now, sessions }: HeldKey): Presentation {
   const method = "MCP";
+  let used: CallerSession | undefined;
   return {
     token,
     contractId: "",
     async prove(args) {
-      const claims = { htm: method, htu: audience, token, arguments: args, now: now() };
-      return { jwt: createProof(nativeEngine, key, claims), method, target: audience };
+      used = sessions?.ready();
+      const claims = { htm: method, htu: audience, arguments: args, now: now() };
+      const jwt = used?.prove(claims) ?? createProof(nativeEngine, key, { ...claims, token });
+      return { jwt, method, target: audience };
+    },
+    loseSession() {
+      if (used === undefined) return false;
+      sessions?.forget(used);
+      used = undefined;
+      return true;
     },
   };
 }

@@ -3,7 +3,7 @@ export type { CallDecision, DecisionReport } from "./call-decision.ts";
 export { currentRequest, inRequest, type RequestOrigin } from "./current-request.ts";
 export { argumentsDigest, definitionDigest } from "./digest.ts";
 export { type DownstreamOptions, downstream, downstreamFactory, withPresentation } from "./downstream.ts";
-export { heldToken, holderKey } from "./holder.ts";
+export { type HeldKey, heldToken, holderKey, type KeySessions } from "./holder.ts";
 export { HttpFace, type HttpFaceOptions } from "./http-face.ts";
 export type { ObservedCall, ObservedOutcome, ObservedTaskRequest } from "./observed-call.ts";
 export type { OwnTasks } from "./own-tasks.ts";

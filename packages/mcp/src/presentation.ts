@@ -14,6 +14,12 @@ export interface Presentation {
    * proof has been used.
    */
   prove(args: unknown): Promise<Proof | undefined>;
+  /**
+   * Called when the platform has refused the last proof as invalid. Returns true if the proof was made in a holder
+   * session, which then counts as lost; the next proof does not use that session. Absent if the presenter has no holder
+   * sessions.
+   */
+  loseSession?(): boolean;
 }
 
 /**
