@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { DenialReasonSchema, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { systemClock } from "@depute/core";
 import { type CallerSession, checkProof, generateKeypair, openSession, requestSession } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { describe, expect, test } from "vitest";
@@ -11,7 +12,7 @@ import { heldToken, type KeySessions } from "./holder.ts";
 import { provingTransport } from "./proving-transport.ts";
 import { FakeAuthoriser, refusal } from "./testing/parts.ts";
 
-const NOW = 1_767_225_600_000;
+const NOW = systemClock.now();
 const AUDIENCE = "mcp:bench";
 const PUBLIC_URL = "https://depute.example";
 const key = generateKeypair(engine);

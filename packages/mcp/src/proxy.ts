@@ -249,6 +249,7 @@ export class McpProxy {
     admitted: AdmittedCall,
   ): Promise<Record<string, unknown>> {
     const { upstream } = this.#options;
+    const caller = callerOf(request, presentation);
     const wanted = task === undefined ? plainParams : { ...plainParams, task };
     const taskCall =
       request.method === TOOLS_CALL
@@ -258,11 +259,11 @@ export class McpProxy {
     const isPlain = request.method === TOOLS_CALL && taskCall?.era !== "legacy";
     const params = isPlain ? plainParams : wanted;
     const used = usedBy(request.method, params);
-    if (used !== undefined) await this.#assertAsShown(used, admitted, callerOf(request, presentation));
+    if (used !== undefined) await this.#assertAsShown(used, admitted, caller);
     const input = request.method === TOOLS_CALL ? upstream.definitions.tools.input(admitted.name) : undefined;
     await this.#tasks.assertCallable(request, input?.isTaskOnly === true);
     const headers = callHeaders(request, params.arguments, input);
-    const { session = callerOf(request, presentation), login = "" } = request;
+    const { session = caller, login = "" } = request;
     const processOf = JSON.stringify([login, session]);
     const options = {
       ...request,
@@ -279,7 +280,7 @@ export class McpProxy {
     const { client } = request;
     const send = (answers: Record<string, unknown>) => {
       const sent = { ...params, ...answers };
-      const owner = () => callOwner(callerOf(request, presentation), request.method, sent);
+      const owner = () => callOwner(caller, request.method, sent);
       return upstream.call(request.method, sent, options, owner);
     };
     let result: Record<string, unknown>;

@@ -46,15 +46,19 @@ export class CallEnd {
     this.#cancelTimer?.();
   }
 
-  /**
-   * Settles like `promise`, or rejects as soon as {@link abort} ends the call. Only one promise of a call may be raced
-   * at a time.
-   */
+  /** Settles like `promise`, or rejects as soon as {@link abort} ends the call. */
   race<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       promise.then(resolve, reject);
-      if (this.signal.aborted) reject(abortErrorOf(this.signal.reason));
-      else this.#waiting = reject;
+      if (this.signal.aborted) return reject(abortErrorOf(this.signal.reason));
+      const others = this.#waiting;
+      this.#waiting =
+        others === undefined
+          ? reject
+          : (error) => {
+              others(error);
+              reject(error);
+            };
     });
   }
 }

@@ -3,6 +3,7 @@ import type { Clock, Owned } from "@depute/core";
 import { beneficiaryOf, type CallOrigin, edgeOf, forwardEdge, type OriginSource } from "./call-origin.ts";
 import { deadlineKey, requestIdKey } from "./call-values.ts";
 import { callerKey, organizationOfCaller } from "./caller.ts";
+import { PlainHeaders } from "./fast/plain-values.ts";
 import { forwardCertificate, HOP } from "./hop-headers.ts";
 import { REQUEST_ID_HEADER } from "./request-id.ts";
 
@@ -31,7 +32,7 @@ export function forwardWireHeaders(
   requestId: string,
   spiffeId?: string,
 ): Headers {
-  const headers = new Headers();
+  const headers = PlainHeaders.toSend({});
   for (const name of FORWARDED) {
     const value = received.get(name);
     if (value !== null) headers.set(name, value);
@@ -110,7 +111,7 @@ export function optionsForOwner(options: CallOptions, { organization }: Owned): 
  * @param organization the organization that owns the records that the call creates; empty for none
  */
 export function ownHeaders(requestId: string, organization = ""): Headers {
-  const headers = new Headers({ [HOP.origin]: "service" });
+  const headers = PlainHeaders.toSend({ [HOP.origin]: "service" });
   if (requestId !== "") headers.set(REQUEST_ID_HEADER, requestId);
   if (organization !== "") headers.set(HOP.organization, encodeURIComponent(organization));
   return headers;

@@ -14,13 +14,9 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import {
-  invokeUnaryImplementation,
-  runStreamingCall,
-  transformInvokeImplementation,
-} from "@connectrpc/connect/protocol";
+import { runStreamingCall, transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import type { Clock, Timers } from "@depute/core";
-import { iterateUntilAborted, untilAborted } from "./aborts.ts";
+import { iterateUntilAborted } from "./aborts.ts";
 import { CallEnd, callEndKey } from "./call-end.ts";
 import { inProcessKey } from "./call-values.ts";
 import { toConnectError } from "./errors-on-wire.ts";
@@ -85,16 +81,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
         const context = unaryContext(arrived, timeoutMs, end, clock);
         try {
           if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
-          const answer = invokeUnaryImplementation(spec, context, arrived.message, interceptors);
-          const message = await untilAborted(end.signal, answer);
-          return {
-            stream: false,
-            service: method.parent,
-            method,
-            header: context.responseHeader,
-            trailer: context.responseTrailer,
-            message,
-          } as UnaryResponse;
+          return await end.race(served(spec, context, arrived, interceptors));
         } catch (thrown) {
           throw asReceived(thrown, context);
         }
@@ -187,7 +174,7 @@ function requestOf(
   timeoutMs: number | undefined,
   contextValues: RequestCommon["contextValues"] | undefined,
 ) {
-  const headers = new Headers(header);
+  const headers = PlainHeaders.copyOf(header);
   if (timeoutMs !== undefined && timeoutMs > 0)
     headers.set("connect-timeout-ms", String(Math.ceil(timeoutMs)));
   return {
@@ -195,7 +182,7 @@ function requestOf(
     requestMethod: "POST",
     url: `http://in-process/${method.parent.typeName}/${method.name}`,
     header: headers,
-    contextValues: contextValues ?? createContextValues(),
+    contextValues: contextValues ?? new PlainValues(),
   };
 }
 
@@ -226,6 +213,37 @@ function unaryContext(
     signal: end.signal,
     timeoutMs: remaining(timeoutMs, clock),
   };
+}
+
+type UnarySpec = Extract<MethodImplSpec, { kind: "unary" }>;
+
+/** Calls a method's implementation through the server's interceptors, outermost first. */
+function served(
+  spec: UnarySpec,
+  context: HandlerContext,
+  { message }: UnaryRequest,
+  interceptors: readonly Interceptor[],
+): Promise<UnaryResponse> {
+  const { method } = spec;
+  const { service, requestMethod, url, signal, requestHeader, values, responseHeader, responseTrailer } = context;
+  let next: Next = async (request) => {
+    const passed = request as UnaryRequest;
+    const { header, contextValues } = passed;
+    const own =
+      header === requestHeader && contextValues === values && passed.signal === signal
+        ? context
+        : { ...context, requestHeader: header, values: contextValues, signal: passed.signal };
+    const answer = create(method.output, await spec.impl(passed.message, own));
+    return { stream: false, service, method, header: responseHeader, trailer: responseTrailer, message: answer };
+  };
+  for (let index = interceptors.length - 1; index >= 0; index--) {
+    next = (interceptors[index] as Interceptor)(next);
+  }
+  const request: UnaryRequest = {
+    ...{ stream: false, service, method, requestMethod, url, message },
+    ...{ header: requestHeader, contextValues: values, signal },
+  };
+  return next(request) as Promise<UnaryResponse>;
 }
 
 /** Creates the handler's context of a streaming call. */

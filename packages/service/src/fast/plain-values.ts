@@ -39,6 +39,13 @@ export class PlainHeaders {
     return new PlainHeaders(fields, true) as unknown as Headers;
   }
 
+  /** Returns a copy, which writes change. */
+  static copyOf(headers: ConstructorParameters<typeof Headers>[0]): Headers {
+    if (headers === undefined) return PlainHeaders.toSend({});
+    const fields = headers instanceof PlainHeaders && headers.#writable ? headers.fields : undefined;
+    return fields === undefined ? new Headers(headers) : PlainHeaders.toSend({ ...fields } as Record<string, string>);
+  }
+
   get(name: string): string | null {
     if (this.#full !== undefined || !isPlainName(name)) return this.#real().get(name);
     if (!Object.hasOwn(this.#fields, name)) return null;
