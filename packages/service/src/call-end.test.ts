@@ -33,6 +33,13 @@ describe("the end of a call", () => {
     expect(end.signal.reason).toBe(late);
   });
 
+  it("ends every promise that is raced", async () => {
+    const end = new CallEnd();
+    const races = [end.race(never), end.race(never)];
+    end.abort(late);
+    expect(await Promise.allSettled(races)).toMatchObject([{ reason: late }, { reason: late }]);
+  });
+
   it("is the caller's cancellation", async () => {
     const end = new CallEnd();
     end.leave();

@@ -46,6 +46,24 @@ describe("PlainHeaders", () => {
     );
   });
 
+  it("are copied with all their values, and apart from their original", () => {
+    const step = fc.tuple(fc.constantFrom("set", "append"), name, value) as fc.Arbitrary<[keyof Headers, string, string]>;
+    fc.assert(
+      fc.property(fc.boolean(), fc.array(step, { maxLength: 6 }), (received, steps) => {
+        const begin = { a: "1", "b-c": "2, 3" };
+        const original = received ? PlainHeaders.received({ ...begin, ":path": "/" }) : PlainHeaders.toSend(begin);
+        for (const each of steps) take(original, each);
+        const before = [...original];
+        const copy = PlainHeaders.copyOf(original);
+        expect([...copy]).toEqual(before);
+        copy.set("a", "changed");
+        expect([copy.get("a"), [...original]]).toEqual(["changed", before]);
+      }),
+    );
+    expect([...PlainHeaders.copyOf(undefined)]).toEqual([]);
+    expect(PlainHeaders.copyOf({ a: "1" }).get("a")).toBe("1");
+  });
+
   it("leave the received headers unchanged", () => {
     const received = Object.freeze({ ":path": "/", a: "1" });
     const headers = PlainHeaders.received(received);
