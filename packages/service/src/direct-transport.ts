@@ -225,7 +225,8 @@ function served(
   interceptors: readonly Interceptor[],
 ): Promise<UnaryResponse> {
   const { method } = spec;
-  const { service, requestMethod, url, signal, requestHeader, values, responseHeader, responseTrailer } = context;
+  const { service, requestMethod, url, signal, requestHeader, values, responseHeader, responseTrailer } =
+    context;
   let next: Next = async (request) => {
     const passed = request as UnaryRequest;
     const { header, contextValues } = passed;
@@ -234,7 +235,14 @@ function served(
         ? context
         : { ...context, requestHeader: header, values: contextValues, signal: passed.signal };
     const answer = create(method.output, await spec.impl(passed.message, own));
-    return { stream: false, service, method, header: responseHeader, trailer: responseTrailer, message: answer };
+    return {
+      stream: false,
+      service,
+      method,
+      header: responseHeader,
+      trailer: responseTrailer,
+      message: answer,
+    };
   };
   for (let index = interceptors.length - 1; index >= 0; index--) {
     next = (interceptors[index] as Interceptor)(next);

@@ -47,11 +47,15 @@ describe("PlainHeaders", () => {
   });
 
   it("are copied with all their values, and apart from their original", () => {
-    const step = fc.tuple(fc.constantFrom("set", "append"), name, value) as fc.Arbitrary<[keyof Headers, string, string]>;
+    const step = fc.tuple(fc.constantFrom("set", "append"), name, value) as fc.Arbitrary<
+      [keyof Headers, string, string]
+    >;
     fc.assert(
       fc.property(fc.boolean(), fc.array(step, { maxLength: 6 }), (received, steps) => {
         const begin = { a: "1", "b-c": "2, 3" };
-        const original = received ? PlainHeaders.received({ ...begin, ":path": "/" }) : PlainHeaders.toSend(begin);
+        const original = received
+          ? PlainHeaders.received({ ...begin, ":path": "/" })
+          : PlainHeaders.toSend(begin);
         for (const each of steps) take(original, each);
         const before = [...original];
         const copy = PlainHeaders.copyOf(original);

@@ -43,7 +43,9 @@ export class PlainHeaders {
   static copyOf(headers: ConstructorParameters<typeof Headers>[0]): Headers {
     if (headers === undefined) return PlainHeaders.toSend({});
     const fields = headers instanceof PlainHeaders && headers.#writable ? headers.fields : undefined;
-    return fields === undefined ? new Headers(headers) : PlainHeaders.toSend({ ...fields } as Record<string, string>);
+    return fields === undefined
+      ? new Headers(headers)
+      : PlainHeaders.toSend({ ...fields } as Record<string, string>);
   }
 
   get(name: string): string | null {
