@@ -1,5 +1,5 @@
-import { type ReactNode, useState } from "react";
-import { Dialog, Heading, Modal, ModalOverlay } from "react-aria-components";
+import { type ReactNode, useId, useLayoutEffect, useRef, useState } from "react";
+import { createPortal } from "react-dom";
 import { Refused } from "./states.tsx";
 
 interface AskProps {
@@ -15,10 +15,21 @@ interface AskProps {
   readonly onClose: () => void;
 }
 
-/** A dialog that asks for confirmation before an action. It shows the action's consequences and input fields. */
+/**
+ * A dialog that asks for confirmation before an action. It shows the action's consequences and input fields. The browser's
+ * own modal dialog keeps the focus inside and closes on Escape or a click outside.
+ */
 export function Ask({ title, children, act, isDangerous, isDisabled = false, onAct, onClose }: AskProps) {
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
+  const dialog = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useLayoutEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    // An open dialog that leaves the document would not give the focus back.
+    return () => shown?.close();
+  }, []);
   const submit = async (form: FormData) => {
     setBusy(true);
     setError(undefined);
@@ -31,36 +42,33 @@ export function Ask({ title, children, act, isDangerous, isDisabled = false, onA
       setBusy(false);
     }
   };
-  return (
-    <ModalOverlay className="overlay" isOpen isDismissable onOpenChange={onClose}>
-      <Modal className="modal">
-        <Dialog className="dialog">
-          <form
-            onSubmit={(event) => {
-              event.preventDefault();
-              void submit(new FormData(event.currentTarget));
-            }}
+  // At the end of the body, no form or rule of style of the page is around the dialog.
+  return createPortal(
+    <dialog ref={dialog} className="modal" aria-labelledby={titleId} closedby="any" onClose={onClose}>
+      <form
+        className="dialog"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit(new FormData(event.currentTarget));
+        }}
+      >
+        <h2 id={titleId}>{title}</h2>
+        <div className="dialog-body">{children}</div>
+        {error !== undefined && <Refused error={error} />}
+        <div className="row end">
+          <button type="button" className="button" onClick={onClose}>
+            Close
+          </button>
+          <button
+            type="submit"
+            className={`button ${isDangerous === true ? "danger" : "primary"}`}
+            disabled={isBusy || isDisabled}
           >
-            <Heading slot="title" level={2}>
-              {title}
-            </Heading>
-            <div className="dialog-body">{children}</div>
-            {error !== undefined && <Refused error={error} />}
-            <div className="row end">
-              <button type="button" className="button" onClick={onClose}>
-                Close
-              </button>
-              <button
-                type="submit"
-                className={`button ${isDangerous === true ? "danger" : "primary"}`}
-                disabled={isBusy || isDisabled}
-              >
-                {act}
-              </button>
-            </div>
-          </form>
-        </Dialog>
-      </Modal>
-    </ModalOverlay>
+            {act}
+          </button>
+        </div>
+      </form>
+    </dialog>,
+    document.body,
   );
 }
