@@ -14,14 +14,16 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import {
   builtManifest,
   type Manifest,
-  selfContained,
+  platformManifest,
   withCompiledImports,
   withoutOutwardLinks,
 } from "./built-manifest.ts";
+import { mergeModules } from "./merge-modules.ts";
+import { thirdPartyNotices } from "./third-party-notices.ts";
 
 const COMPILED = ".generated/build";
 const BUNDLE = "dist";
@@ -50,7 +52,7 @@ if (!existsSync("gateway/console/index.html")) {
   execFileSync("vite", ["build", "console", "--logLevel", "warn"], { stdio: "inherit" });
 }
 for (const workspace of workspaces.sort()) build(workspace);
-containWorkspaces(PLATFORM);
+await mergePlatform(PLATFORM);
 
 function build(workspace: string): void {
   const source = readJson<Manifest>(join(workspace, "package.json"));
@@ -66,32 +68,47 @@ function build(workspace: string): void {
   if (source.name === "@depute/contracts") cpSync(BUNDLE, join(out, "bundle"), { recursive: true });
   const folders = readdirSync(out).sort();
   write(join(out, "package.json"), `${JSON.stringify(builtManifest(source, folders), null, 2)}\n`);
+  writeTexts(workspace, out);
+}
+
+function writeTexts(workspace: string, out: string): void {
   cpSync("LICENSE", join(out, "LICENSE"));
   const readme = join(workspace, "README.md");
   if (existsSync(readme)) write(join(out, "README.md"), withoutOutwardLinks(readFileSync(readme, "utf8")));
 }
 
-/** Copies the workspaces that a built package needs into its `node_modules`. */
-function containWorkspaces(workspace: string): void {
+/**
+ * Replaces the compiled files of the platform's package by merged ones, which contain the workspaces and the packages
+ * that they need. The files that a server reads lie as they do in the repository, with the package's folder in the
+ * place of the workspace's.
+ */
+async function mergePlatform(workspace: string): Promise<void> {
   const out = join(workspace, "dist");
-  const folders = new Map(
-    workspaces.map((each) => [readJson<Manifest>(join(each, "package.json")).name, each]),
+  const place = (path: string) => (path.startsWith(`${workspace}/`) ? relative(workspace, path) : path);
+  rmSync(out, { recursive: true });
+  const merged = await mergeModules({
+    compiled: resolve(COMPILED),
+    entry: join(workspace, "src/main.js"),
+    out,
+    place,
+  });
+  // These files are not merged, since an old Node.js has to load them.
+  for (const file of ["src/bin.js", "src/node-version.js"])
+    cpSync(join(COMPILED, workspace, file), join(out, file));
+  const others = workspaces.filter((each) => each !== workspace && !each.startsWith("examples/"));
+  const parts = others.map((each) => ({ each, manifest: readJson<Manifest>(join(each, "package.json")) }));
+  for (const { each, manifest } of parts)
+    if (manifest.publishConfig === undefined) copyAssets(each, join(out, each));
+  cpSync(BUNDLE, join(out, "dist"), { recursive: true });
+  write(join(out, "THIRD_PARTY_NOTICES.md"), thirdPartyNotices(merged.thirdParty));
+  const source = readJson<Manifest>(join(workspace, "package.json"));
+  const manifest = platformManifest(
+    builtManifest(source, readdirSync(out).sort()),
+    parts.map((part) => part.manifest),
+    { imported: merged.imported, optional: root.optionalDependencies },
   );
-  const contained = new Map<string, Manifest>();
-  const open = [readJson<Manifest>(join(out, "package.json"))];
-  for (const { dependencies = {} } of open) {
-    for (const name of Object.keys(dependencies)) {
-      const folder = folders.get(name);
-      if (folder === undefined || contained.has(name)) continue;
-      const manifest = readJson<Manifest>(join(folder, "dist/package.json"));
-      cpSync(join(folder, "dist"), join(out, "node_modules", name), { recursive: true });
-      contained.set(name, manifest);
-      open.push(manifest);
-    }
-  }
-  const built = readJson<Manifest>(join(out, "package.json"));
-  const manifest = selfContained(built, [...contained.values()], root.optionalDependencies);
   write(join(out, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  writeTexts(workspace, out);
 }
 
 /** Copies the files that a server reads beside its code. */

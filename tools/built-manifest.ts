@@ -51,33 +51,42 @@ function inJs(file: string): string {
   return file.replace(/\.ts$/, ".js");
 }
 
+/** What {@link platformManifest} adds to the manifest of the platform's package. */
+export interface PlatformNeeds {
+  /** The packages that the merged files import. */
+  readonly imported: readonly string[];
+  /** Further dependencies, which npm may leave out. */
+  readonly optional: Readonly<Record<string, string>>;
+}
+
 /**
- * Derives the package.json of a package that contains the workspaces that it needs, so that it can be installed alone.
- * Its dependencies are those of all these workspaces.
+ * Derives the package.json of the platform's package. Its files contain the workspaces and the packages that these
+ * need. So its dependencies are the few packages that its files import. It has a command and no modules for others.
  *
  * @param built the package's own package.json
  * @param contained the package.json of each workspace in the package
- * @param optional further dependencies, which npm may leave out
- * @throws Error when two workspaces need different versions of a dependency
+ * @throws Error when two workspaces need different versions of an imported package, or none needs it
  */
-export function selfContained(
+export function platformManifest(
   built: Record<string, unknown>,
   contained: readonly Manifest[],
-  optional: Readonly<Record<string, string>>,
+  { imported, optional }: PlatformNeeds,
 ): Record<string, unknown> {
-  const dependencies: Record<string, string> = {};
-  for (const { dependencies: needed } of [built, ...contained]) {
-    for (const [name, version] of Object.entries((needed ?? {}) as Record<string, string>)) {
-      if ((dependencies[name] ?? version) !== version)
-        throw new Error(`${name} is needed as ${dependencies[name]} and as ${version}: choose one version`);
-      dependencies[name] = version;
-    }
-  }
+  const versionOf = (name: string) => {
+    const versions = [built, ...contained]
+      .map(({ dependencies }) => (dependencies as Record<string, string> | undefined)?.[name])
+      .filter((version) => version !== undefined);
+    const [version, other = version] = new Set(versions);
+    if (version === undefined) throw new Error(`${name} is imported, and no workspace depends on it`);
+    if (other !== version)
+      throw new Error(`${name} is needed as ${version} and as ${other}: choose one version`);
+    return version;
+  };
   return {
     ...built,
-    dependencies: Object.fromEntries(Object.entries(dependencies).sort()),
+    exports: { "./package.json": "./package.json" },
+    dependencies: Object.fromEntries(imported.map((name) => [name, versionOf(name)])),
     optionalDependencies: optional,
-    bundleDependencies: contained.map(({ name }) => name).sort(),
   };
 }
 

@@ -39,13 +39,8 @@ import { gatewaySettings } from "./settings.ts";
  */
 const SERVED = [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte, A2AService, DelegateosService];
 
-/**
- * The folder with the bundle of contracts. In an installed package, it is a folder of `@depute/contracts`. In a clone
- * of the repository, it is the folder into which `npm run bundle` writes.
- */
-const BUNDLE = import.meta.url.endsWith(".js")
-  ? new URL("./", import.meta.resolve("@depute/contracts/bundle/depute.binpb"))
-  : new URL("../../dist/", import.meta.url);
+/** The folder with the bundle of contracts, into which `npm run bundle` writes. */
+const BUNDLE = new URL("../../dist/", import.meta.url);
 
 /**
  * The file of the key with which the gateway seals the ids of MCP servers' tasks. `danger` states the risk if others

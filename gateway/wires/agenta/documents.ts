@@ -18,6 +18,8 @@ export const AGENTA_MESSAGES = [
 export type AgentaMessage = (typeof AGENTA_MESSAGES)[number];
 
 const FOLDER = new URL("./documents/", import.meta.url);
+/** The file of the protocol's manifest, from which the platform writes further documents. */
+const MANIFEST = "manifest.json";
 
 /** A document as the platform publishes it. */
 export interface PublishedDocument extends Validated {
@@ -31,7 +33,7 @@ const CACHE_CONTROL = "public, max-age=3600";
 /** The origin of a document: either the protocol's authors published it, or this platform generates it. */
 type Source =
   | { readonly file: string }
-  | { readonly module: string; readonly write: (publicUrl: string, manifest: Manifest) => string };
+  | { readonly write: (publicUrl: string, manifest: Manifest) => string };
 
 const json = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`;
 
@@ -51,17 +53,17 @@ const ENTRIES: readonly Entry[] = [
   {
     path: `/protocols/${FAMILY}/index.json`,
     contentType: "application/json",
-    source: { file: "manifest.json" },
+    source: { file: MANIFEST },
   },
   {
     path: `/protocols/${FAMILY}`,
     contentType: "text/html; charset=utf-8",
-    source: { module: "pages.ts", write: (url, manifest) => manifestHtml(url, manifest) },
+    source: { write: (url, manifest) => manifestHtml(url, manifest) },
   },
   {
     path: `/artifacts/protocols/${FAMILY}.md`,
     contentType: "text/markdown; charset=utf-8",
-    source: { module: "pages.ts", write: (url, manifest) => manifestMarkdown(url, manifest) },
+    source: { write: (url, manifest) => manifestMarkdown(url, manifest) },
   },
   indexed("/.well-known/agent.json", agentCard),
   indexed("/index.json", siteIndex),
@@ -72,7 +74,7 @@ const ENTRIES: readonly Entry[] = [
 
 function indexed(path: string, index: (publicUrl: string, manifest: Manifest) => unknown): Entry {
   const write = (url: string, manifest: Manifest) => json(index(url, manifest));
-  return { path, contentType: "application/json", source: { module: "indexes.ts", write } };
+  return { path, contentType: "application/json", source: { write } };
 }
 
 /** The addresses of the documents, with the documents' media types. */
@@ -97,11 +99,10 @@ export function readDocument(file: string): Buffer {
  * @param publicUrl the address under which clients know the platform, without a trailing slash
  */
 export function publishedDocuments(publicUrl: string): PublishedDocument[] {
-  const manifest = JSON.parse(readDocument("manifest.json").toString("utf8")) as Manifest;
+  const manifest = JSON.parse(readDocument(MANIFEST).toString("utf8")) as Manifest;
   return ENTRIES.map(({ path, contentType, source }) => {
     const isFile = "file" in source;
     const bytes = isFile ? readDocument(source.file) : Buffer.from(source.write(publicUrl, manifest));
-    const origin = isFile ? new URL(source.file, FOLDER) : new URL(source.module, import.meta.url);
     return {
       path,
       bytes,
@@ -109,7 +110,7 @@ export function publishedDocuments(publicUrl: string): PublishedDocument[] {
       cacheControl: CACHE_CONTROL,
       // The tag is a digest of the bytes, so all replicas send the same tag.
       etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`,
-      modifiedMs: modifiedMs(origin),
+      modifiedMs: modifiedMs(new URL(isFile ? source.file : MANIFEST, FOLDER)),
     };
   });
 }
