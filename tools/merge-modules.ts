@@ -41,7 +41,7 @@ export async function mergeModules({ compiled, entry, out, place }: MergeOptions
     external: OUTSIDE,
     // CommonJS modules name their folder `__dirname`, which an ES module lacks.
     transform: { define: { __dirname: "import.meta.dirname", __filename: "import.meta.filename" } },
-    plugins: [compiledWorkspaces(compiled), ownAddresses({ compiled, entry, place })],
+    plugins: [compiledWorkspaces(compiled), ownAddresses({ compiled, entry, place }), inLatin1],
     onLog: (level, { message }) => {
       if (level === "warn") throw new Error(`the platform's modules cannot be merged: ${message}`);
     },
@@ -110,3 +110,24 @@ function ownAddresses({ compiled, entry, place }: Omit<MergeOptions, "out">): Pl
     },
   };
 }
+
+/**
+ * Writes characters beyond Latin-1 as escapes. With one such character, V8 keeps the text of the whole file in two bytes
+ * for each character.
+ */
+const inLatin1: Plugin = {
+  name: "in-latin-1",
+  generateBundle(_, files) {
+    for (const file of Object.values(files)) {
+      if (file.type !== "chunk" || !/[^\0-\xff]/.test(file.code)) continue;
+      // An escape inside String.raw would be text.
+      if (/String\.raw`[^`]*[^\0-\xff]/.test(file.code))
+        throw new Error(`${file.fileName} has String.raw with a character beyond Latin-1`);
+      file.code = file.code.replace(/\\*[^\0-\xff]/g, (found) => {
+        const backslashes = found.length - 1;
+        const code = found.charCodeAt(backslashes).toString(16).padStart(4, "0");
+        return `${"\\".repeat(backslashes - (backslashes % 2))}\\u${code}`;
+      });
+    }
+  },
+};

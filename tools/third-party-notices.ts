@@ -17,16 +17,19 @@ export function thirdPartyNotices(modules: readonly string[]): string {
   const folders = [...new Set(modules.map(packageOf))];
   const parts = folders.map((folder) => {
     const { name, version, license } = manifestIn(folder) as ThirdParty;
-    if (typeof license !== "string") throw new Error(`${name} ${version} states no licence in its package.json`);
+    if (typeof license !== "string")
+      throw new Error(`${name} ${version} states no licence in its package.json`);
     return { title: `${name} ${version}`, license, texts: licencesIn(folder) };
   });
   const order = (title: string, other: string) => (title < other ? -1 : 1);
   const sections = parts
     .sort((one, two) => order(one.title, two.title))
     .map(({ title, license, texts }) =>
-      [`## ${title}`, `Licence: ${license}`, ...texts.map((text) => `\`\`\`text\n${text.trim()}\n\`\`\``)].join(
-        "\n\n",
-      ),
+      [
+        `## ${title}`,
+        `Licence: ${license}`,
+        ...texts.map((text) => `\`\`\`text\n${text.trim()}\n\`\`\``),
+      ].join("\n\n"),
     );
   return `# Third-party notices\n\nThe files of this package contain code of these packages.\n\n${sections.join("\n\n")}\n`;
 }

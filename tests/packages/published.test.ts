@@ -213,16 +213,24 @@ describe("the package depute, in an empty project", () => {
   const node = () => join(node22, "node_modules/.bin/node");
   const depute = (...words: string[]) => run(node(), [BIN, ...words], home);
 
-  test("contains the platform, the console and the contracts' bundle, and no tests", () => {
+  test("contains the platform, the console, the contracts' bundle and notices, and no tests or sources", () => {
     for (const file of [
       "src/bin.js",
-      "node_modules/@depute/gateway/console/index.html",
-      "node_modules/@depute/contracts/bundle/depute.binpb",
-      "node_modules/@depute/tasks/src/index.js",
+      "gateway/console/index.html",
+      "dist/depute.binpb",
+      "services/verifier/src/checker/worker.js",
+      "THIRD_PARTY_NOTICES.md",
     ]) {
       expect(files).toContain(file);
     }
-    expect(files.filter((file) => /\/testing\/|\.test\.|(?<!\.d)\.ts$/.test(file))).toEqual([]);
+    expect(files.filter((file) => /\/testing\/|fixtures|\.test\.|\.ts$/.test(file))).toEqual([]);
+  });
+
+  test("loads few files, and depends on what it cannot contain", () => {
+    expect(files.filter((file) => /^src\/|^chunks\//.test(file)).length).toBeLessThan(300);
+    expect(Object.keys(manifestOf("cli/dist").dependencies)).toEqual(["sodium-native"]);
+    const notices = readFileSync("cli/dist/THIRD_PARTY_NOTICES.md", "utf8");
+    for (const name of ["@bufbuild/protobuf", "ajv", "pino"]) expect(notices).toContain(`## ${name} `);
   });
 
   test("prints its version and its help on Node.js 22", () => {
@@ -255,6 +263,8 @@ describe("the package depute, in an empty project", () => {
         ["/console/", "text/html"],
         ["/protos/depute.binpb", "application/x-protobuf"],
         ["/openapi.json", "application/json"],
+        ["/.well-known/agent.json", "application/json"],
+        ["/schemas/agenta.delegation.v0/offer.schema.json", "application/schema+json"],
       ] as const) {
         const answer = await fetch(new URL(path, url));
         expect([path, answer.status, answer.headers.get("content-type")]).toEqual([
