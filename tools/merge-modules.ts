@@ -51,7 +51,12 @@ export async function mergeModules({ compiled, entry, out, place }: MergeOptions
     format: "esm",
     entryFileNames: "[name].js",
     chunkFileNames: `${CHUNKS}/[name]-[hash].js`,
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    // Less text takes less memory. The names of functions stay, since stacks show them.
+    minify: {
+      compress: false,
+      mangle: { toplevel: false, keepNames: true },
+      codegen: { removeWhitespace: true },
+    },
   });
   await build.close();
   const chunks = output.filter((each): each is OutputChunk => each.type === "chunk");
