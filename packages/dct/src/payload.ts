@@ -60,6 +60,8 @@ export class BlockTexts {
 export interface ReadToken {
   readonly token: SignedJSONToken;
   readonly texts: BlockTexts;
+  /** The bytes of each signature, if the reader has decoded them. */
+  readonly signatures?: readonly Uint8Array[];
 }
 
 /**

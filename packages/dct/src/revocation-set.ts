@@ -1,4 +1,4 @@
-import { decodeBase64Url } from "@depute/core";
+import { decodeBase64UrlInto } from "@depute/core";
 import type { RevocationView } from "./context.ts";
 import { type Place, secretPlaces } from "./secret-places.ts";
 
@@ -189,13 +189,10 @@ function isZero(id: Uint32Array): boolean {
 
 /** The buffer for one id, so that a look-up allocates nothing. Two ids are never in use at once. */
 const scratch = new Uint32Array(WORDS);
+const scratchBytes = new Uint8Array(scratch.buffer);
 
+/** Returns an id as words in the machine's order of bytes. The words stay within the process, so any order serves. */
 function wordsOf(revocationId: string): Uint32Array | undefined {
-  const bytes = revocationId.length === ID_CHARS ? decodeBase64Url(revocationId) : undefined;
-  if (bytes === undefined) return undefined;
-  for (let i = 0; i < WORDS; i++) {
-    const [a, b, c, d] = [bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]];
-    scratch[i] = (a as number) | ((b as number) << 8) | ((c as number) << 16) | ((d as number) << 24);
-  }
-  return scratch;
+  if (revocationId.length !== ID_CHARS) return undefined;
+  return decodeBase64UrlInto(scratchBytes, revocationId) === undefined ? undefined : scratch;
 }

@@ -4,7 +4,7 @@ import { TokenError } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { signObject, verifyObject } from "./signed-object.ts";
 import { formatTime } from "./time.ts";
-import type { Keypair, RevocationEntry, SignedJSONToken, VerifiedBlock } from "./types.ts";
+import type { Attenuation, Keypair, RevocationEntry, SignedJSONToken, VerifiedBlock } from "./types.ts";
 
 /** A value, or the reason of the failure (DelegateOS 4.2). */
 export type Result<T, E> = { ok: true; value: T } | { ok: false; error: E };
@@ -45,9 +45,16 @@ export function rightfulRevokers(
   token: Pick<SignedJSONToken, "authority" | "attenuations">,
   level: number,
 ): string[] {
-  const above = token.attenuations.slice(0, level);
-  const block = above.at(-1) ?? token.authority;
-  return [token.authority.issuer, ...above.map(({ attenuator }) => attenuator), block.delegatee];
+  const { authority, attenuations } = token;
+  const rightful = [authority.issuer];
+  let { delegatee } = authority;
+  for (let i = 0; i < Math.min(level, attenuations.length); i++) {
+    const block = attenuations[i] as Attenuation;
+    rightful.push(block.attenuator);
+    delegatee = block.delegatee;
+  }
+  rightful.push(delegatee);
+  return rightful;
 }
 
 /**

@@ -7,7 +7,7 @@ import { readRemembered, rememberedKey } from "./fast/words.ts";
 import { type PatternReader, parsePattern, parseResource } from "./glob.ts";
 import { CLOCK_SKEW_MS, MAX_LIFETIME_MS } from "./limits.ts";
 import { splitRequirement } from "./names.ts";
-import type { BlockTexts } from "./payload.ts";
+import type { ReadToken } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
 import { type AcceptedProof, checkProof } from "./proof.ts";
 import { rightfulRevokers } from "./revocation.ts";
@@ -87,11 +87,12 @@ function verify(
   ctx: VerificationContext,
   { path = "fast", verified }: VerifyOptions,
 ): VerifyResult {
-  const { token, texts } = readTexts(text, ctx.rules ?? DEFAULT_RULES, path);
+  const read = readTexts(text, ctx.rules ?? DEFAULT_RULES, path);
+  const { token, texts } = read;
   const words = path === "fast" ? REMEMBERED : PLAIN;
   const ids = texts.revocationIds(engine);
   assertNotRevoked(token, ids, ctx);
-  assertSigned(engine, token, texts, ids, ctx.trustedRoots, words, verified);
+  assertSigned(engine, read, ids, ctx.trustedRoots, words, verified);
   const levels = walkChain(token, ctx.subContract, words.readPattern);
   const last = levels.at(-1) as Level;
   assertDepth(last, ctx);
@@ -134,11 +135,9 @@ export const UNTRUSTED_ROOT = "authority.issuer: not a trusted root";
  * Step 3. Each block is verified under the key inside the block. The `signer` beside a signature is not signed:
  * a verifier that trusted `signer` would accept a forged root.
  */
-// biome-ignore lint/complexity/useMaxParams: the steps of a verification share what was read once
 function assertSigned(
   engine: CryptoEngine,
-  token: SignedJSONToken,
-  texts: BlockTexts,
+  { token, texts, signatures: decoded }: ReadToken,
   ids: readonly string[],
   trustedRoots: ReadonlySet<string>,
   words: Words,
@@ -157,7 +156,7 @@ function assertSigned(
     if (entry.covers !== (i === 0 ? "authority" : i - 1))
       deny("invalid_signature", `signatures[${i}].covers`);
     if (i < verifiedCount) continue;
-    const signature = decodeBase64Url(entry.signature);
+    const signature = decoded?.[i] ?? decodeBase64Url(entry.signature);
     const key = words.readKey(signer);
     if (signature === undefined || key === undefined) deny("invalid_signature", blockName(i));
     if (!engine.verify(signature, texts.signedDigest(engine, i), key))

@@ -37,7 +37,13 @@ for (const [first] of SMALL_ORDER) MAY_BE_SMALL[first as number] = 1;
 /** Whether 32 bytes are one of the encodings in SMALL_ORDER. */
 export function isSmallOrder(encoding: Uint8Array): boolean {
   if (MAY_BE_SMALL[encoding[0] ?? 0] === 0) return false;
-  return SMALL_ORDER.some((bad) => bad.every((byte, i) => byte === encoding[i]));
+  for (const bad of SMALL_ORDER) if (beginsWith(encoding, bad)) return true;
+  return false;
+}
+
+function beginsWith(bytes: Uint8Array, first: Uint8Array): boolean {
+  for (let i = 0; i < first.length; i++) if (bytes[i] !== first[i]) return false;
+  return true;
 }
 
 /** Whether the y of a 32-byte encoding is below p = 2^255 - 19. */

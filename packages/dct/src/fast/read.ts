@@ -21,6 +21,8 @@ export interface ScannedToken {
   readonly token: SignedJSONToken;
   readonly authority: string;
   readonly attenuations: readonly string[];
+  /** The bytes of each signature. */
+  readonly signatures: readonly Uint8Array[];
 }
 
 const PRINCIPAL_CHARS = 43;
@@ -52,6 +54,7 @@ export function scanToken(json: string, rules: ShapeRules): ScannedToken | undef
 class Scanner {
   readonly #json: string;
   readonly #rules: ShapeRules;
+  readonly #signatureBytes: Uint8Array[] = [];
   #at = 0;
 
   constructor(json: string, rules: ShapeRules) {
@@ -84,6 +87,7 @@ class Scanner {
       token: { attenuations, authority, format: SJT_FORMAT, signatures },
       authority: text,
       attenuations: texts,
+      signatures: this.#signatureBytes,
     };
   }
 
@@ -179,7 +183,9 @@ class Scanner {
       const covers = this.#has('"authority"') ? "authority" : this.#count();
       this.#expect(',"signature":"');
       const signature = this.#fixed(SIGNATURE_CHARS);
-      if (decodeBase64Url(signature) === undefined) throw NO_MATCH;
+      const bytes = decodeBase64Url(signature);
+      if (bytes === undefined) throw NO_MATCH;
+      this.#signatureBytes.push(bytes);
       this.#expect(',"signer":"');
       const signer = this.#principal();
       this.#expect("}");
@@ -279,9 +285,9 @@ export function readQuickly(text: string, rules: ShapeRules): ReadToken | undefi
   const json = latin1Of(text);
   const scanned = json === undefined ? undefined : scanToken(json, rules);
   if (scanned === undefined) return undefined;
-  const { token, authority, attenuations } = scanned;
+  const { token, authority, attenuations, signatures } = scanned;
   assertTokenSense(token);
-  return { token, texts: new BlockTexts(authority, attenuations) };
+  return { token, texts: new BlockTexts(authority, attenuations), signatures };
 }
 
 /**
