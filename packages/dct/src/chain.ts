@@ -190,7 +190,7 @@ export function walkChain(
   subContract: SubContractRule = onlyTheSame,
   readPattern: PatternReader = parsePattern,
 ): Level[] {
-  const walk: Walk = { subContract, work: containmentBudget(), patterns: new LastPatterns(readPattern) };
+  const walk: Walk = { subContract, readPattern, work: containmentBudget() };
   let level = rootLevel(token.authority);
   const levels = [level];
   for (let i = 0; i < token.attenuations.length; i++) {
@@ -203,31 +203,8 @@ export function walkChain(
 /** The inputs of a walk down one chain. */
 interface Walk {
   readonly subContract: SubContractRule;
+  readonly readPattern: PatternReader;
   readonly work: WorkBudget;
-  readonly patterns: LastPatterns;
-}
-
-/**
- * The patterns of one list of capabilities. A walk compares each list with the list above and the list below, so it
- * reads each pattern only once.
- */
-class LastPatterns {
-  readonly #readPattern: PatternReader;
-  #capabilities: readonly Capability[] | undefined;
-  #patterns: readonly (Pattern | undefined)[] = [];
-
-  constructor(readPattern: PatternReader) {
-    this.#readPattern = readPattern;
-  }
-
-  /** Returns the patterns of a list in its order; undefined stands for a malformed pattern. */
-  of(capabilities: readonly Capability[]): readonly (Pattern | undefined)[] {
-    if (capabilities !== this.#capabilities) {
-      this.#capabilities = capabilities;
-      this.#patterns = capabilities.map((capability) => patternOf(capability, this.#readPattern));
-    }
-    return this.#patterns;
-  }
 }
 
 function rootLevel(authority: Authority): Level {
@@ -301,12 +278,10 @@ function assertNarrower(
   parents: readonly Capability[],
   children: readonly Capability[],
   path: string,
-  { work, patterns }: Walk,
+  { work, readPattern }: Walk,
 ): void {
-  const outer = patterns.of(parents);
-  const inner = patterns.of(children);
   for (const [i, child] of children.entries()) {
-    if (!parents.some((parent, n) => isWithin(child, inner[i], parent, outer[n], work))) {
+    if (!parents.some((parent) => isSubset(child, parent, work, readPattern))) {
       const why = work.remainingSteps < 0 ? "too complex" : "capability expansion";
       deny("attenuation_violation", `${path}.allowedCapabilities[${i}]: ${why}`);
     }
@@ -324,18 +299,8 @@ export function isSubset(
   work: WorkBudget = containmentBudget(),
   readPattern: PatternReader = parsePattern,
 ): boolean {
-  return isWithin(child, patternOf(child, readPattern), parent, patternOf(parent, readPattern), work);
-}
-
-/** Decides isSubset for capabilities whose patterns were read; undefined stands for a malformed pattern. */
-function isWithin(
-  child: Capability,
-  inner: Pattern | undefined,
-  parent: Capability,
-  outer: Pattern | undefined,
-  work: WorkBudget,
-): boolean {
   if (child.namespace !== parent.namespace || child.action !== parent.action) return false;
+  const [inner, outer] = [patternOf(child, readPattern), patternOf(parent, readPattern)];
   return inner !== undefined && outer !== undefined && contains(outer, inner, work);
 }
 
