@@ -1,29 +1,19 @@
 import { mkdirSync } from "node:fs";
 import type { ConnectRouter, Interceptor, Transport } from "@connectrpc/connect";
-import type { Bus, SharedMemory } from "@depute/bus";
 import { Health } from "@depute/contracts/grpc/health/v1/health_pb";
-import {
-  type Clock,
-  type IdRule,
-  type Random,
-  setIdRule,
-  systemClock,
-  systemRandom,
-  systemTimers,
-  type Timers,
-} from "@depute/core";
-import type { StoreLostError } from "@depute/store";
+import { type IdRule, setIdRule, systemClock, systemRandom, systemTimers } from "@depute/core";
 import type { AuditTrail } from "./audit/audit-trail.ts";
 import { auditOf, openTrailOf } from "./audit/open-trail.ts";
 import { createAuthority } from "./authority.ts";
 import { ClientAddresses } from "./client-address.ts";
-import { addressOf, type CommonSettings, placeOf, sharedPlaceOf, urlsOf } from "./common-settings.ts";
+import { addressOf, placeOf, sharedPlaceOf, urlsOf } from "./common-settings.ts";
 import { createDirectTransport, createLateTransport } from "./direct-transport.ts";
 import { assertBindable, assertDoorSettings, createDoor } from "./door.ts";
 import { createFastPath } from "./fast/fast-path.ts";
 import { followReadiness, forwardedServices } from "./follow-readiness.ts";
 import type { ForwardedHeader } from "./forwarded.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
+import type { Host, HostOptions } from "./host-options.ts";
 import { assertReplicable, assertTrust } from "./host-rules.ts";
 import { loginOf, presentedPrincipal } from "./http-login.ts";
 import { observeRoutes } from "./http-routes.ts";
@@ -31,8 +21,7 @@ import { clientInterceptors } from "./interceptors/client.ts";
 import { lineOfCurrentCall } from "./interceptors/current-call.ts";
 import { serverInterceptors, shuttingDown } from "./interceptors/server.ts";
 import { NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
-import type { Logger } from "./log.ts";
-import { createMetrics, type Registry } from "./metrics.ts";
+import { createMetrics } from "./metrics.ts";
 import { metricsOnServicePorts, startMetrics } from "./metrics-port.ts";
 import type { OwnPort, ServiceDeps, ServiceInstance, ServiceModule } from "./module.ts";
 import type { ModuleName, ServiceName } from "./names.ts";
@@ -50,7 +39,6 @@ import { ReplicaTable } from "./replica-table.ts";
 import { rolesOptions } from "./roles/module-roles.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, type ServerOptions, startServer } from "./server.ts";
-import type { Settings, SettingsTable } from "./settings.ts";
 import { explainStore, storeAt } from "./store-place.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Place } from "./tls/listener.ts";
@@ -59,46 +47,6 @@ import { tracedAs, traceTo } from "./trace-to.ts";
 import { createReplicasTransport, type ServiceTransport, transportsTo } from "./transport.ts";
 import { openWatched } from "./watched-files.ts";
 import { witnessPlace } from "./witness/place.ts";
-
-/** One service to run in this process. */
-export interface HostedModule<Table extends SettingsTable = SettingsTable> {
-  readonly module: ServiceModule<Table>;
-  readonly settings: Settings<Table>;
-  /** Whether the service listens on a port. If not, only the other services of the process can call it. */
-  readonly listen: boolean;
-}
-
-export interface HostOptions {
-  modules: readonly HostedModule[];
-  common: CommonSettings;
-  /** The message bus of the process. The host does not close it. */
-  bus: Bus;
-  /** Opens memory that the platform's processes share; absent without Redis. */
-  sharedMemory?: ((namespace: string) => Promise<SharedMemory>) | undefined;
-  log: Logger;
-  metrics?: Registry;
-  clock?: Clock;
-  timers?: Timers;
-  /** Random source that spreads work over time; the system's source when absent. */
-  random?: Random;
-  /** The process's name in traces. */
-  name?: string;
-  /** The version of the program, for operators. */
-  version?: string;
-  /** Called once, when this process can never use one of its stores again. The process must then end. */
-  onLost?: (error: StoreLostError) => void;
-}
-
-/** The running services of this process. */
-export interface Host {
-  /** The base address of each service that listens, e.g. `http://127.0.0.1:8080`. */
-  readonly urls: Readonly<Partial<Record<ModuleName, string>>>;
-  readonly metrics: Registry;
-  /** Returns a transport to a service, in this process or in another one, for calls between services. */
-  connect(name: ServiceName): Transport;
-  /** Drains the process, and closes all its services. Every call returns the same promise. */
-  stop(): Promise<void>;
-}
 
 interface Running {
   module: ServiceModule;

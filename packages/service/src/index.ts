@@ -60,7 +60,8 @@ export { countJsonValues } from "./field-limit/count-fields.ts";
 export * from "./files.ts";
 export { createHealth, HealthParts, type HealthState, healthService } from "./health.ts";
 export { HOP } from "./hop-headers.ts";
-export { type Host, type HostedModule, type HostOptions, hostServices } from "./host.ts";
+export { hostServices } from "./host.ts";
+export type { Host, HostedModule, HostOptions } from "./host-options.ts";
 export { errorAnswer, sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
 export {
   assertMediaType,

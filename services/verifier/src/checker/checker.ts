@@ -12,7 +12,8 @@ import { onEventLoop } from "../on-event-loop.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Compilable } from "../rules/spec-validation.ts";
 import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
-import { type JobOptions, type PoolOptions, WorkerPool } from "./pool.ts";
+import { WorkerPool } from "./pool.ts";
+import type { JobOptions, PoolOptions } from "./pool-options.ts";
 import { keyOf, type PreparedRule } from "./prepared-rule.ts";
 
 /**

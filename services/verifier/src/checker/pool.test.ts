@@ -2,7 +2,8 @@ import { DeputeError, ManualClock, reasonName, systemClock, systemTimers, type T
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { doublingSchema, SLOW_VALUE } from "../testing/hostile.ts";
 import type { Job } from "./jobs.ts";
-import { type PoolOptions, WorkerPool } from "./pool.ts";
+import { WorkerPool } from "./pool.ts";
+import type { PoolOptions } from "./pool-options.ts";
 
 const pools: WorkerPool[] = [];
 const faults: unknown[] = [];

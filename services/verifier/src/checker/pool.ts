@@ -1,55 +1,10 @@
 import { Worker } from "node:worker_threads";
-import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { DeputeError, ErrorReason } from "@depute/core";
 import { FairQueue } from "./fair-queue.ts";
 import type { Answer, Job, JobResult, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
+import { aborted, charsOf, type Pending, shuttingDown, stopped, takeUncancelled } from "./pending-jobs.ts";
+import type { JobOptions, PoolOptions } from "./pool-options.ts";
 import { QuickJobs } from "./quick-jobs.ts";
-
-export interface PoolOptions {
-  /**
-   * Number of threads for jobs of unknown run time. Each thread runs one job at a time. The pool has one more thread
-   * for quick jobs. While the pool replaces a stopped thread, a spare thread runs jobs in its place.
-   */
-  readonly size: number;
-  /** Maximum run time of one job in milliseconds, without its time in the queue. */
-  readonly jobLimitMs: number;
-  /** Maximum number of jobs in the queues. */
-  readonly maxWaiting: number;
-  /** Maximum heap of one worker in megabytes. */
-  readonly memoryMb: number;
-  /** Path of a module with additional checks (see loadChecks); empty without such a module. */
-  readonly checks?: string;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  /**
-   * Called when a worker thread ends unexpectedly, and when a job ends with an unexpected error. Not called if a job
-   * reaches its limit of time or memory.
-   */
-  readonly onError: (error: unknown, message: string) => void;
-}
-
-/** The options of one job. */
-export interface JobOptions {
-  readonly signal?: AbortSignal;
-  /**
-   * The caller's principal. The pool limits each caller's share of the threads. Absent for the platform's own calls,
-   * because these serve many callers.
-   */
-  readonly caller?: string | undefined;
-  /** Identifies the schema or rule. Jobs with the same schema or rule have the same key, whatever their value. */
-  readonly key?: string;
-  /** Called once with the processor time in milliseconds that the job used, even if the pool stopped the job. */
-  readonly onCpu?: ((ms: number) => void) | undefined;
-}
-
-interface Pending {
-  readonly job: Job;
-  readonly signal: AbortSignal | undefined;
-  readonly caller: string | undefined;
-  readonly key: string | undefined;
-  readonly onCpu: ((ms: number) => void) | undefined;
-  resolve(result: JobResult): void;
-  reject(error: Error): void;
-}
 
 interface Slot {
   readonly worker: Worker;
@@ -69,6 +24,7 @@ interface Slot {
  * only one message, and a message costs more than most quick jobs.
  */
 const MAX_TOGETHER = 16;
+
 const MAX_TOGETHER_CHARS = 256 * 1024;
 
 /** If no job has run for this many milliseconds, the pool ends its threads. An idle thread takes about 35 MB. */
@@ -376,43 +332,4 @@ export class WorkerPool {
     }
     this.#dispatch();
   }
-}
-
-function charsOf(job: Job): number {
-  switch (job.kind) {
-    case "compile":
-      return job.items.length;
-    case "verify":
-      return job.outputRule.length + job.output.length;
-    case "validate":
-      return job.schema.length + (job.value?.length ?? 0);
-    case "canonical":
-      return job.text.length;
-  }
-}
-
-/** Takes the next job that its caller has not cancelled. Rejects the cancelled jobs before it. */
-function takeUncancelled(
-  lane: FairQueue<Pending>,
-  mayServe: (owner: string) => boolean,
-): Pending | undefined {
-  for (;;) {
-    const pending = lane.take(mayServe);
-    if (pending?.signal?.aborted !== true) return pending;
-    pending.reject(aborted());
-  }
-}
-
-function stopped(message: string, limitMs: number): DeputeError {
-  return new DeputeError(ErrorReason.CHECK_TIMEOUT, `the check did not finish: ${message}`, {
-    metadata: { limit_ms: String(limitMs) },
-  });
-}
-
-function shuttingDown(): DeputeError {
-  return new DeputeError(ErrorReason.SHUTTING_DOWN, "the verifier is shutting down; try again");
-}
-
-function aborted(): DeputeError {
-  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, "the call ended");
 }
