@@ -9,6 +9,7 @@ import {
   type HttpResponse,
   ownHeaders,
   ownOptions,
+  PlainHeaders,
   REQUEST_ID_HEADER,
   requestIdFrom,
   requestIdOf,
@@ -72,7 +73,7 @@ export function wireCall(
   wireName: string,
   timeoutMs?: number,
 ): WireCall {
-  const received = receivedHeaders(request);
+  const received = PlainHeaders.received(request.headers);
   const requestId = requestIdFrom(String(response.getHeader(REQUEST_ID_HEADER) ?? ""));
   const path = request.url?.split("?", 1)[0] ?? "";
   const edge = { address: addresses.ofRequest(request), wire: wireName };
@@ -135,22 +136,15 @@ function member(value: JsonValue | undefined, name: string): JsonValue | undefin
   return isObject(value) && Object.hasOwn(value, name) ? (value[name] as JsonValue) : undefined;
 }
 
-function receivedHeaders(request: HttpRequest): Headers {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
-    // Skips HTTP/2's own headers, whose names begin with a colon. Of all headers only `set-cookie` can be a list, and
-    // requests do not have it.
-    if (typeof value === "string" && !name.startsWith(":")) headers.set(name, value);
-  }
-  return headers;
-}
-
 /** Returns a signal that aborts when the response has ended, whether complete or not. */
 function untilClosed(response: HttpResponse): AbortSignal {
   const controller = new AbortController();
-  response.once("close", () => controller.abort());
+  response.once("close", () => controller.abort(CLOSED));
   return controller.signal;
 }
+
+/** The reason with which the signals of all requests abort, because the stack trace of each new one costs time. */
+const CLOSED = new DOMException("The response has ended.", "AbortError");
 
 /** The media type of server-sent events. */
 export const EVENT_STREAM = "text/event-stream";

@@ -99,7 +99,7 @@ function withOrigin(headers: Headers, context: OriginSource): Headers {
 
 /** Returns the options of a service's own call that creates records for the organization of an existing record. */
 export function optionsForOwner(options: CallOptions, { organization }: Owned): CallOptions {
-  const headers = new Headers(options.headers);
+  const headers = PlainHeaders.copyOf(options.headers);
   headers.delete(HOP.organization);
   if (organization !== "") headers.set(HOP.organization, encodeURIComponent(organization));
   return { ...options, headers };

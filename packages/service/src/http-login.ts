@@ -8,6 +8,7 @@ import {
   splitAuthorization,
   unauthenticated,
 } from "./authenticate.ts";
+import { PlainHeaders } from "./fast/plain-values.ts";
 
 /**
  * Returns the principal of a request, for a log line. The result is the principal of a configured secret, a client
@@ -57,10 +58,11 @@ export async function loginOf(
  * the headers of {@link HOP} are ignored.
  */
 function presentedIn(headers: IncomingHttpHeaders, certificate: string | undefined): Presented {
-  const header = new Headers();
+  const fields: Record<string, string> = {};
   for (const name of ["authorization", "x-api-key", "dpop"]) {
     const value = headers[name];
-    if (typeof value === "string") header.set(name, value);
+    if (typeof value === "string") fields[name] = value;
   }
+  const header = PlainHeaders.received(fields);
   return { header, htm: "", htu: "", trusted: false, certificate };
 }

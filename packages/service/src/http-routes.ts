@@ -151,15 +151,14 @@ export function observeRoutes(
   options: { metrics: Registry; tracing: string | false; clock: Clock },
 ): HttpRoute[] {
   const { clock } = options;
-  const { requests, duration } = httpMetrics(options.metrics);
+  const { tallyOf } = httpMetrics(options.metrics);
   return routes.map((route) => ({
     ...route,
     handle(request, response, parameters) {
       const begin = clock.monotonic();
       const method = request.method ?? "";
       response.once("close", () => {
-        requests.inc({ route: route.path, method, status: String(response.statusCode) });
-        duration.observe({ route: route.path }, (clock.monotonic() - begin) / 1000);
+        tallyOf(route.path).end(method, response.statusCode, (clock.monotonic() - begin) / 1000);
       });
       const answer = () => route.handle(request, response, parameters);
       if (options.tracing === false) return answer();
@@ -209,21 +208,61 @@ function httpMetrics(registry: Registry) {
   return metrics;
 }
 
+/**
+ * Counts the answers of one route. An answer only increments plain numbers, which a scrape converts to Prometheus's
+ * form.
+ */
+interface RouteTally {
+  /** The numbers of answers by `<method> <status>`. */
+  readonly ended: Map<string, number>;
+  end(method: string, status: number, seconds: number): void;
+}
+
 function registerHttpMetrics(registry: Registry) {
   const registers = [registry];
+  const tallies = new Map<string, RouteTally>();
+  new Counter({
+    name: "depute_http_requests_total",
+    help: "Plain HTTP requests that were answered, by status.",
+    labelNames: ["route", "method", "status"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [route, { ended }] of tallies) {
+        for (const [key, count] of ended) {
+          const [method = "", status = ""] = key.split(" ");
+          this.inc({ route, method, status }, count);
+        }
+      }
+    },
+  });
+  const duration = new Histogram({
+    name: "depute_http_duration_seconds",
+    help: "Time from a plain HTTP request's arrival to the end of its answer; for streams, to their last event.",
+    labelNames: ["route"],
+    buckets: DURATION_BUCKETS_S,
+    registers,
+  });
+  const createTally = (route: string): RouteTally => {
+    const observed = duration.labels({ route });
+    const ended = new Map<string, number>();
+    return {
+      ended,
+      end(method, status, seconds) {
+        const key = `${method} ${status}`;
+        ended.set(key, (ended.get(key) ?? 0) + 1);
+        observed.observe(seconds);
+      },
+    };
+  };
   return {
-    requests: new Counter({
-      name: "depute_http_requests_total",
-      help: "Plain HTTP requests that were answered, by status.",
-      labelNames: ["route", "method", "status"],
-      registers,
-    }),
-    duration: new Histogram({
-      name: "depute_http_duration_seconds",
-      help: "Time from a plain HTTP request's arrival to the end of its answer; for streams, to their last event.",
-      labelNames: ["route"],
-      buckets: DURATION_BUCKETS_S,
-      registers,
-    }),
+    tallyOf(route: string): RouteTally {
+      let tally = tallies.get(route);
+      if (tally === undefined) {
+        tally = createTally(route);
+        tallies.set(route, tally);
+      }
+      return tally;
+    },
   };
 }

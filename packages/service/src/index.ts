@@ -55,7 +55,8 @@ export {
   toStatus,
   toWire,
 } from "./errors-on-wire.ts";
-export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
+export { createFastPath, type FastPath } from "./fast/fast-path.ts";
+export { PlainHeaders } from "./fast/plain-values.ts";
 export { countJsonValues } from "./field-limit/count-fields.ts";
 export * from "./files.ts";
 export { createHealth, HealthParts, type HealthState, healthService } from "./health.ts";

@@ -1,11 +1,15 @@
-import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
+import {
+  createServer as createHttp1Server,
+  type Server as Http1Server,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { type Random, systemRandom, type Timers } from "@depute/core";
 import { createCors } from "./cors.ts";
 import { type Door, REFUSE_PAGES } from "./door.ts";
-import type { StreamHandler } from "./fast/fast-path.ts";
+import type { FastPath } from "./fast/fast-path.ts";
 import {
   sendHeadersTooLong,
   sendHttpRefusal,
@@ -84,10 +88,10 @@ export interface ServerOptions {
   /** Serves RPCs. The server tries this handler before the routes. */
   rpc: RpcHandler;
   /**
-   * Tried first for an HTTP/2 stream that has no `Origin`, passes the door, and has headers within the limit. The other
-   * handlers serve every other stream, and a stream for which this handler returns false.
+   * Tried first for a request that has no `Origin`, passes the door, and has headers within the limit. The other
+   * handlers serve every other request, and a request for which this handler returns false.
    */
-  fast?: StreamHandler;
+  fast?: FastPath;
   routes: readonly HttpRoute[];
   upgrades?: readonly UpgradeRoute[];
   /**
@@ -171,7 +175,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       headers.origin === undefined &&
       bytesOf(rawHeaders) <= MAX_HEADER_BYTES &&
       door({ headers, rawHeaders, httpVersion: 2 }) === undefined &&
-      options.fast(stream, headers)
+      options.fast.stream(stream, headers)
     )
       return;
     common.emit("stream", stream, headers, flags, rawHeaders);
@@ -254,6 +258,7 @@ function stop(server: Http1Server | Http2Server): void {
 
 function createHandler({
   rpc,
+  fast,
   routes,
   door = REFUSE_PAGES,
   origins = [],
@@ -269,6 +274,13 @@ function createHandler({
     const { headers, rawHeaders } = request;
     const refusal = door({ headers, rawHeaders, httpVersion: "stream" in request ? 2 : 1 });
     if (refusal !== undefined) return sendNotLetIn(request, response, refusal, note);
+    if (
+      fast !== undefined &&
+      headers.origin === undefined &&
+      !("stream" in request) &&
+      fast.request(request, response as ServerResponse)
+    )
+      return;
     if (cors?.(request, response) === true) return;
     if (rpc(request, response, path)) return;
     const match = find(request.method ?? "", path);

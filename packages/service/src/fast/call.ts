@@ -48,6 +48,7 @@ export interface Answer {
 
 /** A call whose headers have arrived. */
 export interface Call {
+  readonly httpVersion: "1.1" | "2.0";
   readonly headers: IncomingHttpHeaders;
   /** The called URL, in the form in which Connect's adapter passes it to handlers. */
   readonly url: string;

@@ -26,9 +26,11 @@ export interface FastMethod {
    * this call.
    */
   readonly adapter: RpcMethod;
-  /** The authority and the URL of the last call. */
-  last: { authority: string; url: string };
+  /** The scheme, the authority and the URL of the last call. */
+  last: { scheme: string; authority: string; url: string };
 }
+
+const NO_CALL = { scheme: "", authority: "", url: "" };
 
 /** Collects the methods that `routes` registers and that the fast path can serve, by path. */
 export function collectMethods(options: RpcHandlerOptions): Map<string, FastMethod> {
@@ -48,7 +50,7 @@ export function collectMethods(options: RpcHandlerOptions): Map<string, FastMeth
     );
     // The adapter counts the fields of unary requests only.
     const maxFields = spec.kind === "unary" ? maxFieldsOf(spec.method) : undefined;
-    methods.set(path, { path, spec, serialization, maxFields, adapter, last: { authority: "", url: "" } });
+    methods.set(path, { path, spec, serialization, maxFields, adapter, last: NO_CALL });
   };
   const router: ConnectRouter = {
     handlers: [],

@@ -73,7 +73,8 @@ export class PlainHeaders {
   }
 
   delete(name: string): void {
-    this.#real().delete(name);
+    if (!this.#writable || this.#full !== undefined || !isPlainName(name)) this.#real().delete(name);
+    else if (Object.hasOwn(this.#fields, name)) delete this.#fields[name];
   }
 
   getSetCookie(): string[] {
@@ -155,6 +156,13 @@ const NOT_HTTP2 = new Set([
 
 /** Converts headers to Node's form for HTTP/2. */
 export function toNodeHeaders(headers: Headers): OutgoingHttpHeaders {
+  const fields = toNodeFields(headers);
+  for (const name in fields) if (NOT_HTTP2.has(name)) delete fields[name];
+  return fields;
+}
+
+/** Converts headers to Node's form. */
+export function toNodeFields(headers: Headers): OutgoingHttpHeaders {
   const plain = headers instanceof PlainHeaders ? (headers as unknown as PlainHeaders).fields : undefined;
   const fields: OutgoingHttpHeaders = plain ?? {};
   if (plain === undefined) {
@@ -163,7 +171,6 @@ export function toNodeHeaders(headers: Headers): OutgoingHttpHeaders {
       fields[name] = existing === undefined ? value : [existing, value].flat();
     }
   }
-  for (const name in fields) if (NOT_HTTP2.has(name)) delete fields[name];
   return fields;
 }
 

@@ -1,7 +1,7 @@
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import { systemClock, systemTimers } from "@depute/core";
 import { noCredentials } from "../credentials.ts";
-import { createFastPath, type StreamHandler } from "../fast/fast-path.ts";
+import { createFastPath, type FastPath } from "../fast/fast-path.ts";
 import { serverInterceptors } from "../interceptors/server.ts";
 import { NO_INTERNAL_SECRETS } from "../internal-secrets.ts";
 import { createLogger, type Logger } from "../log.ts";
@@ -83,10 +83,10 @@ export async function startEchoServer(options: EchoServerOptions): Promise<EchoS
   return { server, trace, interceptors, tookFastPath };
 }
 
-function recordFastPath(fastPath: StreamHandler, tookFastPath: boolean[]): StreamHandler {
-  return (stream, headers) => {
-    const took = fastPath(stream, headers);
+function recordFastPath({ stream, request }: FastPath, tookFastPath: boolean[]): FastPath {
+  const record = (took: boolean) => {
     tookFastPath.push(took);
     return took;
   };
+  return { stream: (...of) => record(stream(...of)), request: (...of) => record(request(...of)) };
 }
