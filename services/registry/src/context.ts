@@ -19,6 +19,7 @@ import type { StoredAgent, Viewer } from "./rules/agent.ts";
 import type { Predicates } from "./rules/predicate.ts";
 import type { Grantors } from "./rules/proposal.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
+import type { SignedCards } from "./signed-cards.ts";
 import { type AgentMemory, findVisible } from "./store/agents.ts";
 import { appendChange, hasSameVisibility } from "./store/changes.ts";
 
@@ -59,6 +60,7 @@ export interface RegistryContext extends AgentMemory {
   readonly authorities: Authorities;
   /** The key that signs agents' cards. */
   readonly cardKey: CardKey;
+  readonly signedCards: SignedCards;
   /** The principals that may widen the bounds of agents. */
   readonly boundsOperators: BoundsOperators;
   /**

@@ -41,6 +41,7 @@ import { originOf } from "./rules/endpoints.ts";
 import { Predicates } from "./rules/predicate.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
 import { createSchemaChecker } from "./schema-checker.ts";
+import { SignedCards } from "./signed-cards.ts";
 import { migrations } from "./store/migrations.ts";
 import { readLastUp } from "./store/registry-state.ts";
 
@@ -199,6 +200,7 @@ export const registry = defineService({
       orchestratorMay: settings.orchestratorMayDelegate,
       endpointOrigins: readOrigins(settings.agentEndpointOrigins),
       cardKey,
+      signedCards: new SignedCards(cardKey),
       boundsOperators,
       trustOperators: settings.trustOperators,
       localProves,

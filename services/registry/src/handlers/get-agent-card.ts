@@ -17,7 +17,7 @@ import { agentNotFound, identify, type RegistryContext, viewerFor } from "../con
 import { verifyEd25519 } from "../ed25519.ts";
 import { a2aCard } from "../rules/a2a-card.ts";
 import { digestBytes, type StoredAgent } from "../rules/agent.ts";
-import { agentCard, signCard } from "../rules/agent-card.ts";
+import { agentCard } from "../rules/agent-card.ts";
 import { readOwnerCard } from "../rules/owner-card.ts";
 import { findVisible } from "../store/agents.ts";
 import { publishedBy } from "../store/capabilities.ts";
@@ -41,7 +41,7 @@ export async function getAgentCard(
 
 /** Returns the card that the platform generates for an agent and signs. */
 function platformsCard(
-  { cardKey, publicUrl, needsCredentials, callsWebhooks }: RegistryContext,
+  { cardKey, signedCards, publicUrl, needsCredentials, callsWebhooks }: RegistryContext,
   agent: StoredAgent,
   published: ReadonlyMap<string, CapabilityFull>,
   form: AgentCardForm,
@@ -53,8 +53,8 @@ function platformsCard(
     form === AgentCardForm.A2A_1_0
       ? a2aCard(agent.record, capabilities, { publicUrl, needsCredentials, callsWebhooks })
       : agentCard(agent.record, capabilities, publicUrl);
-  const { text, digest } = signCard(card, cardKey, sha256Hex);
-  return { card: text, digest: digestBytes(digest), signingKey: jwk(cardKey.publicKey) };
+  const { text, digest } = signedCards.sign(card);
+  return { card: text, digest: digestBytes(digest), signingKey: jwk(cardKey.publicKey, cardKey.kid) };
 }
 
 /** Returns the card that the agent's principal signed and registered. */
@@ -73,7 +73,6 @@ function ownersCard({ record }: StoredAgent) {
   return { card: text, digest: digestBytes(sha256Hex(payload)), signingKey: jwk(record.principal) };
 }
 
-function jwk(publicKey: string) {
-  const kid = thumbprintOf(publicKey);
+function jwk(publicKey: string, kid = thumbprintOf(publicKey)) {
   return create(JwkSchema, { kty: "OKP", crv: "Ed25519", x: publicKey, kid, use: "sig", alg: "EdDSA" });
 }
