@@ -98,7 +98,7 @@ export async function runAssignment(
   const run = new Run(calls, assignment, lease, stop);
   // If the worker is already stopping, the task is returned without being begun.
   if (!stop.signal.aborted) await run.begin();
-  const beating = Promise.all([run.extendLease(), run.watchLease()]);
+  const beating = run.keepLease();
   try {
     stop.signal.throwIfAborted();
     const { input } = assignment.task;
@@ -118,13 +118,32 @@ export async function runAssignment(
 
 /** Returns the work's result. Rejects with the signal's reason if the work continues for `limitMs` after the abort. */
 function unlessAbandoned<T>(working: Promise<T>, signal: AbortSignal, limitMs: number): Promise<T> {
-  return withGrace(limitMs, signal, (late) => {
-    const abandoned = new Promise<never>((_, reject) => {
-      late.addEventListener("abort", () => reject(signal.reason), { once: true });
-    });
-    return Promise.race([working, abandoned]);
+  return new Promise((resolve, reject) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const limit = () => {
+      timer = setTimeout(() => reject(signal.reason), limitMs);
+    };
+    const settle = () => {
+      signal.removeEventListener("abort", limit);
+      clearTimeout(timer);
+    };
+    if (signal.aborted) limit();
+    else signal.addEventListener("abort", limit, { once: true });
+    working.then(
+      (result) => {
+        settle();
+        resolve(result);
+      },
+      (error: unknown) => {
+        settle();
+        reject(error);
+      },
+    );
   });
 }
+
+/** The reason with which every run's lease ends, because the stack trace of each new one costs time. */
+const OVER = new DOMException("The work is over.", "AbortError");
 
 class Run {
   readonly #calls: Client<typeof WorkerService>;
@@ -132,7 +151,9 @@ class Run {
   readonly #lease: Lease;
   readonly #stop: AbortController;
   readonly #interrupting = new AbortController();
-  readonly #over = new AbortController();
+  /** Aborts when the work is done, or shall stop. The lease is then no longer extended. */
+  readonly #ended = new AbortController();
+  #isOver = false;
   /**
    * All answers of the delegator to the task's questions, in order, including those to earlier attempts. `#answered`
    * wakes the work that waits for the next answer.
@@ -170,7 +191,8 @@ class Run {
 
   /** Records that the work is done. From now on, directives and errors of the platform do not abort the work. */
   finish(): void {
-    this.#over.abort();
+    this.#isOver = true;
+    this.#ended.abort(OVER);
   }
 
   /**
@@ -183,13 +205,13 @@ class Run {
       if ("directive" in answer) this.#applyDirective(answer.directive as WorkerDirective);
       return answer;
     } catch (error) {
-      if (endsLease(error) && !this.#over.signal.aborted) this.#stop.abort(error);
+      if (endsLease(error) && !this.#isOver) this.#stop.abort(error);
       throw error;
     }
   }
 
   #applyDirective(directive: WorkerDirective): void {
-    if (this.#over.signal.aborted) return;
+    if (this.#isOver) return;
     if (directive === WorkerDirective.STOP)
       this.#stop.abort(new Error("the task was cancelled; stop the work"));
     if (directive === WorkerDirective.CANCEL)
@@ -197,15 +219,31 @@ class Run {
     if (directive === WorkerDirective.SUSPEND) this.#interrupting.abort(new Interrupted());
   }
 
+  /** Extends the lease and watches it until the work is done. Work that ends before the first heartbeat does neither. */
+  async keepLease(): Promise<void> {
+    const stopping = this.#stop.signal;
+    const onStop = () => this.#ended.abort(stopping.reason);
+    if (stopping.aborted) onStop();
+    else stopping.addEventListener("abort", onStop, { once: true });
+    // At most half of the lease passes before the watch begins.
+    await delay(Math.min(FIRST_BEAT_MS, this.#beatMs(), this.#leaseMs() / 2), this.#ended.signal);
+    if (!this.#ended.signal.aborted) await Promise.all([this.#extendLease(), this.#watchLease()]);
+    stopping.removeEventListener("abort", onStop);
+  }
+
+  /** Returns the milliseconds between heartbeats. */
+  #beatMs(): number {
+    return Math.min(ms(this.#assignment.heartbeatInterval) ?? DEFAULT_BEAT_MS, LONGEST_BEAT_MS);
+  }
+
   /**
    * Extends the lease until the work is done. The server answers a heartbeat when it has an event for the worker, or
    * after the `wait` of the heartbeat. The task's end is such an event, so the client need not cancel an open
    * heartbeat. Servers close connections on which many calls are cancelled.
    */
-  async extendLease(): Promise<void> {
-    const beatMs = Math.min(ms(this.#assignment.heartbeatInterval) ?? DEFAULT_BEAT_MS, LONGEST_BEAT_MS);
-    const ended = AbortSignal.any([this.#over.signal, this.#stop.signal]);
-    await delay(Math.min(FIRST_BEAT_MS, beatMs, this.#leaseMs() / 2), ended);
+  async #extendLease(): Promise<void> {
+    const beatMs = this.#beatMs();
+    const ended = this.#ended.signal;
     while (!ended.aborted) {
       const sinceMs = Date.now();
       const inputsSeen = this.#answers.length;
@@ -230,11 +268,12 @@ class Run {
    * worker may have the task. The local clock measures only durations, so it need not agree with the platform's
    * clock.
    */
-  async watchLease(): Promise<void> {
+  async #watchLease(): Promise<void> {
     const leaseMs = ms(this.#assignment.task?.limits?.heartbeat);
     if (leaseMs === undefined) return;
-    const ended = AbortSignal.any([this.#over.signal, this.#stop.signal]);
-    for (let leftMs = leaseMs; !ended.aborted; leftMs = this.#heldSinceMs + leaseMs - Date.now()) {
+    const ended = this.#ended.signal;
+    const leftOf = () => this.#heldSinceMs + leaseMs - Date.now();
+    for (let leftMs = leftOf(); !ended.aborted; leftMs = leftOf()) {
       if (leftMs <= 0)
         this.#stop.abort(
           new LeaseLost("the lease has expired, because no heartbeat was answered; stop the work"),
