@@ -243,7 +243,7 @@ export const commonSettings = defineSettings({
   fastPath: {
     type: "bool",
     default: true,
-    help: "serve plain unary calls over HTTP/2 beside Connect's adapter, at a fraction of its cost",
+    help: "serve plain calls beside Connect's adapter, at a fraction of its cost",
     group: CARRIAGE,
   },
   maxConnectionAge: {

@@ -88,8 +88,8 @@ export interface ServerOptions {
   /** Serves RPCs. The server tries this handler before the routes. */
   rpc: RpcHandler;
   /**
-   * Tried first for a request that has no `Origin`, passes the door, and has headers within the limit. The other
-   * handlers serve every other request, and a request for which this handler returns false.
+   * Tried first for a request that passes the door and has headers within the limit, except HTTP/2 streams with
+   * `Origin`. The other handlers serve every other request, and a request for which this handler returns false.
    */
   fast?: FastPath;
   routes: readonly HttpRoute[];
@@ -171,7 +171,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   http2.on("stream", (stream, headers, flags, rawHeaders) => {
     if (
       options.fast !== undefined &&
-      // The fast path serves no requests from pages, because their responses need additional headers.
+      // Responses to pages need additional headers, which only the common form of a stream can carry.
       headers.origin === undefined &&
       bytesOf(rawHeaders) <= MAX_HEADER_BYTES &&
       door({ headers, rawHeaders, httpVersion: 2 }) === undefined &&
@@ -274,14 +274,8 @@ function createHandler({
     const { headers, rawHeaders } = request;
     const refusal = door({ headers, rawHeaders, httpVersion: "stream" in request ? 2 : 1 });
     if (refusal !== undefined) return sendNotLetIn(request, response, refusal, note);
-    if (
-      fast !== undefined &&
-      headers.origin === undefined &&
-      !("stream" in request) &&
-      fast.request(request, response as ServerResponse)
-    )
-      return;
     if (cors?.(request, response) === true) return;
+    if (!("stream" in request) && fast?.request(request, response as ServerResponse) === true) return;
     if (rpc(request, response, path)) return;
     const match = find(request.method ?? "", path);
     if (match === undefined) return sendUnknownPath(request, response, path, note);

@@ -130,11 +130,19 @@ describe("the fast path and the adapter give equal answers over HTTP/1.1", () =>
     expect(fastEcho().tookFastPath).toEqual([fast]);
   });
 
-  it("to a page, which the fast path leaves to the adapter", async () => {
-    const sent = { headers: json({ origin: "http://127.0.0.1:1" }), body: "{}" };
-    const [reference, answer] = await Promise.all(echoes.map((echo) => send(echo, sent)));
+  it("to a page of an allowed origin", async () => {
+    const origin = "https://page.example";
+    const server = { origins: [origin], door: () => undefined };
+    const fastAndNot = [false, true].map((fast) =>
+      startEchoServer({ fast, maxRequestBytes: MAX_BYTES, server }),
+    );
+    const pair = await Promise.all(fastAndNot);
+    const sent = { headers: json({ origin }), body: "{}" };
+    const [reference, answer] = await Promise.all(pair.map((echo) => send(echo, sent)));
+    await Promise.all(pair.map((echo) => echo.server.close(100)));
     expect(answer).toEqual(reference);
-    expect(fastEcho().tookFastPath).toEqual([]);
+    expect(answer?.headers["access-control-allow-origin"]).toBe(origin);
+    expect(pair[1]?.tookFastPath).toEqual([true]);
   });
 });
 
