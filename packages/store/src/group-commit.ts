@@ -21,6 +21,8 @@ export interface Job {
  */
 export interface Ran {
   readonly job: Job;
+  /** The transaction of a function that succeeded. */
+  readonly tx?: Transaction;
   readonly settle: () => void;
   readonly hooks: readonly (() => void)[];
   readonly undoHooks: readonly (() => void)[];
@@ -37,8 +39,9 @@ export interface BatchOptions {
 /**
  * Runs the functions of one database transaction, one after the other. A function that is not repeatable has a separate
  * savepoint, so that the batch can undo its changes alone. Repeatable functions share one savepoint, because each
- * savepoint makes SQLite copy every page that changes later. If a repeatable function throws after a change, which is
- * rare, the batch undoes the changes of all functions in the shared savepoint. Then each of these functions runs again
+ * savepoint makes SQLite copy every page that changes later. The next of these functions runs before the database has
+ * answered the statements of `WriteTx.send`. If a repeatable function throws after a change, or such a statement fails,
+ * which is rare, the batch undoes the changes of all functions in the shared savepoint. Then each of these functions runs again
  * with a separate savepoint.
  */
 export class Batch {
@@ -66,11 +69,22 @@ export class Batch {
     this.#ran.push(await this.#runAlone(job));
   }
 
-  /** Ends the shared savepoint. Call this method before the commit. */
+  /**
+   * Ends the shared savepoint, after the database has answered all statements of its functions. Call this method before
+   * the commit.
+   */
   async end(): Promise<void> {
-    if (this.#sharing === undefined) return;
-    await this.#options.connection.release();
-    this.#ran.push(...this.#sharing);
+    const sharing = this.#sharing;
+    if (sharing === undefined) return;
+    const { connection } = this.#options;
+    for (const { tx } of sharing) {
+      const failure = await tx?.outcome();
+      if (failure === undefined) continue;
+      if (!connection.isInTransaction) throw failure.error;
+      return this.#runAgain();
+    }
+    await connection.release();
+    this.#ran.push(...sharing);
     this.#sharing = undefined;
   }
 
@@ -93,17 +107,18 @@ export class Batch {
   }
 
   /**
-   * Undoes the changes of the functions in the shared savepoint. Then runs these functions and `job` again, with a
+   * Undoes the changes of the functions in the shared savepoint. Then runs these functions and `jobs` again, with a
    * separate savepoint for each.
    */
-  async #runAgain(job: Job): Promise<void> {
+  async #runAgain(...jobs: readonly Job[]): Promise<void> {
     const { connection, call } = this.#options;
     const sharing = this.#sharing ?? [];
     this.#sharing = undefined;
     // The hooks run first, because they must also run if the rollback fails.
     for (const { undoHooks } of sharing) for (const hook of undoHooks) call(hook);
     await connection.rollbackToSavepoint();
-    for (const again of [...sharing.map((ran) => ran.job), job]) this.#ran.push(await this.#runAlone(again));
+    for (const again of [...sharing.map((ran) => ran.job), ...jobs])
+      this.#ran.push(await this.#runAlone(again));
   }
 
   async #runAlone(job: Job): Promise<Ran> {
@@ -112,6 +127,8 @@ export class Batch {
     const tx = new Transaction(connection);
     try {
       const value = await this.#call(job, tx);
+      await tx.outcome();
+      tx.assertNoFailure();
       await connection.release();
       return this.#succeeded(job, tx, value);
     } catch (error) {
@@ -128,7 +145,7 @@ export class Batch {
 
   #succeeded(job: Job, tx: Transaction, value: unknown): Ran {
     for (const hook of tx.ownHooks) this.#options.call(hook);
-    return { job, settle: () => job.resolve(value), hooks: tx.hooks, undoHooks: tx.undoHooks };
+    return { job, tx, settle: () => job.resolve(value), hooks: tx.hooks, undoHooks: tx.undoHooks };
   }
 }
 

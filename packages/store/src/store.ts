@@ -28,6 +28,12 @@ export interface WriteTx extends ReadTx {
    */
   run(sql: string, params?: readonly SqlValue[]): Promise<{ changes: number }>;
   /**
+   * Sends one statement that changes rows, and does not wait for the database's answer. Statements take effect in the
+   * order in which the function sends them. If the statement fails, a later statement of the function or `write` itself
+   * rejects with its error, and the store undoes the function's changes.
+   */
+  send(sql: string, params?: readonly SqlValue[]): void;
+  /**
    * Runs `hook` when the transaction function has succeeded, before its changes are durable. A write that the hook
    * starts may therefore join the same commit. If the changes are undone later, such as by a failed commit, `undone`
    * runs before any other write.

@@ -49,6 +49,8 @@ export class Transaction implements WriteTx {
   #over = false;
   #hasChanged = false;
   #failure: { readonly error: unknown } | undefined;
+  /** Resolves when the database has answered all statements of `send`; undefined without such a statement. */
+  #answered: Promise<unknown> | undefined;
   /** The number of statements that the database has not answered yet. */
   #running = 0;
 
@@ -99,6 +101,15 @@ export class Transaction implements WriteTx {
     this.#over = true;
   }
 
+  /**
+   * Resolves when the database has answered all statements of the function, to the error of the first failed
+   * statement. Never rejects.
+   */
+  async outcome(): Promise<{ readonly error: unknown } | undefined> {
+    await this.#answered;
+    return this.#failure;
+  }
+
   /** Whether a statement of the function failed. */
   get hasFailed(): boolean {
     return this.#failure !== undefined;
@@ -140,6 +151,23 @@ export class Transaction implements WriteTx {
   async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
     this.#hasChanged = true;
     return this.#execute((executor) => executor.run(sql, params));
+  }
+
+  send(sql: string, params: readonly SqlValue[] = []): void {
+    const executor = this.#use();
+    this.assertNoFailure();
+    this.#hasChanged = true;
+    const fail = (error: unknown) => {
+      this.#failure ??= { error };
+    };
+    try {
+      const sent = executor.run(sql, params);
+      if (!(sent instanceof Promise)) return;
+      const answered = sent.catch(fail);
+      this.#answered = this.#answered === undefined ? answered : Promise.all([this.#answered, answered]);
+    } catch (error) {
+      fail(error);
+    }
   }
 
   afterCommit(hook: () => void): void {

@@ -2,6 +2,26 @@ import { Socket } from "node:net";
 import { Client, type ClientConfig } from "pg";
 
 /**
+ * A socket that sends all data of one turn of the microtask queue together. So statements that do not wait for each
+ * other need one system call.
+ */
+class GatheringSocket extends Socket {
+  #isGathering = false;
+
+  override write(...args: Parameters<Socket["write"]>): boolean {
+    if (!this.#isGathering) {
+      this.#isGathering = true;
+      this.cork();
+      process.nextTick(() => {
+        this.#isGathering = false;
+        this.uncork();
+      });
+    }
+    return super.write(...args);
+  }
+}
+
+/**
  * A connection that never raises an unhandled `error` event when it breaks, because such an event would end the
  * process. Instead, statements fail and `isBroken` is true.
  */
@@ -10,7 +30,7 @@ export class StoreClient extends Client {
   #isBroken = false;
 
   constructor(config?: ClientConfig) {
-    const socket = new Socket();
+    const socket = new GatheringSocket();
     super({ ...config, stream: () => socket });
     this.#socket = socket;
     const note = () => {

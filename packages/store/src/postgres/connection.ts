@@ -4,15 +4,8 @@ import type { SqlValue } from "../store.ts";
 import type { WriteConnection } from "../transaction.ts";
 import type { StoreClient } from "./client.ts";
 import { databaseUnavailable, endsConnection, fromPostgresError } from "./errors.ts";
-import { toQuery } from "./statements.ts";
+import { mayWrite, toQuery } from "./statements.ts";
 import type { Turns } from "./turns.ts";
-
-/**
- * A statement only reads if it matches ONLY_READS and does not match WRITES. A batch that only reads does not raise the
- * version of a shared schema.
- */
-const ONLY_READS = /^\s*(select|with|values)\b/i;
-const WRITES = /\b(insert|update|delete)\b/i;
 
 export interface PostgresConnectionOptions {
   /** Opens a connection that may write, in pipeline mode. */
@@ -135,7 +128,7 @@ export class PostgresConnection implements WriteConnection {
   /** Sends a statement of a transaction function. Postgres runs the statements in the order in which they are sent. */
   async #execute(sql: string, params: readonly SqlValue[]): Promise<QueryResult> {
     const query = toQuery(sql, params);
-    if (!ONLY_READS.test(sql) || WRITES.test(sql)) this.#hasWritten = true;
+    if (mayWrite(sql)) this.#hasWritten = true;
     try {
       return await this.#query(query);
     } catch (error) {

@@ -86,15 +86,18 @@ export class PostgresReader {
     const pooled = await this.#pool.connect().catch((error) => Promise.reject(fromPostgresError(error)));
     const client = pooled as unknown as StoreClient;
     try {
-      await client
-        .query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        .catch((error) => Promise.reject(fromPostgresError(error)));
+      // The connection pipelines, so BEGIN and the first statement cost one round trip.
+      const begun = client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+      begun.catch(() => {});
       const tx = new Transaction(new ReadStatements(client));
-      return await runWithin(fn, tx, this.#options.transactionLimitMs, this.#timers);
+      const value = await runWithin(fn, tx, this.#options.transactionLimitMs, this.#timers);
+      // After a failed BEGIN, the statements have no common snapshot.
+      await begun.catch((error) => Promise.reject(fromPostgresError(error)));
+      return value;
     } finally {
-      // COMMIT only ends the transaction, because a read changes nothing. If COMMIT fails, the reader discards the
-      // connection.
-      if (!client.isBroken) await client.query("COMMIT").catch(() => client.destroy());
+      // COMMIT only ends the transaction, because a read changes nothing. The next read of this connection comes after
+      // COMMIT in the pipeline. If COMMIT fails, the reader discards the connection.
+      if (!client.isBroken) client.query("COMMIT").catch(() => client.destroy());
       pooled.release(client.isBroken);
     }
   }

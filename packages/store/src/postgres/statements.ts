@@ -20,9 +20,18 @@ const MAX_STATEMENTS = 500;
 const NOT_FOR_FUNCTIONS =
   /^\s*(begin|start|commit|end|abort|rollback|savepoint|release|prepare|set|reset)\b/i;
 
+/**
+ * A statement only reads if it matches ONLY_READS and does not match WRITES. A batch that only reads does not raise the
+ * version of a shared schema.
+ */
+const ONLY_READS = /^\s*(select|with|values)\b/i;
+const WRITES = /\b(insert|update|delete)\b/i;
+
 interface Prepared {
   readonly name: string | undefined;
   readonly text: string;
+  /** Whether the statement may change rows. */
+  readonly mayWrite: boolean;
 }
 
 const prepared = new Map<string, Prepared>();
@@ -35,8 +44,9 @@ function prepare(sql: string): Prepared {
       `a transaction function must not run the statement ${sql}; use tx.all, tx.get or tx.run with a query`,
     );
   const text = toPostgres(sql);
-  if (prepared.size >= MAX_STATEMENTS) return { name: undefined, text };
-  const namedStatement = { name: `s${prepared.size}`, text };
+  const mayWrite = !ONLY_READS.test(sql) || WRITES.test(sql);
+  if (prepared.size >= MAX_STATEMENTS) return { name: undefined, text, mayWrite };
+  const namedStatement = { name: `s${prepared.size}`, text, mayWrite };
   prepared.set(sql, namedStatement);
   return namedStatement;
 }
@@ -52,6 +62,11 @@ export function toQuery(sql: string, params: readonly SqlValue[]): QueryConfig {
   const values = params.map(toPostgresValue);
   // The extended protocol is used because it refuses several statements in one text.
   return { ...(name !== undefined && { name }), text, values, queryMode: "extended" } as QueryConfig;
+}
+
+/** Whether a statement may change rows. */
+export function mayWrite(sql: string): boolean {
+  return prepare(sql).mayWrite;
 }
 
 /** Runs the statements of a read-only transaction on one connection. */

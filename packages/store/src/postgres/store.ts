@@ -132,7 +132,7 @@ export async function openPostgres(
   });
   class Reading extends StoreClient {
     constructor() {
-      super(config);
+      super({ ...config, pipeline: true } as PoolConfig);
       made(this);
     }
   }

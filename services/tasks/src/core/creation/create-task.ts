@@ -174,7 +174,10 @@ export async function createTaskWithin(
 ): Promise<Created> {
   const { delegator, requestId, draft, digest } = request;
   const { agentId, agentPrincipal, capabilityId } = admitted.admission;
+  // Both reads are sent together, so that they cost one round trip of the database.
+  const limits = rights.dispatcher?.limitsOf(tx, agentId);
   const existing = await findKnown(tx, request, agentId, rights.contextMemory);
+  await limits;
   if (existing?.replace === false) {
     const { taskId } = existing;
     if (!existing.byRequest) await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
@@ -193,7 +196,7 @@ export async function createTaskWithin(
   const inputId = draft.inputFromContext ? (packed.all[0]?.id ?? "") : "";
   const carried = { inputId, expireMs: firstExpiry(packed) };
   const creation = newTask(taskId, draft, { ...admitted.admission, organization }, nowMs, above, carried);
-  const stream = await rights.dispatcher?.match(tx, agentId, capabilityId);
+  const stream = await rights.dispatcher?.match(limits, agentId, capabilityId);
   const { record, events } = stream === undefined ? creation : dispatchedAtOnce(creation, stream, nowMs);
   await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
   engine.noteWritten(tx, record);

@@ -27,6 +27,7 @@ import {
 import { openChildren } from "../store/tree-rows.ts";
 import { deleteWorkState } from "../store/work-rows.ts";
 import { RecordCache } from "./record-cache.ts";
+import { RecordReads } from "./record-reads.ts";
 import { settleAttempt, settleTask } from "./spend.ts";
 import { TaskEnds } from "./task-ends.ts";
 import {
@@ -98,6 +99,7 @@ export class Engine {
   readonly #later = new Set<() => void>();
   readonly #observers: { observer: TaskObserver; events: ReadonlySet<TaskEventName> | undefined }[] = [];
   readonly #records = new RecordCache(MAX_RECORDS);
+  readonly #reads: RecordReads;
   #work: WorkListener = { onWaiting() {}, onRoom() {}, onLimits() {} };
   #allowsMissingContexts: MissingContextRule = async () => false;
   #deadlines: DeadlineListener | undefined;
@@ -111,6 +113,7 @@ export class Engine {
     this.#bus = bus;
     this.#timers = timers;
     this.isShared = store.sharing !== undefined;
+    this.#reads = new RecordReads(store, timers);
     store.sharing?.onOthersCommit(() => this.#records.clear());
   }
 
@@ -168,7 +171,7 @@ export class Engine {
 
   /** Returns the stored record of a task; undefined if the task does not exist. */
   async find(taskId: string): Promise<TaskRecord | undefined> {
-    return this.store.read((tx) => readTask(tx, taskId));
+    return this.#reads.find(taskId);
   }
 
   /**
@@ -313,9 +316,9 @@ export class Engine {
     return this.#records.get(taskId) ?? (await readTask(tx, taskId));
   }
 
-  async #endChildren(tx: WriteTx, { task }: TaskRecord): Promise<void> {
+  async #endChildren(tx: WriteTx, { task }: TaskRecord, childIds: readonly string[]): Promise<void> {
     const reason = `the parent task is ${statusName(task.status)}`;
-    for (const childId of await openChildren(tx, task.id)) {
+    for (const childId of childIds) {
       await this.changeWithin(tx, childId, (child, nowMs) => cancelIfOpen(child, reason, nowMs, "parent"));
     }
   }
@@ -341,22 +344,27 @@ export class Engine {
       this.noteWritten(tx, record);
       return;
     }
-    if (!(await updateTask(tx, before, record))) {
-      throw new Error(`task ${record.task.id} changed within the transaction that changes it`);
-    }
+    // The statements are sent together, so that they cost one round trip of the database.
+    const updating = updateTask(tx, before, record);
+    updating.catch(() => {});
     this.noteWritten(tx, record);
     await insertEvents(tx, events);
     const isLetGo = before.hold !== undefined && record.hold === undefined;
     if (isLetGo && !hasOnlyBegun(before)) await deleteReports(tx, record.task.id);
     const hasEnded = isTerminal(record.task.status);
     if (hasEnded) {
+      const finding = openChildren(tx, record.task.id);
+      finding.catch(() => {});
       await removeOpenTask(tx, record.task);
       if (record.task.delegationId !== "") {
         await deleteBlocks(tx, record.task.id);
         if (await endDelegation(tx, record.task)) tx.afterCommit(() => this.#onDelegationEnd());
       }
       await deleteWorkState(tx, before);
-      await this.#endChildren(tx, record);
+      await this.#endChildren(tx, record, await finding);
+    }
+    if (!(await updating)) {
+      throw new Error(`task ${record.task.id} changed within the transaction that changes it`);
     }
     if (record.task.spend !== undefined) {
       // Settles the attempt's usage when the task leaves its worker. Settles it also when a task ends without a worker,

@@ -206,8 +206,8 @@ export async function roomOf(
   /** Whether a limit bounds all streams of the agent together. */
   readonly isBounded: boolean;
 }> {
-  const room = capacity - (await countHeld(tx, holder));
-  const limits = await readDelegateLimits(tx, agentId);
+  const [held, limits] = await Promise.all([countHeld(tx, holder), readDelegateLimits(tx, agentId)]);
+  const room = capacity - held;
   if (limits === undefined) return { room, isBounded: false };
   if (limits.draining) return { room: 0, isBounded: true };
   if (limits.maxHeld === 0) return { room, isBounded: false };

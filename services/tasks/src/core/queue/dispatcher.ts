@@ -5,7 +5,7 @@ import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Engine } from "../engine/engine.ts";
 import { DISPATCH_TOPIC, type DispatchKind, readNewsKey, STREAM_END_TOPIC } from "../engine/topics.ts";
-import { readDelegateLimits, waitingTasks } from "../store/queue-rows.ts";
+import { type DelegateLimitsRow, readDelegateLimits, waitingTasks } from "../store/queue-rows.ts";
 import { AssignmentStream } from "./assignment-stream.ts";
 import { CLAIM_BATCH, claimWithin, roomOf, type WorkerStream } from "./claim.ts";
 
@@ -98,16 +98,29 @@ export class Dispatcher {
    * older tasks may be pending, because older tasks come first. Returns undefined also while the streams' free capacity
    * is unknown.
    *
-   * @param tx the transaction that creates the task
+   * @param limits the limits that `limitsOf` reads in the transaction that creates the task
    */
-  async match(tx: ReadTx, agentId: string, capabilityId: string): Promise<AssignmentStream | undefined> {
+  async match(
+    limits: Promise<DelegateLimitsRow | undefined> | undefined,
+    agentId: string,
+    capabilityId: string,
+  ): Promise<AssignmentStream | undefined> {
     const stream = this.#match(agentId, capabilityId);
-    // In a service with replicas, another replica may have set the agent's limits after the last dispatch.
-    if (stream === undefined || !this.#options.engine.isShared) return stream;
-    if ((await readDelegateLimits(tx, agentId)) === undefined) return stream;
+    if (stream === undefined || (await limits) === undefined) return stream;
     const delegate = this.#delegates.get(agentId);
     if (delegate !== undefined) delegate.isBounded = true;
     return undefined;
+  }
+
+  /**
+   * Reads the limits of an agent for `match`. Returns undefined if no stream can match, or if this process knows the
+   * limits. In a service with replicas, another replica may have set them after the last dispatch.
+   */
+  limitsOf(tx: ReadTx, agentId: string): Promise<DelegateLimitsRow | undefined> | undefined {
+    if (!this.#options.engine.isShared || !this.#delegates.has(agentId)) return undefined;
+    const limits = readDelegateLimits(tx, agentId);
+    limits.catch(() => {});
+    return limits;
   }
 
   #match(agentId: string, capabilityId: string): AssignmentStream | undefined {

@@ -29,7 +29,7 @@ export async function insertDelegation(
   delegationId: string,
   revocationId: string,
 ): Promise<void> {
-  await tx.run("INSERT INTO task_delegations (task_id, delegation_id, revocation_id) VALUES (?, ?, ?)", [
+  tx.send("INSERT INTO task_delegations (task_id, delegation_id, revocation_id) VALUES (?, ?, ?)", [
     taskId,
     delegationId,
     revocationId,
@@ -116,5 +116,5 @@ export async function tasksUnderBlock(tx: ReadTx, revocationId: string, limit: n
 
 /** Deletes the blocks of an ended task, because a revocation can no longer affect the task. */
 export async function deleteBlocks(tx: WriteTx, taskId: string): Promise<void> {
-  await tx.run("DELETE FROM task_blocks WHERE task_id = ?", [taskId]);
+  tx.send("DELETE FROM task_blocks WHERE task_id = ?", [taskId]);
 }

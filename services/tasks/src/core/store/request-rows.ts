@@ -17,10 +17,12 @@ export async function insertRequest(
   tx: WriteTx,
   request: { delegator: string; requestId: string; draftDigest: string; taskId: string },
 ): Promise<void> {
-  await tx.run(
-    "INSERT INTO task_requests (delegator, request_id, draft_digest, task_id) VALUES (?, ?, ?, ?)",
-    [request.delegator, request.requestId, request.draftDigest, request.taskId],
-  );
+  tx.send("INSERT INTO task_requests (delegator, request_id, draft_digest, task_id) VALUES (?, ?, ?, ?)", [
+    request.delegator,
+    request.requestId,
+    request.draftDigest,
+    request.taskId,
+  ]);
 }
 
 /** Identifies a worker's report under one lease. */
@@ -45,15 +47,18 @@ export async function insertReport(
   digest: string,
   sequence: bigint,
 ): Promise<void> {
-  await tx.run(
-    "INSERT INTO task_reports (task_id, epoch, request_id, digest, sequence) VALUES (?, ?, ?, ?, ?)",
-    [taskId, epoch, requestId, digest, sequence],
-  );
+  tx.send("INSERT INTO task_reports (task_id, epoch, request_id, digest, sequence) VALUES (?, ?, ?, ?, ?)", [
+    taskId,
+    epoch,
+    requestId,
+    digest,
+    sequence,
+  ]);
 }
 
 /** Deletes the request ids of a task's reports, because no lease remains under which a worker could repeat a report. */
 export async function deleteReports(tx: WriteTx, taskId: string): Promise<void> {
-  await tx.run("DELETE FROM task_reports WHERE task_id = ?", [taskId]);
+  tx.send("DELETE FROM task_reports WHERE task_id = ?", [taskId]);
 }
 
 /** Identifies a call that changes an existing task. */
@@ -77,7 +82,7 @@ export async function insertCommand(
   digest: string,
   taskId: string,
 ): Promise<void> {
-  await tx.run("INSERT INTO task_commands (caller, request_id, digest, task_id) VALUES (?, ?, ?, ?)", [
+  tx.send("INSERT INTO task_commands (caller, request_id, digest, task_id) VALUES (?, ?, ?, ?)", [
     caller,
     requestId,
     digest,

@@ -128,7 +128,7 @@ export async function findAllByExternalId(
 
 export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTaskColumns): Promise<void> {
   const { task } = record;
-  await tx.run(
+  tx.send(
     `INSERT INTO tasks (task_id, delegator, organization, external_id, draft_digest, correlation_id, agent_id, agent_principal,
        capability_id, output_schema, create_ms, status, last_sequence, queued_ms, epoch, next_deadline_ms, task,
        parent_id, root_id, urgency, overseer_id, overseer_principal, holder, lease_expire_ms, attempt_deadline_ms,
@@ -169,7 +169,7 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
  * Clears the column of a task's external id, so that another task can use the id. The stored Task message keeps the id.
  */
 export async function freeExternalId(tx: WriteTx, taskId: string): Promise<void> {
-  await tx.run("UPDATE tasks SET external_id = '' WHERE task_id = ?", [taskId]);
+  tx.send("UPDATE tasks SET external_id = '' WHERE task_id = ?", [taskId]);
 }
 
 /**
@@ -206,7 +206,7 @@ export async function updateTask(tx: WriteTx, before: TaskRecord, after: TaskRec
 
 /** Stores an extended lease without an event. */
 export async function updateLease(tx: WriteTx, after: TaskRecord): Promise<void> {
-  await tx.run("UPDATE tasks SET lease_expire_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
+  tx.send("UPDATE tasks SET lease_expire_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
     after.hold?.leaseExpireMs ?? null,
     nextDeadline(after)?.atMs ?? null,
     after.task.id,
@@ -216,7 +216,7 @@ export async function updateLease(tx: WriteTx, after: TaskRecord): Promise<void>
 
 /** Stores the time from which workers may take a pending task. Appends no event. */
 export async function updateQueued(tx: WriteTx, after: TaskRecord): Promise<void> {
-  await tx.run("UPDATE tasks SET queued_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
+  tx.send("UPDATE tasks SET queued_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
     after.queuedMs,
     nextDeadline(after)?.atMs ?? null,
     after.task.id,
@@ -288,7 +288,7 @@ const NOTHING: TaskInput = { input: undefined, workerToken: "" };
 /** Stores the input and the worker token, if there are any. A task with neither has no row. */
 export async function insertInput(tx: WriteTx, taskId: string, provided: TaskInput): Promise<void> {
   if (provided.input === undefined && provided.workerToken === "") return;
-  await tx.run("INSERT INTO task_inputs (task_id, input, worker_token) VALUES (?, ?, ?)", [
+  tx.send("INSERT INTO task_inputs (task_id, input, worker_token) VALUES (?, ?, ?)", [
     taskId,
     provided.input === undefined ? null : toBinary(ValueSchema, provided.input),
     provided.workerToken,
@@ -314,7 +314,7 @@ export async function readWorkerToken(tx: ReadTx, taskId: string): Promise<strin
 
 /** Stores a schema under its digest, once for each digest. */
 export async function insertOutputSchema(tx: WriteTx, digest: string, schema: Uint8Array): Promise<void> {
-  await tx.run("INSERT INTO output_schemas (digest, schema) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING", [
+  tx.send("INSERT INTO output_schemas (digest, schema) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING", [
     digest,
     schema,
   ]);
@@ -332,7 +332,7 @@ const EVENT_ROW = row({ event: bytes });
 export async function insertEvents(tx: WriteTx, events: readonly TaskEvent[]): Promise<void> {
   if (events.length === 0) return;
   const rows = events.map(() => "(?, ?, ?)").join(", ");
-  await tx.run(
+  tx.send(
     `INSERT INTO task_events (task_id, sequence, event) VALUES ${rows}`,
     events.flatMap((event) => [event.taskId, event.sequence, toBinary(TaskEventSchema, event)]),
   );

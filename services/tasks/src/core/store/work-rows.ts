@@ -98,8 +98,8 @@ export async function insertProvidedInput(
  */
 export async function deleteWorkState(tx: WriteTx, record: TaskRecord): Promise<void> {
   const { task } = record;
-  if (task.checkpointAvailable) await tx.run("DELETE FROM task_checkpoints WHERE task_id = ?", [task.id]);
-  if (!hasOnlyBegun(record)) await tx.run("DELETE FROM task_provided_inputs WHERE task_id = ?", [task.id]);
+  if (task.checkpointAvailable) tx.send("DELETE FROM task_checkpoints WHERE task_id = ?", [task.id]);
+  if (!hasOnlyBegun(record)) tx.send("DELETE FROM task_provided_inputs WHERE task_id = ?", [task.id]);
   if (task.overseerId !== "") await deleteHeldResult(tx, task.id);
 }
 

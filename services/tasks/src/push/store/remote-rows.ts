@@ -71,12 +71,12 @@ export async function deleteRemote(tx: WriteTx, remoteId: string): Promise<void>
 
 /** Deletes the row of the open task at an endpoint, because its work has ended. */
 export async function deleteOpenRemote(tx: WriteTx, taskId: string): Promise<void> {
-  await tx.run("DELETE FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL", [taskId]);
+  tx.send("DELETE FROM push_remotes WHERE task_id = ? AND owed_ms IS NULL", [taskId]);
 }
 
 /** Records that the platform must cancel a task at its endpoint. */
 export async function oweCancel(tx: WriteTx, taskId: string, reason: string, nowMs: number): Promise<void> {
-  await tx.run("UPDATE push_remotes SET owed_ms = ?, reason = ? WHERE task_id = ? AND owed_ms IS NULL", [
+  tx.send("UPDATE push_remotes SET owed_ms = ?, reason = ? WHERE task_id = ? AND owed_ms IS NULL", [
     nowMs,
     reason,
     taskId,
