@@ -232,18 +232,28 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
     });
 
     test("of repeatable functions keeps the successful ones and nothing of those that threw", async () => {
-      const outcome = fc.constantFrom("succeeds", "refuses", "throws after a change", "is of another kind");
+      const outcome = fc.constantFrom(
+        "succeeds",
+        "sends",
+        "sends a statement that fails",
+        "sends, and is of another kind",
+        "refuses",
+        "throws after a change",
+        "is of another kind",
+      );
       const store = await open();
       await fc.assert(
         fc.asyncProperty(fc.array(outcome, { minLength: 1, maxLength: 12 }), async (outcomes) => {
           await store.write((tx) => tx.run("DELETE FROM item"));
           const results = await Promise.allSettled(
             outcomes.map((kind, id) => {
-              const isRepeatable = kind !== "is of another kind";
+              const isRepeatable = !kind.endsWith("is of another kind");
               const fn = async (tx: WriteTx) => {
                 const before = await tx.all(ID_ROW, "SELECT id FROM item ORDER BY id");
                 if (kind === "refuses") throw new Error("no");
-                await tx.run(PUT, [id, `item ${id}`]);
+                if (kind.startsWith("sends")) tx.send(PUT, [id, `item ${id}`]);
+                else await tx.run(PUT, [id, `item ${id}`]);
+                if (kind === "sends a statement that fails") tx.send(PUT, [id, "taken"]);
                 if (kind === "throws after a change") throw new Error("no");
                 return before.map((row) => row.id);
               };
@@ -251,7 +261,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
             }),
           );
           const committedIds = outcomes.flatMap((kind, id) =>
-            kind === "succeeds" || kind === "is of another kind" ? [id] : [],
+            ["refuses", "throws after a change", "sends a statement that fails"].includes(kind) ? [] : [id],
           );
           expect(results.flatMap((one, id) => (one.status === "fulfilled" ? [id] : []))).toEqual(
             committedIds,
