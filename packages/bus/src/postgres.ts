@@ -49,6 +49,9 @@ export class PostgresBus implements Bus {
   #retries = 0;
   #retry: NodeJS.Timeout | undefined;
   #scheduled: NodeJS.Immediate | undefined;
+  #isFlushDue = false;
+  /** The channels' names by topic. The number of topics is small, because topics are constants in the code. */
+  readonly #channels = new Map<string, string>();
   #sending: Promise<void> | undefined;
   #connecting: Promise<void>;
   #closed: Promise<void> | undefined;
@@ -64,6 +67,7 @@ export class PostgresBus implements Bus {
     if (this.#listeners.has(topic)) this.#local.add(topic, key);
     this.#remote.add(topic, key);
     this.#schedule();
+    this.#flushSoon();
   }
 
   subscribe(topic: string, listener: Listener): () => void {
@@ -88,6 +92,14 @@ export class PostgresBus implements Bus {
   }
 
   #channel(topic: string): string {
+    const known = this.#channels.get(topic);
+    if (known !== undefined) return known;
+    const channel = this.#channelOf(topic);
+    this.#channels.set(topic, channel);
+    return channel;
+  }
+
+  #channelOf(topic: string): string {
     const name = `${this.#options.namespace}:${topic}`;
     const isShort = Buffer.byteLength(name) <= MAX_CHANNEL_BYTES;
     return isShort ? name : createHash("sha256").update(name).digest("base64url");
@@ -101,6 +113,19 @@ export class PostgresBus implements Bus {
     this.#scheduled ??= setImmediate(() => {
       this.#scheduled = undefined;
       for (const { topic, key } of this.#local.take()) this.#listeners.deliver(topic, key);
+      this.#flush();
+    });
+  }
+
+  /**
+   * Sends the wake-ups of one commit to other processes before this process does other work, because they have the
+   * longer way.
+   */
+  #flushSoon(): void {
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    process.nextTick(() => {
+      this.#isFlushDue = false;
       this.#flush();
     });
   }

@@ -8,7 +8,11 @@ import { Client, type ClientConfig } from "pg";
 class GatheringSocket extends Socket {
   #isGathering = false;
 
-  override write(...args: Parameters<Socket["write"]>): boolean {
+  override write(
+    data: string | Uint8Array,
+    encoding?: BufferEncoding | ((error?: Error | null) => void),
+    callback?: (error?: Error | null) => void,
+  ): boolean {
     if (!this.#isGathering) {
       this.#isGathering = true;
       this.cork();
@@ -17,7 +21,7 @@ class GatheringSocket extends Socket {
         this.uncork();
       });
     }
-    return super.write(...args);
+    return super.write(data, encoding as BufferEncoding, callback);
   }
 }
 

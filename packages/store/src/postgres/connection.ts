@@ -7,6 +7,8 @@ import { databaseUnavailable, endsConnection, fromPostgresError } from "./errors
 import { mayWrite, toQuery } from "./statements.ts";
 import type { Turns } from "./turns.ts";
 
+const TRANSACTION_ID = "SELECT txid_current()::text AS id";
+
 export interface PostgresConnectionOptions {
   /** Opens a connection that may write, in pipeline mode. */
   readonly connect: () => Promise<StoreClient>;
@@ -29,7 +31,7 @@ export class PostgresConnection implements WriteConnection {
   #client: StoreClient | undefined;
   #isInTransaction = false;
   /** The id of the current transaction. */
-  #transactionId: Promise<string> = Promise.resolve("");
+  #transactionId = "";
   #waiting = 0;
   #hasWritten = false;
   /** The number of the current savepoint. A transaction begins with 0. */
@@ -56,19 +58,18 @@ export class PostgresConnection implements WriteConnection {
     if (this.#client === undefined) this.#adopt(await this.#options.connect());
     this.#hasWritten = false;
     this.#savepoint = 0;
-    // The statements are sent together, so that they cost one round trip.
-    const beginning = this.#control("BEGIN");
-    const waiting = this.#options.turns?.begin((sql) => this.#control(sql));
-    waiting?.catch(() => {});
-    this.#transactionId = this.#control("SELECT txid_current()::text AS id").then(({ rows }) => rows[0].id);
-    this.#transactionId.catch(() => {});
-    await beginning;
+    const { turns } = this.#options;
+    const statements = ["BEGIN", ...(turns === undefined ? [] : [turns.begin()]), TRANSACTION_ID];
+    // If a statement after BEGIN fails, the transaction is open, so the caller must roll it back.
     this.#isInTransaction = true;
-    await waiting;
+    // node-postgres returns one result for each statement of a query.
+    const results = (await this.#control(statements.join("; "))) as unknown as readonly QueryResult[];
+    this.#transactionId = String(results.at(-1)?.rows[0]?.id);
+    turns?.begun(results.at(-2)?.rows[0]);
   }
 
   async commit(): Promise<void> {
-    const id = await this.#transactionId;
+    const id = this.#transactionId;
     const { turns } = this.#options;
     const raising = this.#hasWritten ? turns?.raise() : undefined;
     let command: string | undefined;

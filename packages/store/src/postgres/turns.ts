@@ -20,8 +20,6 @@ export async function readVersion(tx: ReadTx): Promise<number> {
   return (await tx.get(VERSION_ROW, READ))?.version ?? 0;
 }
 
-type Run = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
-
 /**
  * The turns of one process in a shared schema. Each batch waits for the schema's lock `turn`, so that the batches of
  * all processes run one after the other. Then this process compares the version of the schema with the version after
@@ -48,15 +46,16 @@ export class Turns {
   }
 
   /**
-   * Waits for the turn. Call this method right after BEGIN. The statement for the lock and the read of the version are
-   * sent together. Postgres takes the snapshot of the read after it has granted the lock.
+   * Returns the statements that wait for the turn, and read the version last. Run them right after BEGIN, and pass the
+   * row to `begun`. Postgres takes the snapshot of the read after it has granted the lock.
    */
-  async begin(run: Run): Promise<void> {
-    const locked = run(this.#lock);
-    const reading = run(READ);
-    reading.catch(() => {});
-    await locked;
-    const { version } = VERSION_ROW.check((await reading).rows[0] as never);
+  begin(): string {
+    return `${this.#lock}; ${READ}`;
+  }
+
+  /** Notes the version at the beginning of the turn. */
+  begun(row: unknown): void {
+    const { version } = VERSION_ROW.check(row as never);
     const isStale = version !== this.#version;
     this.#version = version;
     if (isStale) this.#tell();
