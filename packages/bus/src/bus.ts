@@ -6,7 +6,7 @@
 export interface Bus {
   /**
    * Wakes the listeners of `topic` in this process and in the other processes of the same Redis or database. The method
-   * never throws and never waits. Equal wake-ups within one turn of the event loop are sent as one.
+   * never throws and never waits. Equal wake-ups that wait to be sent are sent as one.
    */
   publish(topic: string, key: string): void;
 

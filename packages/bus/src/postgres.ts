@@ -228,7 +228,7 @@ export class PostgresBus implements Bus {
     this.#listeners.clear();
     clearImmediate(this.#scheduled);
     clearTimeout(this.#retry);
-    await this.#sending;
+    while (this.#sending !== undefined) await this.#sending;
     clearImmediate(this.#scheduled);
     const client = this.#client;
     if (client !== undefined && !this.#remote.isEmpty) await this.#send(client);
