@@ -81,5 +81,7 @@ test("notices have the name, version and licence of each package, once", () => {
 
 test("a package without a licence gets no notice", () => {
   write({ "node_modules/c/package.json": '{"name": "c", "version": "1.0.0"}' });
-  expect(() => thirdPartyNotices([join(folder, "node_modules/c/index.js")])).toThrow("c 1.0.0 states no licence");
+  expect(() => thirdPartyNotices([join(folder, "node_modules/c/index.js")])).toThrow(
+    "c 1.0.0 states no licence",
+  );
 });
