@@ -85,5 +85,10 @@ test("the image runs compiled code as a user without privileges, with the Node.j
   const last = dockerfile.slice(dockerfile.lastIndexOf("FROM "));
   expect(last).toContain("\nUSER node\n");
   expect(last).toMatch(/ENTRYPOINT \["node", .*"app\/src\/main\.js", "serve"\]/);
-  expect(dockerfile).toContain("--omit=dev --omit=optional");
+  // Only the packages that the merged code imports, so no second Node.js and no tools of development.
+  expect([...last.matchAll(/^COPY --from=build (\S+) /gm)].map(([, path]) => path)).toEqual([
+    "/outside/node_modules",
+    "/depute/cli/dist",
+  ]);
+  expect(dockerfile).toContain("RUN node tools/copy-dependencies.ts cli/dist/package.json /outside\n");
 });
