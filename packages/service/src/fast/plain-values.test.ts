@@ -59,7 +59,8 @@ describe("PlainHeaders", () => {
         for (const each of steps) take(original, each);
         const before = [...original];
         const copy = PlainHeaders.copyOf(original);
-        expect([...copy]).toEqual(before);
+        // As a copy by Headers, which trims each value.
+        expect([...copy]).toEqual([...new Headers(before)]);
         copy.set("a", "changed");
         expect([copy.get("a"), [...original]]).toEqual(["changed", before]);
       }),
