@@ -13,6 +13,13 @@ export const SLOW_SHARED: readonly string[] = [
   "services/tokens/src/failed-start.test.ts",
   "services/tokens/src/store/audit-tree.test.ts",
   "services/verifier/src/output-verification.test.ts",
+  // Each wire as a whole, over sockets: its documents, codes, refusals and lives.
+  "tests/agenta/{callbacks,executions,grpc,life,refusals,third-party}.test.ts",
+  "tests/asp/{grpc,http,notations,websocket}.test.ts",
+  "tests/cap/{hostile,oversight}.test.ts",
+  "tests/gateway/{audit,authorities,delegateos,delegateos-complete,log,refusals,rpc}.test.ts",
+  "tests/identities/{bearer,exchange,purge-organization,stream-ends}.test.ts",
+  "tests/nekte/{bad-input,codes,delegate,documents,grpc-reach,refusals}.test.ts",
 ];
 
 /**
@@ -74,14 +81,7 @@ export const SLOW: readonly string[] = [
   "tests/sdk/worker.test.ts",
   // Every method as every role, and every read as a stranger.
   "tests/identities/{role-matrix,strangers}.test.ts",
-  // Each wire as a whole, over sockets: its documents, codes, refusals and lives.
-  "tests/agenta/{callbacks,executions,grpc,life,refusals,third-party}.test.ts",
-  "tests/asp/{grpc,http,notations,websocket}.test.ts",
-  "tests/cap/{hostile,oversight}.test.ts",
-  "tests/gateway/{audit,authorities,delegateos,delegateos-complete,log,refusals,rpc}.test.ts",
-  "tests/identities/{bearer,exchange,purge-organization,stream-ends}.test.ts",
   "tests/mcp/{earlier-tasks,login,message,own,task-listen,tasks}.test.ts",
-  "tests/nekte/{bad-input,codes,delegate,documents,grpc-reach,refusals}.test.ts",
   "tests/registry/refusals.test.ts",
   "tests/sdk/{connect,reviewer}.test.ts",
   "tests/simulation/simulated-clock.test.ts",
@@ -101,6 +101,7 @@ export const SHARED: readonly string[] = [
   "packages/{asp,client,core,dct,service,wire}/**/*.test.ts",
   "services/**/*.test.ts",
   "gateway/**/*.test.ts",
+  "tests/{agenta,asp,cap,gateway,identities,nekte}/*.test.ts",
 ];
 
 /** Tests of SHARED that read or change process-wide state. Each of their files runs in a process of its own. */
@@ -110,6 +111,7 @@ export const ALONE: readonly string[] = [
   "packages/service/src/settings.test.ts",
   "packages/service/src/signals.test.ts",
   "services/verifier/src/checker/*.test.ts",
+  "tests/nekte/python.test.ts",
 ];
 
 /** The tests of a run: `npm test`, `npm run test:slow`, or those named on the command line. */

@@ -32,6 +32,7 @@ export function replicaRunner(addresses: readonly string[], agentIds: readonly s
 
   /** @returns tasks per second */
   async function run(tasks: number, atOnce: number): Promise<number> {
+    const failed = Promise.withResolvers<never>();
     const streams = replicas.flatMap(({ worker, completions }) =>
       agentIds.map((agentId) => {
         const stream = worker.stream("WatchAssignments", { agentId, capacity: atOnce, begin: true });
@@ -39,17 +40,17 @@ export function replicaRunner(addresses: readonly string[], agentIds: readonly s
         stream.on("data", ({ assignment }: WatchAssignmentsResponse) => {
           const lease = assignment?.lease;
           if (lease === undefined) return;
-          void completions.add({ lease, output: OUTPUT }).then(() => {
+          completions.add({ lease, output: OUTPUT }).then(() => {
             const resolve = waiting.get(lease.taskId);
             if (resolve === undefined) early.add(lease.taskId);
             else resolve();
-          });
+          }, failed.reject);
         });
         return stream;
       }),
     );
     const startMs = performance.now();
-    await inFlight(tasks, atOnce, async () => {
+    const running = inFlight(tasks, atOnce, async () => {
       const number = creates++;
       const replica = replicas[number % replicas.length] as (typeof replicas)[number];
       const agentId = agentIds[number % agentIds.length];
@@ -59,6 +60,8 @@ export function replicaRunner(addresses: readonly string[], agentIds: readonly s
       if (!early.delete(taskId)) await new Promise<void>((resolve) => waiting.set(taskId, resolve));
       waiting.delete(taskId);
     });
+    // A refused completion ends the run, so that the caller stops the replicas.
+    await Promise.race([running, failed.promise]);
     const seconds = (performance.now() - startMs) / 1000;
     for (const stream of streams) stream.cancel();
     return tasks / seconds;
