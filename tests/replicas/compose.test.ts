@@ -84,6 +84,7 @@ test("the image runs compiled code as a user without privileges, with the Node.j
   const dockerfile = readFileSync(new URL("../../Dockerfile", import.meta.url), "utf8");
   const last = dockerfile.slice(dockerfile.lastIndexOf("FROM "));
   expect(last).toContain("\nUSER node\n");
+  expect(last).toContain("\nENV UV_THREADPOOL_SIZE=24\n");
   expect(last).toMatch(/ENTRYPOINT \["node", .*"app\/src\/main\.js", "serve"\]/);
   // Only the packages that the merged code imports, so no second Node.js and no tools of development.
   expect([...last.matchAll(/^COPY --from=build (\S+) /gm)].map(([, path]) => path)).toEqual([
