@@ -16,7 +16,7 @@ COPY --from=build /outside/node_modules node_modules
 COPY --from=build /depute/cli/dist app
 RUN mkdir /data && chown node:node /data
 USER node
-# A lookup of a name that nothing answers takes 10 seconds, and Node.js looks up half as many names at once as it has threads.
+# A look-up of the name of a lost service can take 10 seconds, and Node.js looks up half as many names at once as it has threads.
 # With the default of 4, a lost Redis would also delay new connections to Postgres.
 ENV UV_THREADPOOL_SIZE=24
 ENV NODE_ENV=production DEPUTE_DATA_DIR=/data DEPUTE_HOST=0.0.0.0 DEPUTE_AUTH=required
