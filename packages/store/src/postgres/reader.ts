@@ -85,6 +85,7 @@ export class PostgresReader {
   async #read<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
     const pooled = await this.#pool.connect().catch((error) => Promise.reject(fromPostgresError(error)));
     const client = pooled as unknown as StoreClient;
+    let hasRead = false;
     try {
       // The connection pipelines, so BEGIN and the first statement cost one round trip.
       const begun = client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
@@ -93,11 +94,14 @@ export class PostgresReader {
       const value = await runWithin(fn, tx, this.#options.transactionLimitMs, this.#timers);
       // After a failed BEGIN, the statements have no common snapshot.
       await begun.catch((error) => Promise.reject(fromPostgresError(error)));
+      hasRead = true;
       return value;
     } finally {
       // COMMIT only ends the transaction, because a read changes nothing. The next read of this connection comes after
       // COMMIT in the pipeline. If COMMIT fails, the reader discards the connection.
-      if (!client.isBroken) client.query("COMMIT").catch(() => client.destroy());
+      const ended = client.isBroken ? undefined : client.query("COMMIT").catch(() => client.destroy());
+      // After a failure, a statement may still wait for the database, so no other read may get the connection before.
+      if (!hasRead) await ended;
       pooled.release(client.isBroken);
     }
   }
