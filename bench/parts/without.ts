@@ -4,16 +4,17 @@
  * BENCH_WITHOUT names the implementation.
  */
 import { registerHooks } from "node:module";
+import { basename } from "node:path";
 import { PARTS } from "./parts.ts";
 
-const files = PARTS[process.env.BENCH_WITHOUT ?? ""]?.files ?? {};
+const file = PARTS[process.env.BENCH_WITHOUT ?? ""]?.file;
 
-registerHooks({
-  load(url, context, nextLoad) {
-    const file = Object.keys(files).find((path) => url.endsWith(`/${path}`));
-    const source = file === undefined ? undefined : files[file];
-    return source === undefined
-      ? nextLoad(url, context)
-      : { format: "module-typescript", source, shortCircuit: true };
-  },
-});
+if (file !== undefined) {
+  const library = new URL(`libraries/${basename(file)}`, import.meta.url).href;
+  registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const resolved = nextResolve(specifier, context);
+      return resolved.url.endsWith(`/${file}`) ? { ...resolved, url: library, shortCircuit: true } : resolved;
+    },
+  });
+}

@@ -7,6 +7,7 @@ import {
   type WatchAssignmentsResponse,
   WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { atPace } from "../at-pace.ts";
 import { inFlight } from "../in-flight.ts";
 import { bareClient } from "../tasks/bare-client.ts";
 
@@ -30,8 +31,12 @@ export function replicaRunner(addresses: readonly string[], agentIds: readonly s
   const early = new Set<string>();
   let creates = 0;
 
-  /** @returns tasks per second */
-  async function run(tasks: number, atOnce: number): Promise<number> {
+  /**
+   * @param atOnce the number of tasks in flight, and the capacity of each worker
+   * @param perSecond the rate of the creations; without it, a creation follows each completion
+   * @returns tasks per second
+   */
+  async function run(tasks: number, atOnce: number, perSecond?: number): Promise<number> {
     const failed = Promise.withResolvers<never>();
     const streams = replicas.flatMap(({ worker, completions }) =>
       agentIds.map((agentId) => {
@@ -50,7 +55,7 @@ export function replicaRunner(addresses: readonly string[], agentIds: readonly s
       }),
     );
     const startMs = performance.now();
-    const running = inFlight(tasks, atOnce, async () => {
+    const one = async () => {
       const number = creates++;
       const replica = replicas[number % replicas.length] as (typeof replicas)[number];
       const agentId = agentIds[number % agentIds.length];
@@ -59,7 +64,8 @@ export function replicaRunner(addresses: readonly string[], agentIds: readonly s
       const taskId = task?.id ?? "";
       if (!early.delete(taskId)) await new Promise<void>((resolve) => waiting.set(taskId, resolve));
       waiting.delete(taskId);
-    });
+    };
+    const running = perSecond === undefined ? inFlight(tasks, atOnce, one) : atPace(perSecond, tasks, one);
     // A refused completion ends the run, so that the caller stops the replicas.
     await Promise.race([running, failed.promise]);
     const seconds = (performance.now() - startMs) / 1000;

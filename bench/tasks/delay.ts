@@ -2,6 +2,7 @@ import type { Client } from "@connectrpc/connect";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { Lease, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import type { Store } from "@depute/store";
+import { atPace } from "../at-pace.ts";
 import { REPORT } from "./events.ts";
 
 /** Clients of a server, and work that has begun there. */
@@ -66,25 +67,6 @@ export async function appendP99(store: Store, { perSecond, seconds, warmUpSecond
   });
   return p99(tookMs.slice(Math.floor(perSecond * warmUpSeconds)));
 }
-
-/** Starts a number of calls at a fixed rate, and waits for all of them. Throws what the first failed call throws. */
-async function atPace(perSecond: number, calls: number, call: (i: number) => Promise<unknown>) {
-  let open = 0;
-  const failed: unknown[] = [];
-  const startMs = performance.now();
-  for (let sent = 0; sent < calls || open > 0; await pause()) {
-    const due = Math.min(calls, Math.floor(((performance.now() - startMs) * perSecond) / 1000));
-    while (sent < due) {
-      open++;
-      call(sent++)
-        .catch((error: unknown) => failed.push(error))
-        .finally(() => open--);
-    }
-  }
-  if (failed.length > 0) throw failed[0];
-}
-
-const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
 
 function p99(times: Float64Array): number {
   return times.sort()[Math.floor(times.length * 0.99)] ?? Number.NaN;
