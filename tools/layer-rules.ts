@@ -21,7 +21,8 @@ export function fileRules(): IForbiddenRuleType[] {
       name: "enters-a-workspace",
       comment: "files outside the workspaces import a workspace by its name",
       severity: "error",
-      from: { pathNot: WORKSPACE },
+      // The replacements of bench/parts/ have the types of the files that they replace.
+      from: { pathNot: [WORKSPACE, "^bench/parts/libraries/"] },
       to: { path: WORKSPACE, pathNot: "^examples/", dependencyTypesNot: BY_NAME },
     },
     {
