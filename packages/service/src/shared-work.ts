@@ -3,7 +3,10 @@ import type { Clock, Timers } from "@depute/core";
 import { type Lease, Leases, type Store } from "@depute/store";
 import type { Logger } from "./log.ts";
 
-/** The topic on which replicas wake the holder of a lease. The key is `SERVICE/LEASE`. */
+/**
+ * The topic on which replicas wake the holder of a lease. The key is `SERVICE/LEASE`, or `SERVICE/` when a replica has
+ * released its leases.
+ */
 const WORK_TOPIC = "work";
 
 /** The lease of background work that one replica at a time does. */
@@ -40,14 +43,17 @@ export class SharedWork {
     this.#service = service;
     this.#bus = bus;
     this.#isShared = store.sharing !== undefined;
+    const releaseKey = `${service}/`;
     this.#leases = new Leases({
       store,
       clock,
       timers,
       onError: (err, message) => log.warn({ err }, message),
+      onReleased: () => bus.publish(WORK_TOPIC, releaseKey),
     });
     if (!this.#isShared) return;
     this.#unsubscribe = bus.subscribe(WORK_TOPIC, (key) => {
+      if (key === releaseKey || key === ALL_KEYS) this.#leases.check();
       if (key !== ALL_KEYS) wake(this.#wakes.get(key));
       else for (const listeners of this.#wakes.values()) wake(listeners);
     });

@@ -13,8 +13,10 @@ CREATE TABLE IF NOT EXISTS store_leases (
 
 /** A lease expires this many milliseconds after its last renewal. */
 const LEASE_MS = 2_000;
-/** Number of renewals, and of checks for expired leases, in the duration of one lease. */
+/** Number of renewals in the duration of one lease. */
 const RENEWALS = 5;
+/** Minimum milliseconds between two checks for leases that may have expired. */
+const MIN_CHECK_MS = 10;
 
 /**
  * SQL for the database's time in epoch milliseconds. The clocks of the processes may differ, so no process's clock
@@ -22,7 +24,7 @@ const RENEWALS = 5;
  */
 const NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
 const LEASE_ROW = row({ name: text, epoch: integer });
-const NAME_ROW = row({ name: text });
+const OTHERS_ROW = row({ name: text, remaining_ms: integer });
 
 /** Thrown when another process has taken a lease. The work of the lease belongs to that process. */
 export class LeaseLostError extends Error {
@@ -61,12 +63,14 @@ export interface LeasesOptions {
   readonly onError: (error: unknown, message: string) => void;
   /** A lease expires this many milliseconds after its last renewal. Default 2 000. */
   readonly leaseMs?: number;
+  /** Called when `close` has released leases, so that other processes can call {@link Leases.check} at once. */
+  readonly onReleased?: () => void;
 }
 
 /**
  * Named leases of a schema that processes share. A process that renews a lease in time keeps the lease. The lease of a
- * process that has ended expires after `leaseMs`, and another process takes it. Each change of the holder raises the
- * lease's epoch. If a store is not shared, its process holds every lease forever, and no statement runs.
+ * process that has ended expires after `leaseMs`, and another process takes it. A process without a lease reads the
+ * table only when a lease may have expired. Each change of the holder raises the lease's epoch. If a store is not shared, its process holds every lease forever, and no statement runs.
  */
 export class Leases {
   readonly #options: LeasesOptions;
@@ -74,8 +78,11 @@ export class Leases {
   readonly #leaseMs: number;
   readonly #holder = Buffer.from(randomBytes(12)).toString("hex");
   readonly #leases = new Map<string, NamedLease>();
+  /** Cancels the next run; undefined before the first `compete`. */
   #cancel: (() => void) | undefined;
-  #running: Promise<void> = Promise.resolve();
+  #running: Promise<void> | undefined;
+  /** Whether another run must follow the active one at once. */
+  #isCheckDue = false;
   #isClosed = false;
 
   constructor(options: LeasesOptions) {
@@ -87,10 +94,17 @@ export class Leases {
   /** Starts to compete for a lease. Calls with the same name return the same lease. */
   compete(name: string): Lease {
     if (!this.#isShared) return ALWAYS;
-    const lease = this.#leases.get(name) ?? new NamedLease(name, this.#holder, this.#options.clock);
+    const knownLease = this.#leases.get(name);
+    if (knownLease !== undefined) return knownLease;
+    const lease = new NamedLease(name, this.#holder, this.#options.clock);
     this.#leases.set(name, lease);
-    this.#cancel ??= this.#options.timers.after(0, () => this.#renew());
+    this.#checkSoon();
     return lease;
+  }
+
+  /** Checks at once whether leases are free. Call this method when another process may have released its leases. */
+  check(): void {
+    if (this.#leases.size > 0) this.#checkSoon();
   }
 
   /** The names of the leases that this process holds. Empty if the store is not shared. */
@@ -107,25 +121,53 @@ export class Leases {
     const held = [...this.#leases.values()].filter((lease) => lease.isHeld);
     for (const lease of held) lease.lose();
     if (held.length === 0) return;
-    await this.#options.store
-      .write((tx) => tx.run("UPDATE store_leases SET expire_ms = 0 WHERE holder = ?", [this.#holder]))
-      .catch((error: unknown) => this.#options.onError(error, "leases could not be released"));
+    const { store, onError, onReleased } = this.#options;
+    try {
+      await store.write((tx) =>
+        tx.run("UPDATE store_leases SET expire_ms = 0 WHERE holder = ?", [this.#holder]),
+      );
+      onReleased?.();
+    } catch (error) {
+      onError(error, "leases could not be released");
+    }
   }
 
-  #renew(): void {
-    const { timers, onError } = this.#options;
+  #checkSoon(): void {
+    if (this.#running !== undefined) this.#isCheckDue = true;
+    else this.#runAfter(0);
+  }
+
+  #runAfter(ms: number): void {
+    this.#cancel?.();
+    if (!this.#isClosed) this.#cancel = this.#options.timers.after(ms, () => this.#run());
+  }
+
+  #run(): void {
+    const renewalMs = this.#leaseMs / RENEWALS;
+    this.#isCheckDue = false;
     this.#running = this.#takeAll()
-      .catch((error: unknown) => onError(error, "leases could not be renewed; trying again"))
-      .then(() => {
-        if (!this.#isClosed) this.#cancel = timers.after(this.#leaseMs / RENEWALS, () => this.#renew());
+      .catch((error: unknown) => {
+        this.#options.onError(error, "leases could not be renewed; trying again");
+        return renewalMs;
+      })
+      .then((waitMs) => {
+        this.#running = undefined;
+        this.#runAfter(this.#isCheckDue ? 0 : waitMs);
       });
   }
 
-  /** Renews the leases that this process holds, and takes leases that are free or have expired. */
-  async #takeAll(): Promise<void> {
+  /**
+   * Renews the leases that this process holds, and takes leases that are free or have expired.
+   *
+   * @returns the milliseconds until the next run
+   */
+  async #takeAll(): Promise<number> {
     const { store, clock } = this.#options;
-    const names = await store.read((tx) => this.#worth(tx));
-    if (names.length === 0) return;
+    const names = [...this.#leases.keys()];
+    if (!names.some((name) => this.#leases.get(name)?.isHeld)) {
+      const remainingMs = await store.read((tx) => this.#remaining(tx, names));
+      if (remainingMs > 0) return Math.max(MIN_CHECK_MS, Math.min(remainingMs, this.#leaseMs));
+    }
     let sentMs = 0;
     const taken = await store.write(
       (tx) => {
@@ -139,22 +181,23 @@ export class Leases {
       if (row === undefined) this.#leases.get(name)?.lose();
       else this.#leases.get(name)?.hold(row.epoch, sentMs + this.#leaseMs);
     }
+    return this.#leaseMs / RENEWALS;
   }
 
   /**
-   * Returns the names of leases that this process may renew or take, and marks the leases that another process holds as
-   * lost. Only reads the table, so that no other process waits.
+   * Returns the milliseconds until the first of these leases expires at its holder; 0 if this process may take one now.
+   * Marks the leases that another process holds as lost. Only reads the table, so that no other process waits.
    */
-  async #worth(tx: ReadTx): Promise<string[]> {
-    const names = [...this.#leases.keys()];
+  async #remaining(tx: ReadTx, names: readonly string[]): Promise<number> {
     const others = await tx.all(
-      NAME_ROW,
-      `SELECT name FROM store_leases WHERE holder <> ? AND expire_ms > ${NOW}`,
+      OTHERS_ROW,
+      `SELECT name, expire_ms - ${NOW} AS remaining_ms FROM store_leases
+       WHERE holder <> ? AND expire_ms > ${NOW}`,
       [this.#holder],
     );
-    const taken = new Set(others.map(({ name }) => name));
-    for (const name of taken) this.#leases.get(name)?.lose();
-    return names.filter((name) => !taken.has(name));
+    const remainingByName = new Map(others.map((other) => [other.name, other.remaining_ms]));
+    for (const name of remainingByName.keys()) this.#leases.get(name)?.lose();
+    return Math.min(...names.map((name) => remainingByName.get(name) ?? 0));
   }
 }
 

@@ -29,6 +29,9 @@ export class Timekeeper extends DeadlineLoop {
       failureMessage: "time limits could not be applied",
       maxWaitMs: MAX_WAIT_MS,
       async runDueWork(signal) {
+        // Most runs find nothing due, so they read the store once.
+        const deadlineMs = await engine.earliestDeadline();
+        if (deadlineMs === undefined || deadlineMs > engine.clock.now()) return deadlineMs;
         for (let due = await engine.due(BATCH); due.length > 0; due = await engine.due(BATCH)) {
           await engine.applyTime(due);
           if (signal.aborted) break;

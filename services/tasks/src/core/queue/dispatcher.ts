@@ -5,7 +5,12 @@ import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Engine } from "../engine/engine.ts";
 import { DISPATCH_TOPIC, type DispatchKind, readNewsKey, STREAM_END_TOPIC } from "../engine/topics.ts";
-import { type DelegateLimitsRow, readDelegateLimits, waitingTasks } from "../store/queue-rows.ts";
+import {
+  agentsOfWaiting,
+  type DelegateLimitsRow,
+  readDelegateLimits,
+  waitingTasks,
+} from "../store/queue-rows.ts";
 import { AssignmentStream } from "./assignment-stream.ts";
 import { CLAIM_BATCH, claimWithin, roomOf, type WorkerStream } from "./claim.ts";
 
@@ -35,7 +40,6 @@ interface Delegate {
    * the other streams.
    */
   isBounded: boolean;
-  cancelPoll: () => void;
   /** Whether a search for pending tasks runs now; `mustLookAgain` requests one more search after it. */
   isLooking: boolean;
   mustLookAgain: boolean;
@@ -50,6 +54,8 @@ export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #delegates = new Map<string, Delegate>();
   #unsubscribe: readonly (() => void)[] = [];
+  /** Cancels the next poll; undefined without streams. */
+  #cancelPoll: (() => void) | undefined;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -74,7 +80,6 @@ export class Dispatcher {
       isQueued: false,
       mayWait: true,
       isBounded: true,
-      cancelPoll: () => {},
       isLooking: false,
       mustLookAgain: false,
     };
@@ -82,13 +87,11 @@ export class Dispatcher {
       delegate.streams.delete(stream);
       if (delegate.streams.size > 0 || this.#delegates.get(agentId) !== delegate) return;
       this.#delegates.delete(agentId);
-      delegate.cancelPoll();
+      if (this.#delegates.size === 0) this.#stopPolls();
     });
     delegate.streams.add(stream);
-    if (!this.#delegates.has(agentId)) {
-      this.#delegates.set(agentId, delegate);
-      this.#pollLater(delegate);
-    }
+    this.#delegates.set(agentId, delegate);
+    if (this.#cancelPoll === undefined) this.#pollLater();
     this.#dispatch(delegate);
     return stream;
   }
@@ -153,7 +156,7 @@ export class Dispatcher {
   /** Forgets all streams. */
   close(): void {
     for (const stop of this.#unsubscribe) stop();
-    for (const { cancelPoll } of this.#delegates.values()) cancelPoll();
+    this.#stopPolls();
     this.#delegates.clear();
   }
 
@@ -295,12 +298,28 @@ export class Dispatcher {
     return dispatched;
   }
 
-  #pollLater(delegate: Delegate): void {
-    const { timers, pollMs } = this.#options;
-    delegate.cancelPoll = timers.after(pollMs, () => {
-      this.#pollLater(delegate);
-      this.#look(delegate).catch(this.#options.onError);
+  #pollLater(): void {
+    const { timers, pollMs, onError } = this.#options;
+    this.#cancelPoll = timers.after(pollMs, () => {
+      this.#pollLater();
+      this.#poll().catch(onError);
     });
+  }
+
+  #stopPolls(): void {
+    this.#cancelPoll?.();
+    this.#cancelPoll = undefined;
+  }
+
+  /** Searches for pending tasks of all agents with streams. One read finds the agents that need a closer search. */
+  async #poll(): Promise<void> {
+    const { engine } = this.#options;
+    const agentIds = [...this.#delegates.keys()];
+    const found = await engine.store.read((tx) => agentsOfWaiting(tx, agentIds, engine.clock.now()));
+    for (const agentId of found) {
+      const delegate = this.#delegates.get(agentId);
+      if (delegate !== undefined) void this.#lookSoon(delegate);
+    }
   }
 
   /**

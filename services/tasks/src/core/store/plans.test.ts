@@ -7,6 +7,7 @@ import { CORE_MIGRATIONS } from "./migrations.ts";
 import { endedBefore } from "./purge-rows.ts";
 import {
   acceptedBy,
+  agentsOfWaiting,
   agentsWithWork,
   countHeld,
   countHeldByAgent,
@@ -80,4 +81,11 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   expect(plans).toHaveLength(1);
   expect(plans[0]).toMatch(/^(SEARCH|SCAN tasks USING (COVERING )?INDEX)/);
   expect(plans[0]).toContain(index);
+});
+
+test("which of several agents have waiting tasks is found by one look-up in an index for each agent", async () => {
+  const plans = await plansOf(CORE_MIGRATIONS, (tx) => agentsOfWaiting(tx, ["a", "b", "c"], 1));
+  expect(plans.filter((plan) => plan.includes("tasks"))).toEqual([
+    expect.stringMatching(/^SEARCH tasks (EXISTS )?USING INDEX tasks_queue(_by_capability)? \(agent_id=\?/),
+  ]);
 });

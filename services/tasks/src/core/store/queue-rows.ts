@@ -119,6 +119,38 @@ export async function countHeldByAgent(tx: ReadTx, agentId: string): Promise<num
   return row?.held ?? 0;
 }
 
+/** Maximum number of agents in one statement of `agentsOfWaiting`. */
+const AGENTS_AT_ONCE = 256;
+
+/** Returns those of these agents that have a pending task, whatever the task's capability. */
+export async function agentsOfWaiting(
+  tx: ReadTx,
+  agentIds: readonly string[],
+  nowMs: number,
+): Promise<string[]> {
+  const found: string[] = [];
+  for (let from = 0; from < agentIds.length; from += AGENTS_AT_ONCE) {
+    const ids = padded(agentIds.slice(from, from + AGENTS_AT_ONCE));
+    const rows = await tx.all(
+      AGENT_ID_ROW,
+      `SELECT column1 AS agent_id FROM (VALUES ${ids.map(() => "(?)").join(", ")}) AS agents
+       WHERE EXISTS (SELECT 1 FROM tasks WHERE agent_id = column1 AND ${WAITING})`,
+      [...ids, nowMs, nowMs],
+    );
+    found.push(...new Set(rows.map((row) => row.agent_id)));
+  }
+  return found;
+}
+
+/**
+ * Repeats the last element until the length is a power of two. The statements then have few different texts, which the
+ * database prepares once.
+ */
+function padded(ids: readonly string[]): readonly string[] {
+  const length = 2 ** Math.ceil(Math.log2(ids.length));
+  return [...ids, ...Array.from({ length: length - ids.length }, () => ids.at(-1) ?? "")];
+}
+
 /** Returns ids of agents with a pending task, in order, starting after `afterAgentId`. */
 export async function agentsWithWork(
   tx: ReadTx,

@@ -32,6 +32,9 @@ export class ExecutionTimekeeper extends DeadlineLoop {
       failureMessage: "times of executions could not be applied",
       maxWaitMs: MAX_WAIT_MS,
       async runDueWork(signal) {
+        // Most runs find nothing due, so they read the store once.
+        const dueMs = await store.read(earliestDue);
+        if (dueMs === undefined || dueMs > clock.now()) return dueMs;
         for (let more = true; more && !signal.aborted; ) {
           const due = await store.read((tx) => dueExecutions(tx, clock.now(), BATCH));
           if (due.length > 0) {
