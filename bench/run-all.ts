@@ -1,19 +1,26 @@
 import { execFileSync, fork } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { isQuick } from "./amount.ts";
+import { inFlight } from "./in-flight.ts";
 import { printTable } from "./report.ts";
 import { lastRun, type Result, type Run, saveRun } from "./results.ts";
 import { summaryRows } from "./summary.ts";
 
 /** Longest time of one suite in milliseconds. */
 const MAX_SUITE_MS = 3_600_000;
+/** Longest wait for the output of a suite that has ended, in milliseconds. */
+const LAST_OUTPUT_MS = 1_000;
 /**
  * Suites that a quick run omits: they install another version of the project, or start several processes for each figure.
  */
 const NOT_QUICK = ["start"];
+/** Suites that run side by side. In a quick run the values mean nothing, so its suites may disturb each other. */
+const SIDE_BY_SIDE = isQuick ? 2 : 1;
 
 /**
- * Runs suites one after the other, prints one table of all results, and saves them. A quick run saves nothing.
+ * Runs all suites, prints one table of all results, and saves them. A quick run saves nothing.
  *
  * @param toDocs gets the results of each suite after its end, so that a later suite's failure loses none
  * @returns the exit status: 1 if a suite failed
@@ -23,21 +30,23 @@ export async function runAll(
   toDocs: (results: readonly Result[]) => void,
 ): Promise<number> {
   const time = new Date().toISOString();
-  const results: Result[] = [];
+  const bySuite = new Map<string, readonly Result[]>();
   const failed: Record<string, string> = {};
-  for (const suite of suites.filter((name) => !isQuick || !NOT_QUICK.includes(name))) {
-    console.log(`\n# ${suite}`);
+  const running = suites.filter((name) => !isQuick || !NOT_QUICK.includes(name));
+  await inFlight(running.length, SIDE_BY_SIDE, async (i) => {
+    const suite = running[i] as string;
     const begin = performance.now();
     try {
       const own = await runApart(suite);
-      results.push(...own);
+      bySuite.set(suite, own);
       toDocs(own);
     } catch (error) {
       failed[suite] = (error as Error).message;
       console.error(`the suite ${suite} failed: ${failed[suite]}`);
     }
     console.log(`\n${suite} took ${Math.round((performance.now() - begin) / 1000)} s`);
-  }
+  });
+  const results = running.flatMap((suite) => bySuite.get(suite) ?? []);
   const before = isQuick ? undefined : lastRun();
   console.log(`\nAll suites${before === undefined ? "" : `, compared with the run of ${before.time}`}`);
   printTable(summaryRows(results, before));
@@ -50,12 +59,21 @@ export async function runAll(
   return Object.keys(failed).length > 0 ? 1 : 0;
 }
 
-/** Runs a suite in a process of its own, so that its memory and its compiled code affect no other suite. */
+/**
+ * Runs a suite in a process of its own, so that its memory and its compiled code affect no other suite. Suites that run
+ * side by side print their output when they end.
+ */
 async function runApart(suite: string): Promise<Result[]> {
+  const isAlone = SIDE_BY_SIDE === 1;
+  if (isAlone) console.log(`\n# ${suite}`);
   const child = fork(join(import.meta.dirname, "main.ts"), [suite], {
     execArgv: ["--expose-gc"],
     serialization: "advanced",
+    silent: !isAlone,
   });
+  const output: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on("data", (chunk: Buffer) => void output.push(chunk));
   const kill = setTimeout(() => child.kill("SIGKILL"), MAX_SUITE_MS);
   try {
     return await new Promise((resolve, reject) => {
@@ -73,5 +91,10 @@ async function runApart(suite: string): Promise<Result[]> {
     });
   } finally {
     clearTimeout(kill);
+    if (!isAlone) {
+      // A process that outlives the suite may keep the streams open, so the wait is limited.
+      await Promise.race([once(child, "close"), pause(LAST_OUTPUT_MS)]);
+      console.log(`\n# ${suite}\n${Buffer.concat(output)}`);
+    }
   }
 }
