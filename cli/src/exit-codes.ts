@@ -12,7 +12,7 @@ export const EXIT = {
 
 export const EXIT_MEANINGS: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.ok, "success"],
-  [EXIT.failed, "another failure"],
+  [EXIT.failed, "another failure, such as a setting that the platform does not accept"],
   [EXIT.usage, "wrong usage, or a request that the contracts do not allow"],
   [EXIT.notFound, "the object does not exist, or the caller does not see it"],
   [EXIT.denied, "the caller is not known, or has no authority"],

@@ -113,6 +113,29 @@ test.each([
   30_000,
 );
 
+test.each<[string, string[], string]>([
+  [
+    "a file in place of the data folder",
+    ["--data-dir", MAIN],
+    `the data folder ${MAIN} cannot be created (EEXIST)`,
+  ],
+  [
+    "no credentials file",
+    ["--credentials-file", "/no/file"],
+    "cannot use the credentials file /no/file: ENOENT",
+  ],
+  ["no folder of sockets", ["--socket-dir", "/no/folder"], "cannot listen on /no/folder/gateway.sock (E"],
+])(
+  "depute start ends with one line for %s",
+  async (_what, flags, line) => {
+    folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
+    const args = ["start", "--gateway-port", "0", "--log-level", "error", "--data-dir", folder, ...flags];
+    const { code, printed } = await ended(args);
+    expect([code, printed.trimEnd().split("\n")]).toEqual([1, [expect.stringContaining(`depute: ${line}`)]]);
+  },
+  30_000,
+);
+
 test("depute start refuses a service's port when the service shares the process", async () => {
   const { code, printed } = await ended(["start", "--tasks-port", "9001"]);
   expect([code, printed]).toEqual([1, expect.stringMatching(/^depute: --tasks-port: .*--gateway-port.*\n$/)]);

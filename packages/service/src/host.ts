@@ -39,6 +39,7 @@ import { ReplicaTable } from "./replica-table.ts";
 import { rolesOptions } from "./roles/module-roles.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, type ServerOptions, startServer } from "./server.ts";
+import { SettingsError } from "./settings.ts";
 import { explainStore, storeAt } from "./store-place.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Place } from "./tls/listener.ts";
@@ -150,7 +151,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   };
 
   try {
-    mkdirSync(common.dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(common.dataDir);
     const { version = "" } = options;
     telemetry = await traceTo(common.otlpEndpoint, { name: options.name, version });
     replicas = await ReplicaTable.open(common, { version, clock, timers, log });
@@ -357,3 +358,16 @@ function httpUrl(url: string | undefined): string | undefined {
 
 /** The options of a server in addition to its RPCs: routes, upgrades and the second address. */
 type More = Pick<ServerOptions, "routes" | "upgrades" | "sharedPlace">;
+
+/** @throws SettingsError if the folder cannot be created, as where its path names a file */
+function makeFolder(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
+    throw new SettingsError(
+      `the data folder ${dataDir} cannot be created (${code}); name another one with --data-dir or DEPUTE_DATA_DIR`,
+      { cause },
+    );
+  }
+}

@@ -51,7 +51,11 @@ test("no credentials exist without a file, and a missing file is an error that n
   const log = createLogger({ level: "silent", name: "test" });
   const openAt = (path: string) => new WatchedCredentials({ path, identitiesPath: "", timers: clock, log });
   expect(openAt("").size).toBe(0);
-  expect(() => openAt("/no/such/file")).toThrow("cannot use the credentials file /no/such/file");
+  const refusal = expect.objectContaining({
+    name: "SettingsError",
+    message: expect.stringContaining("cannot use the credentials file /no/such/file"),
+  });
+  expect(() => openAt("/no/such/file")).toThrow(refusal);
 });
 
 test.each<[string, unknown]>([

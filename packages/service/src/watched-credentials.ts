@@ -5,6 +5,7 @@ import { CHECK_INTERVAL_MS } from "./identities/identities.ts";
 import { parseIdentities } from "./identities/identities-file.ts";
 import type { RoleName } from "./identities/identities-schema.ts";
 import type { Logger } from "./log.ts";
+import { SettingsError } from "./settings.ts";
 
 export interface WatchedCredentialsOptions {
   /** The path of the credentials file; empty for none. */
@@ -23,7 +24,7 @@ export class WatchedCredentials implements Credentials {
   #refused = "";
   #cancel: () => void = () => {};
 
-  /** @throws Error that names the file and its first fault; the message quotes no text of the file */
+  /** @throws SettingsError that names the file and its first fault; the message quotes no text of the file */
   constructor(options: WatchedCredentialsOptions) {
     this.#options = options;
     const { path } = options;
@@ -32,7 +33,9 @@ export class WatchedCredentials implements Credentials {
       this.#text = textOfFile(path);
       this.#loaded = parseCredentials(this.#text);
     } catch (cause) {
-      throw new Error(`cannot use the credentials file ${path}: ${(cause as Error).message}`, { cause });
+      throw new SettingsError(`cannot use the credentials file ${path}: ${(cause as Error).message}`, {
+        cause,
+      });
     }
     this.#checkLater();
   }

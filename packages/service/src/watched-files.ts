@@ -8,8 +8,7 @@ import { WatchedCredentials } from "./watched-credentials.ts";
 /**
  * Opens the files that the process reads again when they change.
  *
- * @throws Error when the credentials file cannot be used; SettingsError when another file cannot be used. Then the
- * function watches no file
+ * @throws SettingsError when a file cannot be used. Then the function watches no file
  */
 export function openWatched(common: CommonSettings, deps: Omit<IdentitiesOptions, "path" | "credentials">) {
   const { timers, log } = deps;

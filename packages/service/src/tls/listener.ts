@@ -2,6 +2,7 @@ import { chmodSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, createServer, isIP, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import type { Logger } from "../log.ts";
+import { SettingsError } from "../settings.ts";
 import type { Certificates } from "./certificates.ts";
 import { rememberCertificate } from "./client-certificate.ts";
 
@@ -42,7 +43,7 @@ export interface Listener {
  * Listens with TLS if a certificate for listeners is configured, otherwise in clear text. A UNIX socket never has TLS,
  * because the permissions of its file protect it.
  *
- * @throws the errors of listen, e.g. EADDRINUSE
+ * @throws SettingsError for a folder of sockets that cannot be used; otherwise the errors of listen, e.g. EADDRINUSE
  */
 export async function startListener(place: Place, options: ListenerOptions): Promise<Listener> {
   const isUnix = "path" in place;
@@ -50,9 +51,10 @@ export async function startListener(place: Place, options: ListenerOptions): Pro
   server.maxConnections = options.maxConnections;
   if (isUnix) await removeStaleSocket(place.path);
   await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
+    const refuse = (error: Error) => reject(isUnix ? unusableFolder(place.path, error) : error);
+    server.once("error", refuse);
     server.listen(isUnix ? { path: place.path } : tcpPlace(place), () => {
-      server.off("error", reject);
+      server.off("error", refuse);
       resolve();
     });
   });
@@ -68,6 +70,13 @@ export async function startListener(place: Place, options: ListenerOptions): Pro
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
+}
+
+function unusableFolder(path: string, cause: NodeJS.ErrnoException): SettingsError {
+  return new SettingsError(
+    `cannot listen on ${path} (${cause.code}); name an existing folder that this user may write with --socket-dir or DEPUTE_SOCKET_DIR`,
+    { cause },
+  );
 }
 
 function tcpPlace({ host, port, isShared }: Exclude<Place, { path: string }>) {
