@@ -1,5 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { type DeputeError, ErrorReason, reasonName } from "@depute/core";
+import { DeputeError, ErrorReason, reasonName } from "@depute/core";
 import { requestStatusOf } from "@depute/service";
 import { refusalIn } from "../../edge/fault.ts";
 import type { WireError } from "../../edge/route.ts";
@@ -17,12 +17,12 @@ export type OAuthCode =
   | "temporarily_unavailable"
   | "server_error";
 
-/** An error of the token endpoint itself, not of a service that the endpoint calls. */
-export class OAuthFault extends Error {
+/** A refusal by the token endpoint itself, not by a service that the endpoint calls. The request is at fault. */
+export class OAuthFault extends DeputeError<typeof ErrorReason.INVALID_REQUEST> {
   readonly code: OAuthCode;
 
   constructor(code: OAuthCode, description: string) {
-    super(description);
+    super(ErrorReason.INVALID_REQUEST, description);
     this.name = "OAuthFault";
     this.code = code;
   }
@@ -34,7 +34,7 @@ const NOT_DESCRIPTION = /[^\x20\x21\x23-\x5b\x5d-\x7e]/g;
 /** Converts an error to an error answer of the token endpoint. */
 export function toOAuthError(thrown: unknown): WireError {
   if (thrown instanceof OAuthFault) {
-    return answer(400, thrown.code, thrown.message, ErrorReason.INVALID_REQUEST);
+    return answer(400, thrown.code, thrown.message, thrown.reason);
   }
   const refusal = refusalIn(thrown);
   const status = requestStatusOf(refusal);
