@@ -39,6 +39,39 @@ describe("JSON-RPC errors", () => {
     expect(await refusal("SendMessage", { message })).toMatchObject({ code: -32001 });
   });
 
+  test.each<[string, string, object, string, string]>([
+    [
+      "a status that does not exist",
+      "ListTasks",
+      { status: "foo" },
+      "status",
+      "must be one of TASK_STATE_SUBMITTED",
+    ],
+    [
+      "a time that is none",
+      "ListTasks",
+      { statusTimestampAfter: "yesterday" },
+      "status_timestamp_after",
+      "RFC 3339",
+    ],
+    ["a size that is none", "ListTasks", { pageSize: "many" }, "page_size", "expected number"],
+    [
+      "a role of 0.3",
+      "SendMessage",
+      { message: { ...HELLO, role: "user" } },
+      "message.role",
+      "ROLE_USER, ROLE_AGENT",
+    ],
+  ])("%s is refused, and the field is named", async (_what, method, params, field, description) => {
+    const { code, data } = await refusal(method, params);
+    expect([code, data[1]]).toEqual([
+      -32602,
+      expect.objectContaining({
+        fieldViolations: [{ field, description: expect.stringContaining(description) }],
+      }),
+    ]);
+  });
+
   test("another agent's task looks like an unknown task", async () => {
     await introduce(scene.platform, "other");
     const { id } = await scene.send(userMessage("hello"));

@@ -1,4 +1,6 @@
 import {
+  type DescEnum,
+  type DescField,
   type DescMessage,
   fromJson,
   type JsonObject,
@@ -7,8 +9,8 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { type ListTasksResponse, ListTasksResponseSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
-import { invalid } from "@depute/core";
-import { assertValid } from "@depute/service";
+import { DeputeError, invalid, isObject } from "@depute/core";
+import { assertValid, jsonFieldFault } from "@depute/service";
 
 /**
  * Reads a message from ProtoJSON and checks the rules of its contract. Unknown members are ignored. (A2A 5.7)
@@ -22,18 +24,78 @@ export function readMessage<Desc extends DescMessage>(schema: Desc, json: unknow
 }
 
 function parsed<Desc extends DescMessage>(schema: Desc, json: unknown): MessageShape<Desc> {
+  const document = (json ?? {}) as JsonValue;
   try {
-    return fromJson(schema, (json ?? {}) as JsonValue, { ignoreUnknownFields: true });
+    const message = fromJson(schema, document, OPTIONS);
+    refuseUnknownValues(schema, document, "");
+    return message;
   } catch (thrown) {
-    const text = thrown instanceof Error ? thrown.message : "is not of this form";
-    const [, field = "", problem = text] =
-      /^cannot decode (?:field|oneof) [\w.]*?\.(\w+) from JSON(?:: (.*))?$/s.exec(text) ?? [];
-    throw invalid(field, (problem ?? text).slice(0, MAX_PROBLEM).toWellFormed());
+    if (thrown instanceof DeputeError) throw thrown;
+    throw invalid(...faultOf(schema, document, thrown));
   }
 }
 
-/** Maximum number of characters that a refusal quotes from the parser's description of a fault. */
+const OPTIONS = { ignoreUnknownFields: true };
+
+/** Returns the field at fault and the problem. The decoder does not name the field of every faulty value. */
+function faultOf(
+  schema: DescMessage,
+  document: JsonValue,
+  thrown: unknown,
+): [field: string, problem: string] {
+  const text = thrown instanceof Error ? thrown.message : "is not of this form";
+  const fault = jsonFieldFault(text);
+  if (fault !== undefined) return [fault.field, fault.problem];
+  const members = isObject(document) ? document : {};
+  const found = schema.fields.find((field) => {
+    const value = valueOf(members, field);
+    return value !== undefined && !isReadable(schema, { [field.jsonName]: value });
+  });
+  return [found?.name ?? "", text.slice(0, MAX_PROBLEM).toWellFormed()];
+}
+
+/** Maximum number of characters that a refusal quotes from the decoder's description of a fault. */
 const MAX_PROBLEM = 200;
+
+function isReadable(schema: DescMessage, document: JsonObject): boolean {
+  try {
+    fromJson(schema, document, OPTIONS);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Refuses words that an enum does not have. The decoder ignores them together with unknown members, and a filter with
+ * a misspelt word would then filter nothing. (A2A 3.1.4)
+ *
+ * @throws DeputeError INVALID_REQUEST that lists the words
+ */
+function refuseUnknownValues(schema: DescMessage, document: JsonValue, path: string): void {
+  if (schema.typeName.startsWith("google.protobuf.") || !isObject(document)) return;
+  for (const field of schema.fields) {
+    const value = valueOf(document as JsonObject, field);
+    if (value === undefined) continue;
+    const place = `${path}${field.name}`;
+    const elements = Array.isArray(value) ? value : [value];
+    if (field.enum !== undefined)
+      elements.forEach((element) => refuseUnknownWord(field.enum, element, place));
+    if (field.message !== undefined && field.fieldKind !== "map")
+      elements.forEach((element) => refuseUnknownValues(field.message, element, `${place}.`));
+  }
+}
+
+function refuseUnknownWord({ values }: DescEnum, word: JsonValue, field: string): void {
+  if (typeof word !== "string" || values.some(({ name }) => name === word)) return;
+  const words = values.filter(({ number }) => number !== 0).map(({ name }) => name);
+  throw invalid(field, `must be one of ${words.join(", ")}`);
+}
+
+/** Returns a member by its name in JSON or in the contract, as the decoder accepts both. */
+function valueOf(document: JsonObject, { jsonName, name }: DescField): JsonValue | undefined {
+  return document[jsonName] ?? document[name] ?? undefined;
+}
 
 /** Writes a message as ProtoJSON. */
 export function writeMessage<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): JsonValue {

@@ -92,6 +92,7 @@ export {
   isCpuScarce,
 } from "./interceptors/verification-cpu.ts";
 export { NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
+export { jsonFieldFault } from "./json-faults.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
