@@ -1,17 +1,20 @@
+import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   encodeEnvelope,
   type UniversalHandler,
+  type UniversalServerRequest,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
-import { invalid } from "@depute/core";
+import { type DeputeError, invalid } from "@depute/core";
 import { fromConnectError, reasonOf, toConnectError, toWire, withNote } from "./errors-on-wire.ts";
 import { respellMessage } from "./grpc-status.ts";
 import { bodyStatusOf, wrongMediaType } from "./http-body.ts";
 import { methodNotAllowed } from "./http-refusal.ts";
+import { jsonFieldFault } from "./json-faults.ts";
 import type { ErrorNote } from "./service-manners.ts";
 
 /** Serves one RPC, whose errors all have a reason. */
@@ -23,12 +26,16 @@ export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => Retu
  */
 export function withReasons(
   handler: ReasonedHandler,
-  allowed: readonly string[],
+  described: Pick<UniversalHandler, "allowedMethods" | "method">,
   note?: ErrorNote,
 ): ReasonedHandler {
   return async (request) => {
+    const fault = request.method === "GET" ? queryFault(request.url) : undefined;
+    if (fault !== undefined)
+      return bareError(codeToHttpStatus(Code.InvalidArgument), withNote(toWire(fault), note));
     const response = await handler(request);
-    const bare = response.body === undefined ? bareRefusal(response.status, allowed, note) : undefined;
+    const bare =
+      response.body === undefined ? bareRefusal(response.status, request, described, note) : undefined;
     if (bare !== undefined) return bare;
     const type = response.header?.get("content-type") ?? "";
     if (type.startsWith("application/grpc-web")) return webWithReason(response, note);
@@ -39,33 +46,46 @@ export function withReasons(
   };
 }
 
+/** Returns the fault of a GET whose `message` is not base64, which Connect would report as an internal error. */
+function queryFault(url: string): DeputeError | undefined {
+  const query = new URL(url).searchParams;
+  if (query.get("base64") !== "1") return undefined;
+  try {
+    base64Decode(query.get("message") ?? "");
+    return undefined;
+  } catch {
+    return invalid("message", "is not base64url: encode it, or omit base64=1");
+  }
+}
+
 /**
  * Returns an error with a reason for a wrong HTTP method or media type. Undefined for any other status. Connect itself
  * answers these two faults with an HTTP status only.
  */
 function bareRefusal(
   status: number,
-  allowed: readonly string[],
+  request: UniversalServerRequest,
+  { allowedMethods, method }: Pick<UniversalHandler, "allowedMethods" | "method">,
   note: ErrorNote | undefined,
 ): UniversalServerResponse | undefined {
   if (status === 405) {
-    const refusal = methodNotAllowed(allowed);
+    const refusal = methodNotAllowed(allowedMethods);
     return bareError(status, withNote(toWire(refusal), note), refusal.headers);
   }
   if (status !== 415) return undefined;
-  const text = `the method does not accept this content type: use one of ${RPC_TYPES.join(", ")}`;
-  return bareError(status, withNote(toWire(wrongMediaType(RPC_TYPES, text)), note));
+  const types = method.methodKind === "unary" ? UNARY_TYPES : STREAM_TYPES;
+  const text =
+    request.method === "GET"
+      ? "a GET needs the query parameters message and encoding, which is json or proto; or use POST"
+      : `the method does not accept this content type: use one of ${types.join(", ")}`;
+  return bareError(status, withNote(toWire(wrongMediaType(types, text)), note));
 }
 
-/** The media types of gRPC, gRPC-Web and Connect. Some methods accept only some of these types. */
-const RPC_TYPES = [
-  "application/json",
-  "application/proto",
-  "application/connect+json",
-  "application/connect+proto",
-  "application/grpc",
-  "application/grpc-web",
-];
+const GRPC_TYPES = ["application/grpc", "application/grpc-web"];
+/** The media types of unary methods. */
+const UNARY_TYPES = ["application/json", "application/proto", ...GRPC_TYPES];
+/** The media types of methods with a stream. Connect puts each message of a stream into an envelope. */
+const STREAM_TYPES = ["application/connect+json", "application/connect+proto", ...GRPC_TYPES];
 
 function bareError(
   status: number,
@@ -185,16 +205,10 @@ function parse(bytes: Uint8Array): ConnectError | undefined {
  * an error of another server.
  */
 function reasoned({ code, rawMessage }: ConnectError): ConnectError {
-  const unknown = code === Code.InvalidArgument ? UNKNOWN_FIELD.exec(rawMessage)?.[1] : undefined;
-  if (unknown !== undefined) {
-    const field = unknown.slice(0, 64).toWellFormed();
-    return toWire(invalid(field, "is not a field of this request: omit it, or correct its spelling"));
-  }
+  const fault = code === Code.InvalidArgument ? jsonFieldFault(rawMessage) : undefined;
+  if (fault !== undefined) return toWire(invalid(fault.field, fault.problem));
   return toConnectError(new ConnectError(rawMessage, code));
 }
-
-/** Matches protobuf's error message for a JSON member that the request's contract does not have. */
-const UNKNOWN_FIELD = /: key "(.*)" is unknown$/s;
 
 async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
   yield bytes;

@@ -95,7 +95,7 @@ export function createHandlers(options: RpcHandlerOptions): Map<string, RpcMetho
     const note = options.manners?.get(handler.service.typeName)?.errorNote;
     const { methodKind } = handler.method;
     handlers.set(handler.requestPath, {
-      handle: withReasons(withFieldLimit(handler, options.maxRequestBytes), handler.allowedMethods, note),
+      handle: withReasons(withFieldLimit(handler, options.maxRequestBytes), handler, note),
       isWhole: methodKind === "unary" || methodKind === "server_streaming",
       takesGet: handler.allowedMethods.includes("GET"),
       note,
