@@ -49,7 +49,18 @@ test("an inbox is acknowledged, and read from a cursor", async () => {
   expect(await orchestrator.inbox(`?after=${last - 3}&limit=2`)).toMatchObject({ next_after: last - 1 });
   expect(await orchestrator.acknowledge(last)).toMatchObject({ status: 200, body: { unacknowledged: 0 } });
   expect((await orchestrator.inbox("?unacknowledged=true")).messages).toEqual([]);
-  expect(await orchestrator.acknowledge(last + 1)).toMatchObject({ status: 400, body: { error_code: 400 } });
+  expect(await orchestrator.acknowledge(last + 1)).toMatchObject({
+    status: 400,
+    body: { error_code: 400, violations: [{ path: "/up_to" }] },
+  });
+  expect(await orchestrator.acknowledge(0)).toMatchObject({
+    status: 400,
+    body: { error_message: "up_to or sequences is required" },
+  });
+  expect(await orchestrator.inbox("?unacknowledged=yes")).toMatchObject({
+    error_code: 400,
+    error_message: "unacknowledged: must be true or false",
+  });
 });
 
 test("a repeated idempotency key is the same message", async () => {

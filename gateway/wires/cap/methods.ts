@@ -11,6 +11,7 @@ import { DeputeError, ErrorReason, invalid, isObject, randomUuid } from "@depute
 import { reasonOf } from "@depute/service";
 import { decodeValid, encode, refusalOf } from "@depute/wire";
 import type { Clients } from "../../edge/clients.ts";
+import { renameFields } from "../../edge/fault.ts";
 import { type Answer, json, type WireRequest } from "../../edge/route.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 import { documentOf, inboxDocument, lineageDocument, reviewDocument, sentDocument } from "./documents.ts";
@@ -49,7 +50,7 @@ export class CapMethods {
         agentId,
         afterSequence: BigInt(wholeNumber(query, "after")),
         pageSize: wholeNumber(query, "limit", 1000),
-        unacknowledgedOnly: query.get("unacknowledged") === "true",
+        unacknowledgedOnly: truth(query, "unacknowledged"),
       },
       call.asCaller,
     );
@@ -69,9 +70,14 @@ export class CapMethods {
     if (!Array.isArray(sequences) || !sequences.every(isSequence)) {
       throw invalid("/sequences", "must be a list of whole numbers");
     }
+    if (upTo === 0 && sequences.length === 0) throw invalid("", "up_to or sequences is required");
     const request = { agentId, upToSequence: BigInt(upTo), sequences: sequences.map(BigInt) };
-    const { unacknowledgedCount } = await this.#clients.messages.acknowledgeMessages(request, call.asCaller);
-    return json({ unacknowledged: Number(unacknowledgedCount) });
+    try {
+      const { unacknowledgedCount } = await this.#clients.messages.acknowledgeMessages(request, call.asCaller);
+      return json({ unacknowledged: Number(unacknowledgedCount) });
+    } catch (thrown) {
+      throw renameFields(thrown, { up_to_sequence: "/up_to", sequences: "/sequences" });
+    }
   }
 
   /** Returns a participant's messages about a task: those it sent, and those it received. */
@@ -248,6 +254,13 @@ export function wholeNumber(query: URLSearchParams, name: string, max = Number.M
   const value = Number(text);
   if (!/^\d{1,16}$/.test(text) || value > max) throw invalid(name, `must be a whole number up to ${max}`);
   return value;
+}
+
+/** Reads `true` or `false` from the query; false if it is absent. Throws DeputeError INVALID_REQUEST. */
+function truth(query: URLSearchParams, name: string): boolean {
+  const text = query.get(name) ?? "false";
+  if (text !== "true" && text !== "false") throw invalid(name, "must be true or false");
+  return text === "true";
 }
 
 /** Returns the member `next_after`, the sequence of the page's last message; an empty object for the last page. */
