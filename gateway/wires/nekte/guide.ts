@@ -8,8 +8,9 @@ Calls are JSON-RPC 2.0, posted as application/json:
   POST /nekte           all live agents at one address
   POST /nekte/{agent}   one agent, like a separate server
 Below each address, GET /health returns whether it serves requests, and GET /.well-known/nekte.json returns the card.
-The answer to a failed call is HTTP 200 with a JSON-RPC error. Only four faults have another HTTP status: missing credentials
-(401), a body that is too slow (408) or too long (413), and a wrong content type (415).
+The answer to a failed call is HTTP 200 with a JSON-RPC error. Only faults of the HTTP request have another status: missing
+credentials (401), a host or page that may not call (403), an unknown path (404), another method than POST (405), an accept
+header without JSON and events (406), a body that is too slow (408) or too long (413), and a wrong content type (415).
   nekte.introspect {"topic": "tasks"}              returns this guide, or its part on budget, discovery, errors or tasks
 `;
 
