@@ -48,7 +48,7 @@ function faultOf(
   if (fault !== undefined) return [fault.field, fault.problem];
   const members = isObject(document) ? document : {};
   const found = schema.fields.find((field) => {
-    const value = valueOf(members, field);
+    const value = memberOf(members, field);
     return value !== undefined && !isReadable(schema, { [field.jsonName]: value });
   });
   return [found?.name ?? "", text.slice(0, MAX_PROBLEM).toWellFormed()];
@@ -75,14 +75,14 @@ function isReadable(schema: DescMessage, document: JsonObject): boolean {
 function refuseUnknownValues(schema: DescMessage, document: JsonValue, path: string): void {
   if (schema.typeName.startsWith("google.protobuf.") || !isObject(document)) return;
   for (const field of schema.fields) {
-    const value = valueOf(document as JsonObject, field);
+    const value = memberOf(document as JsonObject, field);
     if (value === undefined) continue;
     const place = `${path}${field.name}`;
-    const elements = Array.isArray(value) ? value : [value];
-    if (field.enum !== undefined)
-      elements.forEach((element) => refuseUnknownWord(field.enum, element, place));
-    if (field.message !== undefined && field.fieldKind !== "map")
-      elements.forEach((element) => refuseUnknownValues(field.message, element, `${place}.`));
+    for (const element of Array.isArray(value) ? value : [value]) {
+      if (field.enum !== undefined) refuseUnknownWord(field.enum, element, place);
+      if (field.message !== undefined && field.fieldKind !== "map")
+        refuseUnknownValues(field.message, element, `${place}.`);
+    }
   }
 }
 
@@ -93,7 +93,7 @@ function refuseUnknownWord({ values }: DescEnum, word: JsonValue, field: string)
 }
 
 /** Returns a member by its name in JSON or in the contract, as the decoder accepts both. */
-function valueOf(document: JsonObject, { jsonName, name }: DescField): JsonValue | undefined {
+function memberOf(document: JsonObject, { jsonName, name }: DescField): JsonValue | undefined {
   return document[jsonName] ?? document[name] ?? undefined;
 }
 
