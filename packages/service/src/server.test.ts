@@ -7,6 +7,7 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { DeputeError, ErrorReason, ManualClock, systemTimers } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { createDoor } from "./door.ts";
 import { fromConnectError } from "./errors-on-wire.ts";
 import { sendJson } from "./http-answers.ts";
 import { readBody } from "./http-body.ts";
@@ -128,6 +129,30 @@ describe.each([
         status: 200,
         text: '{"text":"two"}',
       });
+    });
+
+    it("takes an absolute address in the request line, whose host counts", async () => {
+      const door = createDoor({
+        publicUrl: () => "http://127.0.0.1",
+        allowedHosts: () => [],
+        allowedOrigins: [],
+        isOpen: true,
+      });
+      const { server } = await start({ door });
+      const post = async (target: string, host: string, body = "{}") => {
+        const socket = await raw(server.port);
+        const head = `host: ${host}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${body.length}`;
+        socket.write(`POST ${target} HTTP/1.1\r\n${head}\r\n\r\n${body}`);
+        const answer = await received(socket);
+        return [answer.slice(9, 12), answer.split("\r\n\r\n")[1]];
+      };
+      expect(await post(`http://localhost:1${UNARY}`, "localhost", '{"text":"one"}')).toEqual([
+        "200",
+        '{"text":"one"}',
+      ]);
+      expect(await post("HTTP://127.0.0.1/things/a?q=1", "evil.example")).toEqual(["200", '{"id":"a","body":"{}"}']);
+      expect((await post(`http://evil.example${UNARY}`, "localhost"))[0]).toBe("403");
+      expect((await post("http://localhost", "localhost"))[0]).toBe("404");
     });
 
     it("serves plain routes over both", async () => {

@@ -7,6 +7,7 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import type { Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { type Random, systemRandom, type Timers } from "@depute/core";
+import { takeOriginForm } from "./absolute-form.ts";
 import { createCors } from "./cors.ts";
 import { type Door, REFUSE_PAGES } from "./door.ts";
 import type { FastPath } from "./fast/fast-path.ts";
@@ -268,6 +269,7 @@ function createHandler({
   const find = createRouteTable(routes);
   const cors = createCors(origins);
   return (request, response) => {
+    if (!request.url?.startsWith("/")) takeOriginForm(request);
     const path = request.url?.split("?", 1)[0] ?? "";
     const note = manners.get(path.split("/", 2)[1] ?? "")?.errorNote;
     if (headersTooLong(request)) return sendHeadersTooLong(request, response, MAX_HEADER_BYTES, note);
