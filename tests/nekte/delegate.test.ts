@@ -59,10 +59,12 @@ describe("nekte.delegate", () => {
     ]);
     const all = await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
     expect(all.slice(-2)).toEqual(rest);
-    const beyond = await scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", params), {
-      "last-event-id": "6",
-    });
-    expect(await frames(beyond)).toEqual([]);
+    const after = (id: string) =>
+      scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", params), { "last-event-id": id });
+    expect(await frames(await after("6"))).toEqual([]);
+    expect(await frames(await after("7"))).toEqual([
+      expect.stringMatching(/^event: error\n.*-32602.*Last-Event-ID: is beyond the newest event of the task, which is 6/s),
+    ]);
   });
 
   test("refuses the same id with another body before a stream begins", async () => {

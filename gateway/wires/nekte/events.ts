@@ -218,14 +218,19 @@ export async function* delegateEvents<Shown>(
   show: (converted: SequencedEvent) => Shown,
 ): AsyncGenerator<Shown, void, undefined> {
   let view = firstView;
+  let newest = 0n;
   try {
     for (let item = first; item.done !== true; item = await events.next()) {
       const { taskEvent: event } = item.value;
       if (event === undefined) continue;
       const converted = event.sequence <= after ? undefined : toDelegateEvent(event, view);
       view = viewAfter(event, view);
+      newest = event.sequence;
       if (converted !== undefined) yield show({ event: converted, sequence: event.sequence });
     }
+    // Without this refusal the stream would end without the terminal event, as if the caller had it.
+    if (newest > 0n && newest < after)
+      throw invalid("Last-Event-ID", `is beyond the newest event of the task, which is ${newest}`);
   } catch (thrown) {
     if (signal.aborted) return;
     yield show({ event: create(DelegateEventSchema, { event: toError(thrown, view.taskId) }) });
