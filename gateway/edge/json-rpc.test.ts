@@ -124,6 +124,22 @@ describe("one call", () => {
     });
   });
 
+  test.each(["1795868652409123456", "-9223372036854775808", "12345678901234567890123", "1e30"])(
+    "is answered with an id that JavaScript would round: %s",
+    async (id) => {
+      const call = (method: string) =>
+        `{"jsonrpc":"2.0","method":"${method}","params":{"a":[{"id":9007199254740993}]},"id":${id}}`;
+      const { ask } = endpoint();
+      const texts = await Promise.all(
+        [call("echo"), call("nothing"), `{"id":${id}}`, `[${call("echo")},${call("refuse").replace(id, "7")}]`].map(
+          async (body) => JSON.stringify((await ask(body)) as object),
+        ),
+      );
+      for (const text of texts) expect(text).toContain(`"jsonrpc":"2.0","id":${id},`);
+      expect(texts[3]).toContain('"jsonrpc":"2.0","id":7,');
+    },
+  );
+
   test("without parameters passes none", async () => {
     const { ask, ran } = endpoint();
     await ask(rpc("echo"));

@@ -3,6 +3,7 @@ import { type JsonRpcRequest, JsonRpcRequestSchema } from "@depute/contracts/dep
 import { DeputeError, ErrorReason } from "@depute/core";
 import { decodeValid, parseJson, refusalOf, type WireError } from "@depute/wire";
 import { type ErrorTable, rowOf } from "./error-table.ts";
+import { exactIds } from "./exact-ids.ts";
 import { type RpcError, refusalIn, toRpcError } from "./fault.ts";
 import { type ErrorRow, JSON_RPC } from "./own-codes.ts";
 import type { SseEvent } from "./sse.ts";
@@ -91,8 +92,9 @@ export async function answerJsonRpc(
     const row = isDeep ? JSON_RPC.INVALID_REQUEST : JSON_RPC.PARSE_ERROR;
     return json(faulty(endpoint, row, parsed.error.message));
   }
+  const ids = exactIds(body, parsed.value);
   if (!Array.isArray(parsed.value)) {
-    const { body: reply, unauthenticated } = await answerOne(endpoint, parsed.value, call, note, true);
+    const { body: reply, unauthenticated } = await answerOne(endpoint, parsed.value, ids, call, note, true);
     if (reply instanceof EventStream) return { kind: "events", events: reply.events };
     return reply === undefined ? { kind: "nothing", unauthenticated } : json(reply, unauthenticated);
   }
@@ -105,7 +107,7 @@ export async function answerJsonRpc(
   }
   const replies: JsonValue[] = [];
   for (const element of parsed.value) {
-    const { body: reply } = await answerOne(endpoint, element, call, note, false);
+    const { body: reply } = await answerOne(endpoint, element, ids, call, note, false);
     if (reply !== undefined && !(reply instanceof EventStream)) replies.push(reply);
   }
   return replies.length === 0 ? { kind: "nothing", unauthenticated: false } : json(replies);
@@ -114,6 +116,7 @@ export async function answerJsonRpc(
 async function answerOne(
   endpoint: JsonRpcEndpoint,
   element: JsonValue,
+  ids: ReadonlyMap<JsonValue, number>,
   call: WireCall,
   note: (note: CallNote) => void,
   mayStream: boolean,
@@ -121,10 +124,11 @@ async function answerOne(
   const envelope = readEnvelope(element, endpoint.ignoresUnknown === true);
   if (!envelope.ok) {
     note({ method: "", code: JSON_RPC.INVALID_REQUEST.code });
-    const reply = faulty(endpoint, JSON_RPC.INVALID_REQUEST, envelope.detail, envelope.id);
+    const reply = faulty(endpoint, JSON_RPC.INVALID_REQUEST, envelope.detail, ids.get(element) ?? envelope.id);
     return { body: reply, unauthenticated: false };
   }
-  const { id, method, params } = envelope;
+  const { method, params } = envelope;
+  const id = ids.get(element) ?? envelope.id;
   if (!mayStream && endpoint.streaming?.has(method) === true) {
     note({ method, code: JSON_RPC.INVALID_REQUEST.code });
     const detail = `${method} returns a stream, which a batch cannot contain: call it alone`;
