@@ -6,7 +6,10 @@ const MAX_DIGITS = 40;
 
 /** What ECMAScript's "JSON.parse source text access" adds to JSON, without the types of TypeScript's library. */
 interface ExactJson {
-  parse(text: string, revive: (this: unknown, key: string, value: unknown, at: { source?: string }) => unknown): unknown;
+  parse(
+    text: string,
+    revive: (this: unknown, key: string, value: unknown, at: { source?: string }) => unknown,
+  ): unknown;
   rawJSON(text: string): unknown;
 }
 

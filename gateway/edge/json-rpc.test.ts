@@ -131,9 +131,12 @@ describe("one call", () => {
         `{"jsonrpc":"2.0","method":"${method}","params":{"a":[{"id":9007199254740993}]},"id":${id}}`;
       const { ask } = endpoint();
       const texts = await Promise.all(
-        [call("echo"), call("nothing"), `{"id":${id}}`, `[${call("echo")},${call("refuse").replace(id, "7")}]`].map(
-          async (body) => JSON.stringify((await ask(body)) as object),
-        ),
+        [
+          call("echo"),
+          call("nothing"),
+          `{"id":${id}}`,
+          `[${call("echo")},${call("refuse").replace(id, "7")}]`,
+        ].map(async (body) => JSON.stringify((await ask(body)) as object)),
       );
       for (const text of texts) expect(text).toContain(`"jsonrpc":"2.0","id":${id},`);
       expect(texts[3]).toContain('"jsonrpc":"2.0","id":7,');

@@ -124,7 +124,12 @@ async function answerOne(
   const envelope = readEnvelope(element, endpoint.ignoresUnknown === true);
   if (!envelope.ok) {
     note({ method: "", code: JSON_RPC.INVALID_REQUEST.code });
-    const reply = faulty(endpoint, JSON_RPC.INVALID_REQUEST, envelope.detail, ids.get(element) ?? envelope.id);
+    const reply = faulty(
+      endpoint,
+      JSON_RPC.INVALID_REQUEST,
+      envelope.detail,
+      ids.get(element) ?? envelope.id,
+    );
     return { body: reply, unauthenticated: false };
   }
   const { method, params } = envelope;

@@ -59,11 +59,13 @@ describe("nekte.delegate", () => {
     ]);
     const all = await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
     expect(all.slice(-2)).toEqual(rest);
-    const after = (id: string) =>
+    const resumed = (id: string) =>
       scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", params), { "last-event-id": id });
-    expect(await frames(await after("6"))).toEqual([]);
-    expect(await frames(await after("7"))).toEqual([
-      expect.stringMatching(/^event: error\n.*-32602.*Last-Event-ID: is beyond the newest event of the task, which is 6/s),
+    expect(await frames(await resumed("6"))).toEqual([]);
+    expect(await frames(await resumed("7"))).toEqual([
+      expect.stringMatching(
+        /^event: error\n.*-32602.*Last-Event-ID: is beyond the newest event of the task, which is 6/s,
+      ),
     ]);
   });
 

@@ -51,7 +51,8 @@ function faultOf(
     const value = memberOf(members, field);
     return value !== undefined && !isReadable(schema, { [field.jsonName]: value });
   });
-  return [found?.name ?? "", text.slice(0, MAX_PROBLEM).toWellFormed()];
+  const problem = text.replace(/^cannot decode [\w. ]+ from JSON: /, "");
+  return [found?.name ?? "", problem.slice(0, MAX_PROBLEM).toWellFormed()];
 }
 
 /** Maximum number of characters that a refusal quotes from the decoder's description of a fault. */

@@ -73,7 +73,10 @@ export class CapMethods {
     if (upTo === 0 && sequences.length === 0) throw invalid("", "up_to or sequences is required");
     const request = { agentId, upToSequence: BigInt(upTo), sequences: sequences.map(BigInt) };
     try {
-      const { unacknowledgedCount } = await this.#clients.messages.acknowledgeMessages(request, call.asCaller);
+      const { unacknowledgedCount } = await this.#clients.messages.acknowledgeMessages(
+        request,
+        call.asCaller,
+      );
       return json({ unacknowledged: Number(unacknowledgedCount) });
     } catch (thrown) {
       throw renameFields(thrown, { up_to_sequence: "/up_to", sequences: "/sequences" });

@@ -150,7 +150,10 @@ describe.each([
         "200",
         '{"text":"one"}',
       ]);
-      expect(await post("HTTP://127.0.0.1/things/a?q=1", "evil.example")).toEqual(["200", '{"id":"a","body":"{}"}']);
+      expect(await post("HTTP://127.0.0.1/things/a?q=1", "evil.example")).toEqual([
+        "200",
+        '{"id":"a","body":"{}"}',
+      ]);
       expect((await post(`http://evil.example${UNARY}`, "localhost"))[0]).toBe("403");
       expect((await post("http://localhost", "localhost"))[0]).toBe("404");
     });
