@@ -1,4 +1,6 @@
 import {
+  assertDoor,
+  type CommonSettings,
   envName,
   readSettings,
   SettingsError,
@@ -44,7 +46,7 @@ export async function checkConfig(args: readonly string[]): Promise<number> {
   const { path, values, problems } = await openConfigFile(args, table);
   const all = [...problems];
   try {
-    readSettings(table, args, program, values);
+    assertDoor(readSettings(table, args, program, values) as CommonSettings, true);
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     all.push(error.message);

@@ -6,7 +6,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { platformSettings } from "../modules.ts";
-import { unknownVariables } from "./check.ts";
+import { checkConfig, unknownVariables } from "./check.ts";
 import { readConfigFile } from "./config-file.ts";
 import { parseConfig } from "./parse-config.ts";
 import { configSchema } from "./print-schema.ts";
@@ -236,6 +236,20 @@ describe("depute config show", () => {
     expect(shown.replaceAll('"', "'")).toBe(expected.replaceAll('"', "'"));
     expect(problemsOf(shown)).toEqual([]);
   });
+});
+
+test("depute config check refuses an address at which depute start would listen without credentials", async () => {
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+  const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+  const check = (...flags: string[]) => checkConfig(["--host", "0.0.0.0", ...flags]);
+  expect([await check(), await check("--auth", "required"), await check("--socket-dir", "/run")]).toEqual([
+    1, 0, 0,
+  ]);
+  expect(errors.mock.calls).toEqual([
+    [expect.stringContaining("DEPUTE_HOST is 0.0.0.0, which is not a loopback")],
+  ]);
+  errors.mockRestore();
+  lines.mockRestore();
 });
 
 test("depute config check names variables without a setting", () => {

@@ -1,10 +1,22 @@
 import type { CommonSettings } from "./common-settings.ts";
+import { assertBindable, assertDoorSettings } from "./door.ts";
 import type { ServiceModule } from "./module.ts";
 import { SERVICES } from "./names.ts";
 import { SettingsError } from "./settings.ts";
 
 interface Hosted {
   readonly module: ServiceModule;
+}
+
+/**
+ * Refuses an address that other machines could reach without credentials, and malformed names of hosts and origins.
+ *
+ * @param listens whether the process listens
+ * @throws SettingsError
+ */
+export function assertDoor(common: CommonSettings, listens: boolean): void {
+  if (common.socketDir === "" && listens) assertBindable(common.host, common.auth);
+  assertDoorSettings(common.allowedHosts, common.allowedOrigins);
 }
 
 /**

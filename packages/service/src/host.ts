@@ -8,13 +8,13 @@ import { createAuthority } from "./authority.ts";
 import { ClientAddresses } from "./client-address.ts";
 import { addressOf, placeOf, sharedPlaceOf, urlsOf } from "./common-settings.ts";
 import { createDirectTransport, createLateTransport } from "./direct-transport.ts";
-import { assertBindable, assertDoorSettings, createDoor } from "./door.ts";
+import { createDoor } from "./door.ts";
 import { createFastPath } from "./fast/fast-path.ts";
 import { followReadiness, forwardedServices } from "./follow-readiness.ts";
 import type { ForwardedHeader } from "./forwarded.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
 import type { Host, HostOptions } from "./host-options.ts";
-import { assertReplicable, assertTrust } from "./host-rules.ts";
+import { assertDoor, assertReplicable, assertTrust } from "./host-rules.ts";
 import { loginOf, presentedPrincipal } from "./http-login.ts";
 import { observeRoutes } from "./http-routes.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
@@ -75,11 +75,12 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     timers = systemTimers,
     random = systemRandom,
   } = options;
-  if (common.socketDir === "" && modules.some(({ listen }) => listen))
-    assertBindable(common.host, common.auth);
+  assertDoor(
+    common,
+    modules.some(({ listen }) => listen),
+  );
   assertTrust(modules, common);
   assertReplicable(modules, common);
-  assertDoorSettings(common.allowedHosts, common.allowedOrigins);
   setIdRule(common.ids as IdRule);
   const addresses = new ClientAddresses(common.trustedProxies, common.forwardedHeader as ForwardedHeader);
   const metrics = options.metrics ?? createMetrics();

@@ -63,6 +63,7 @@ export { createHealth, HealthParts, type HealthState, healthService } from "./he
 export { HOP } from "./hop-headers.ts";
 export { hostServices } from "./host.ts";
 export type { Host, HostedModule, HostOptions } from "./host-options.ts";
+export { assertDoor } from "./host-rules.ts";
 export { errorAnswer, sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
 export {
   assertMediaType,
