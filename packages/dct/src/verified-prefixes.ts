@@ -1,6 +1,7 @@
 import type { CryptoEngine } from "./engine.ts";
 import { hash } from "./payload.ts";
 import type { TokenSignature } from "./types.ts";
+import { MAX_VERIFIED_TOKENS, VerifiedTokens } from "./verified-tokens.ts";
 
 /** Default maximum number of cached prefixes, at about 150 bytes each. */
 export const MAX_VERIFIED_PREFIXES = 16_384;
@@ -10,8 +11,9 @@ const VERSION = "delegateos-verified-prefix-v1";
 
 /**
  * A cache of verified token prefixes: an authority and some of the following attenuations, all with valid
- * signatures. Only signatures are cached. Each verification checks anew the trusted roots, revocations,
- * attenuation, times, budget, contract, request and proof. Failures are not cached.
+ * signatures. Besides signatures, only the values that depend on a token's text alone are cached; see `tokens`. Each
+ * verification checks anew the trusted roots, revocations, attenuation, times, budget, contract, request and proof.
+ * Failures are not cached.
  *
  * The key of a prefix is a 256-bit digest of the engine's name, every block's revocation id and every
  * signature. A revocation id is the digest of the whole block, so the key covers all signed content. The least
@@ -21,10 +23,13 @@ export class VerifiedPrefixes {
   readonly #max: number;
   /** The cache keys, the least recently used first. */
   readonly #keys = new Set<string>();
+  /** Recent whole tokens, which a repeated verification does not read again. */
+  readonly tokens: VerifiedTokens;
 
   constructor(max: number = MAX_VERIFIED_PREFIXES) {
     if (!Number.isSafeInteger(max) || max < 1) throw new RangeError("at least one prefix");
     this.#max = max;
+    this.tokens = new VerifiedTokens(Math.min(max, MAX_VERIFIED_TOKENS));
   }
 
   /** Returns the number of cached prefixes. */
@@ -50,9 +55,10 @@ export class VerifiedPrefixes {
     for (let blocks = 1; blocks <= ids.length; blocks++) this.#keep(keyOf(engine, ids, signatures, blocks));
   }
 
-  /** Removes all prefixes. */
+  /** Removes all prefixes and tokens. */
   clear(): void {
     this.#keys.clear();
+    this.tokens.clear();
   }
 
   #keep(key: string): void {

@@ -16,6 +16,7 @@ import { DEFAULT_RULES, isCount } from "./structure.ts";
 import { parseTime } from "./time.ts";
 import type { Capability, SignedJSONToken, VerifiedBlock } from "./types.ts";
 import type { VerifiedPrefixes } from "./verified-prefixes.ts";
+import type { VerifiedToken } from "./verified-tokens.ts";
 
 /** The grants of a valid token (DelegateOS 10.1 step 8), and its holder. */
 export interface AuthorizedScope {
@@ -87,12 +88,8 @@ function verify(
   ctx: VerificationContext,
   { path = "fast", verified }: VerifyOptions,
 ): VerifyResult {
-  const read = readTexts(text, ctx.rules ?? DEFAULT_RULES, path);
-  const { token, texts } = read;
   const words = path === "fast" ? REMEMBERED : PLAIN;
-  const ids = texts.revocationIds(engine);
-  assertNotRevoked(token, ids, ctx);
-  assertSigned(engine, read, ids, ctx.trustedRoots, words, verified);
+  const { token, ids } = signedToken(engine, text, ctx, { path, verified }, words);
   const levels = walkChain(token, ctx.subContract, words.readPattern);
   const last = levels.at(-1) as Level;
   assertDepth(last, ctx);
@@ -114,6 +111,34 @@ function verify(
   };
   const blocks = levels.map((level, i) => verifiedBlock(level, ids[i] as string));
   return { ok: true, scope, blocks, token, ...(proof !== undefined && { proof }) };
+}
+
+/**
+ * Steps 1 to 3: reads the token, and checks its revocations, its root and its signatures. A cached token is not read
+ * again, because its values and the validity of its signatures depend on its text alone.
+ */
+function signedToken(
+  engine: CryptoEngine,
+  text: string,
+  ctx: VerificationContext,
+  { path, verified }: { path: ReadingPath; verified?: VerifiedPrefixes | undefined },
+  words: Words,
+): VerifiedToken {
+  const rules = ctx.rules ?? DEFAULT_RULES;
+  const cache = path === "fast" ? verified?.tokens : undefined;
+  const known = cache?.find(engine, text, rules);
+  if (known !== undefined) {
+    assertNotRevoked(known.token, known.ids, ctx);
+    assertTrusted(known.token, ctx.trustedRoots);
+    return known;
+  }
+  const read = readTexts(text, rules, path);
+  const { token } = read;
+  const ids = read.texts.revocationIds(engine);
+  assertNotRevoked(token, ids, ctx);
+  assertSigned(engine, read, ids, ctx.trustedRoots, words, verified);
+  cache?.add(engine, text, rules, { token, ids });
+  return { token, ids };
 }
 
 /**
@@ -145,7 +170,7 @@ function assertSigned(
 ): void {
   const { authority, attenuations, signatures } = token;
   if (signatures.length !== attenuations.length + 1) deny("invalid_signature", "signatures: not one a block");
-  if (!trustedRoots.has(authority.issuer)) deny("invalid_signature", UNTRUSTED_ROOT);
+  assertTrusted(token, trustedRoots);
   // The number of leading blocks whose signatures are cached as valid. `signer` and `covers` are not signed, so they
   // are compared for every block.
   const verifiedCount = verified?.find(engine, ids, signatures) ?? 0;
@@ -163,6 +188,10 @@ function assertSigned(
       deny("invalid_signature", blockName(i));
   }
   if (verifiedCount < signatures.length) verified?.add(engine, ids, signatures);
+}
+
+function assertTrusted({ authority }: SignedJSONToken, trustedRoots: ReadonlySet<string>): void {
+  if (!trustedRoots.has(authority.issuer)) deny("invalid_signature", UNTRUSTED_ROOT);
 }
 
 function assertDepth(last: Level, ctx: VerificationContext): void {

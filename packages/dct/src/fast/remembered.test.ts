@@ -120,7 +120,7 @@ describe("remembered signatures", () => {
           return engine.verify(...args);
         },
       };
-      verifyToken(watching, tokens[n] as string, context(), { verified: memory });
+      verifyToken(watching, tokens[n] as string, context(), { verified: memory, path: "reference" });
       return isKnown;
     };
     expect([ask(0), ask(1), ask(0), ask(2), ask(0), ask(1)]).toEqual([
