@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
 import { argumentsDigest as digestOfArguments } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
@@ -22,5 +22,5 @@ export function definitionDigest(tool: Readonly<Record<string, unknown>>): strin
 
 /** Returns the key under which a token is cached. The key is a digest, so it cannot be presented as a token. */
 export function tokenKey(token: string): string {
-  return createHash("sha256").update(token).digest("base64url");
+  return hash("sha256", token, "base64url");
 }
