@@ -115,8 +115,10 @@ function credentialOf({ kind, token, spiffeId, isAttested }: Caller, call: Origi
 /** Returns the decoded value of a header that Depute's processes add; empty if the call is not trusted. */
 function hop({ values, requestHeader }: OriginSource, name: string): string {
   if (!values.get(trustedKey)) return "";
+  const value = requestHeader.get(name);
+  if (value === null) return "";
   try {
-    return decodeURIComponent(requestHeader.get(name) ?? "");
+    return decodeURIComponent(value);
   } catch {
     return "";
   }
@@ -128,7 +130,8 @@ function protocolOf(contentType: string | null): string {
 }
 
 function traceIn(traceparent: string | null): string {
-  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(traceparent ?? "")?.[1] ?? "";
+  if (traceparent === null) return "";
+  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(traceparent)?.[1] ?? "";
 }
 
 function cut(text: string): string {

@@ -1,10 +1,11 @@
-import { getOption, hasOption } from "@bufbuild/protobuf";
+import { type DescMethod, getOption, hasOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { message_proves_caller } from "@depute/contracts/depute/rpc/v1/method_options_pb";
 import { type AuthenticationOptions, authenticate, proveIdentity } from "./authenticate.ts";
 import { clientCertificateKey, inProcessKey, trustedKey } from "./call-values.ts";
 import { callerKey, credentialsKey } from "./caller.ts";
 import { HOP } from "./hop-headers.ts";
+import type { Next, Request } from "./interceptors/outcome.ts";
 import type { InternalSecrets } from "./internal-secrets.ts";
 
 /** The address at which clients reach a server. */
@@ -27,8 +28,7 @@ export interface CallerOptions extends AuthenticationOptions {
 /** Stores the Caller in the call's values, or refuses the call. */
 export function callerInterceptor(options: CallerOptions): Interceptor {
   const exempt = new Set(options.exempt);
-  return (next) => async (request) => {
-    if (exempt.has(request.service.typeName)) return next(request);
+  const identified = async (next: Next, request: Request) => {
     const { header, contextValues, requestMethod, method } = request;
     const trusted =
       contextValues.get(inProcessKey) || options.internalSecrets.accepts(header.get(HOP.internal));
@@ -38,13 +38,27 @@ export function callerInterceptor(options: CallerOptions): Interceptor {
       htm: requestMethod,
       htu: `${options.reach.publicUrl}/${method.parent.typeName}/${method.name}`,
       trusted,
-      messageProves: hasOption(method, message_proves_caller) && getOption(method, message_proves_caller),
+      messageProves: messageProves(method),
       certificate: contextValues.get(clientCertificateKey),
     };
     const proving = proveIdentity(options, presented);
     const caller = authenticate(options, presented, proving instanceof Promise ? await proving : proving);
     contextValues.set(callerKey, caller);
     contextValues.set(credentialsKey, options.credentials);
-    return next(request);
+    return await next(request);
   };
+  return (next) => (request) =>
+    exempt.has(request.service.typeName) ? next(request) : identified(next, request);
+}
+
+const provingMethods = new WeakMap<DescMethod, boolean>();
+
+/** Whether the contract of a method says that the request's message proves the caller. */
+function messageProves(method: DescMethod): boolean {
+  let proves = provingMethods.get(method);
+  if (proves === undefined) {
+    proves = hasOption(method, message_proves_caller) && getOption(method, message_proves_caller);
+    provingMethods.set(method, proves);
+  }
+  return proves;
 }

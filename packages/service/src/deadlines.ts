@@ -72,6 +72,8 @@ const GRPC_UNIT_MS: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1000,
 export function requestedTimeout(header: Headers): number | undefined {
   const connect = header.get("connect-timeout-ms");
   if (connect !== null) return /^\d{1,10}$/.test(connect) ? Number(connect) : undefined;
-  const match = /^(\d{1,8})([HMSmun])$/.exec(header.get("grpc-timeout") ?? "");
+  const grpc = header.get("grpc-timeout");
+  if (grpc === null) return undefined;
+  const match = /^(\d{1,8})([HMSmun])$/.exec(grpc);
   return match === null ? undefined : Math.ceil(Number(match[1]) * (GRPC_UNIT_MS[match[2] ?? ""] ?? 0));
 }

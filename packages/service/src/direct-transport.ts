@@ -32,14 +32,10 @@ export function createLateTransport<Name extends string>(
   service: Name,
   started: ReadonlyMap<Name, Transport>,
 ): Transport {
-  const target = () => {
-    const transport = started.get(service);
-    if (transport === undefined) throw unavailable(service);
-    return transport;
-  };
+  const absent = () => Promise.reject(unavailable(service));
   return {
-    unary: async (...call) => target().unary(...call),
-    stream: async (...call) => target().stream(...call),
+    unary: (...call) => started.get(service)?.unary(...call) ?? absent(),
+    stream: (...call) => started.get(service)?.stream(...call) ?? absent(),
   };
 }
 

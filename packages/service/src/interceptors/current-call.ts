@@ -7,7 +7,10 @@ const current = new AsyncLocalStorage<Request>();
 
 /** Makes the call available to `currentCall` while its handler runs, so that rows of a store can record the call. */
 export function currentCallInterceptor(): Interceptor {
-  return (next) => (request) => withHooks(next, request, { run: (step) => current.run(request, step) });
+  return (next) => (request) =>
+    request.stream
+      ? withHooks(next, request, { run: (step) => current.run(request, step) })
+      : current.run(request, next, request);
 }
 
 /** Returns the request that this code serves; undefined for work without a call. */

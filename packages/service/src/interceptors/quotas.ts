@@ -21,11 +21,8 @@ type Response = Awaited<ReturnType<Next>>;
  * and messages of open streams are delayed.
  */
 export function quotasInterceptor(quotas: Quotas, timers: Timers): Interceptor {
-  return (next) => async (request) => {
+  const billed = async (next: Next, request: Request, caller: Caller) => {
     const { contextValues } = request;
-    contextValues.set(quotasKey, quotas);
-    const caller = contextValues.get(callerKey);
-    if (caller === undefined || isExempt(caller, request)) return next(request);
     const bill = new Bill(quotas, classOf(request.method));
     const prove = (principal: string, organization: string) => bill.prove(principal, organization);
     try {
@@ -38,6 +35,12 @@ export function quotasInterceptor(quotas: Quotas, timers: Timers): Interceptor {
     } finally {
       bill.useCpu(contextValues.get(cpuTallyKey));
     }
+  };
+  return (next) => (request) => {
+    const { contextValues } = request;
+    contextValues.set(quotasKey, quotas);
+    const caller = contextValues.get(callerKey);
+    return caller === undefined || isExempt(caller, request) ? next(request) : billed(next, request, caller);
   };
 }
 

@@ -4,6 +4,7 @@ import { roleCheckKey, rolesOpenKey } from "../call-values.ts";
 import { type Caller, callerKey } from "../caller.ts";
 import { type RoleSources, requireRole } from "../roles/caller-roles.ts";
 import { type MethodRoles, rolesOfMethod } from "../roles/method-roles.ts";
+import type { Next, Request } from "./outcome.ts";
 
 /** Called for each call that the service refuses for missing roles, before the refusal. */
 export type OnRoleDenied = (denied: { readonly method: DescMethod; readonly principal: string }) => void;
@@ -21,11 +22,8 @@ export interface RolesOptions extends RoleSources {
  * see {@link roleCheckKey}.
  */
 export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptions): Interceptor {
-  return (next) => async (request) => {
+  const checked = async (next: Next, request: Request, required: MethodRoles, caller: Caller) => {
     const { method, contextValues } = request;
-    const required = rolesOfMethod(method);
-    const caller = contextValues.get(callerKey);
-    if (required.isForAny || caller === undefined) return next(request);
     if (forwarded.has(method.parent.typeName)) {
       contextValues.set(rolesOpenKey, !isAdmitted(required, caller, sources));
       return next(request);
@@ -41,6 +39,13 @@ export function rolesInterceptor({ forwarded, onDenied, ...sources }: RolesOptio
     if (caller.kind === "bound" || caller.kind === "message") contextValues.set(roleCheckKey, check);
     else check(caller.principal);
     return next(request);
+  };
+  return (next) => (request) => {
+    const required = rolesOfMethod(request.method);
+    const caller = request.contextValues.get(callerKey);
+    return required.isForAny || caller === undefined
+      ? next(request)
+      : checked(next, request, required, caller);
   };
 }
 

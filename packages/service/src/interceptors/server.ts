@@ -25,7 +25,7 @@ import { type Manners, NO_MANNERS } from "../service-manners.ts";
 import { type AuditOptions, auditInterceptor } from "./audit.ts";
 import { currentCallInterceptor } from "./current-call.ts";
 import { OpenStreams } from "./open-streams.ts";
-import { type Next, observeInterceptor, withHooks } from "./outcome.ts";
+import { type Next, observeInterceptor, type Request, withHooks } from "./outcome.ts";
 import { quotasInterceptor } from "./quotas.ts";
 import { type OnRoleDenied, rolesInterceptor } from "./roles.ts";
 import { serverTracingInterceptor } from "./tracing.ts";
@@ -81,15 +81,18 @@ function isReset(signal: AbortSignal, thrown: unknown): boolean {
  * checks the size itself, and calls within the process, whose responses no client reads.
  */
 export function answerLimitInterceptor(): Interceptor {
-  return (next) => async (request) => {
+  const checked = async (next: Next, request: Request) => {
     const response = await next(request);
-    const { contextValues } = request;
-    if (response.stream || contextValues.get(answerCheckedKey) || contextValues.get(inProcessKey))
-      return response;
+    if (response.stream) return response;
     const { method, message } = response;
     if (countElements(method.output, message) > 1)
       checkAnswer(method, message, bytesOf(method.output, message));
     return response;
+  };
+  return (next) => (request) => {
+    const { contextValues } = request;
+    const isExempt = contextValues.get(answerCheckedKey) || contextValues.get(inProcessKey);
+    return isExempt ? next(request) : checked(next, request);
   };
 }
 

@@ -3,7 +3,7 @@ import { clientAddressKey, inProcessKey } from "../call-values.ts";
 import { callerKey } from "../caller.ts";
 import { HOP } from "../hop-headers.ts";
 import { type FairTurns, lineOf } from "../quotas/fair-turns.ts";
-import type { Request } from "./outcome.ts";
+import type { Next, Request } from "./outcome.ts";
 
 /**
  * Gives each call a turn before it begins; see {@link FairTurns}. A call within the process needs no turn, because the
@@ -11,8 +11,7 @@ import type { Request } from "./outcome.ts";
  * this call could wait for a turn while the last turn belongs to a call that waits for this call.
  */
 export function turnsInterceptor(turns: FairTurns): Interceptor {
-  return (next) => async (request) => {
-    if (isInner(request)) return next(request);
+  const inTurn = async (next: Next, request: Request) => {
     const entered = turns.enter(lineOfCall(request), request.signal);
     const turn = entered instanceof Promise ? await entered : entered;
     try {
@@ -21,6 +20,7 @@ export function turnsInterceptor(turns: FairTurns): Interceptor {
       turn.end();
     }
   };
+  return (next) => (request) => (isInner(request) ? next(request) : inTurn(next, request));
 }
 
 function isInner({ contextValues, header }: Request): boolean {

@@ -20,8 +20,10 @@ import { type Manners, NO_MANNERS } from "../service-manners.ts";
  * @throws DeputeError INVALID_REQUEST that names every invalid field
  */
 export function assertValid<Desc extends DescMessage>(schema: Desc, message: Message): void {
-  const broken = [...brokenRules(schema, message as never), ...timesOutOfRange(schema, message)];
-  if (broken.length === 0) return;
+  const brokenOfContract = brokenRules(schema, message as never);
+  const outOfRange = timesOutOfRange(schema, message);
+  if (brokenOfContract.length === 0 && outOfRange.length === 0) return;
+  const broken = [...brokenOfContract, ...outOfRange];
   const violations = broken.map(toFieldViolation);
   const summary = violations.map(({ field, description }) =>
     field === "" ? description : `${field}: ${description}`,
@@ -56,14 +58,19 @@ export async function planRules(services: readonly DescService[], { nextTurn }: 
  * skips a call whose roles only another process can check, because that process validates the message.
  */
 export function validateInterceptor(manners: Manners = NO_MANNERS): Interceptor {
-  return (next) => async (request) => {
+  return (next) => (request) => {
     const { input } = request.method;
     if (request.contextValues.get(rolesOpenKey)) return next(request);
     const serviceManners = manners.get(request.service.typeName);
     const prepare = (message: Message) => serviceManners?.prepare?.(input, message) ?? message;
     if (!request.stream) {
-      const message = prepare(request.message);
-      assertValid(input, message);
+      let message: Message;
+      try {
+        message = prepare(request.message);
+        assertValid(input, message);
+      } catch (refusal) {
+        return Promise.reject(refusal);
+      }
       return next(message === request.message ? request : { ...request, message });
     }
     return next({ ...request, message: validated(input, request.message, prepare) });
