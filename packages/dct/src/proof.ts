@@ -132,7 +132,7 @@ export function tokenDigest(engine: CryptoEngine, token: string): string {
  * for arguments that are not JSON.
  */
 export function argumentsDigest(engine: CryptoEngine, args: unknown): string {
-  return encodeBase64Url(engine.sha256(canonicalBytes(args)));
+  return encodeBase64Url(engine.sha256(utf8Of(canonicalJson(args))));
 }
 
 /** Returns the RFC 7638 thumbprint of a principal's key. */

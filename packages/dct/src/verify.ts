@@ -206,9 +206,10 @@ function assertHeld(
   last: Level,
   ctx: VerificationContext,
 ): AcceptedProof | undefined {
-  if (typeof ctx.holder !== "object") return undefined;
-  const { proof, session, ...bound } = ctx.holder;
-  const expected = { ...bound, principal: last.delegatee, token, now: ctx.now };
+  const { holder, now } = ctx;
+  if (typeof holder !== "object") return undefined;
+  const { proof, session } = holder;
+  const expected = { ...holder, principal: last.delegatee, token, now };
   const result =
     session === undefined ? checkProof(engine, proof, expected) : session.check(engine, proof, expected);
   return result.ok ? result.proof : deny(result.denial.type, result.denial.detail);

@@ -148,7 +148,7 @@ export class Transaction implements WriteTx {
     return found && row.check(found);
   }
 
-  async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
+  run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
     this.#hasChanged = true;
     return this.#execute((executor) => executor.run(sql, params));
   }

@@ -92,9 +92,11 @@ export class AuditLog {
   }
 
   /** Returns a decision together with the current time and the current call. */
-  #inCall({ resource = "", ...decision }: Decision): AuditedDecision {
+  #inCall(made: Decision): AuditedDecision {
+    const { kind, caller, principal, decision, reason, blocks, resource = "" } = made;
     const call = toAuditedCall(currentCall(), resource);
-    return { ...decision, time: this.#options.clock.now(), source: OWN_SOURCE, call };
+    const time = this.#options.clock.now();
+    return { kind, caller, principal, decision, reason, blocks, time, source: OWN_SOURCE, call };
   }
 
   async #append(tx: WriteTx, decisions: readonly AuditedDecision[]): Promise<void> {

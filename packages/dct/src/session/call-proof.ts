@@ -1,5 +1,6 @@
 import { decodeBase64Url, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "../engine.ts";
+import { utf8Of } from "../payload.ts";
 
 /** The values of one call that its code covers, in addition to the holder session's terms. */
 export interface SessionCall {
@@ -24,8 +25,6 @@ export interface ReadCallProof {
 const FORM = /^([A-Za-z0-9_-]{22})\.([1-9][0-9]{0,15})\.([1-9][0-9]{0,15})\.([A-Za-z0-9_-]{43})$/;
 /** Maximum length of a proof of this form, in characters. */
 const MAX_CHARS = 22 + 16 + 16 + 43 + 3;
-
-const utf8 = new TextEncoder();
 
 /**
  * Returns the proof of a call, `ID.COUNTER.TIME.CODE`: the holder session's id, the call's number, the call's time in
@@ -52,7 +51,7 @@ export function callCode(engine: CryptoEngine, key: Uint8Array, call: SessionCal
   const { id, counter, time, htm, htu, ard = null } = call;
   return engine.mac(
     key,
-    utf8.encode(JSON.stringify(["delegateos-call-v1", id, counter, time, htm, htu, ard])),
+    utf8Of(JSON.stringify(["delegateos-call-v1", id, counter, time, htm, htu, ard])),
   );
 }
 

@@ -65,24 +65,25 @@ const DECISION_NAMES = {
  * stand in their canonical order. ProtoJSON has no member for an empty value. JSON.stringify writes a well-formed text
  * as RFC 8785 does. So no message has to be made for each decision.
  */
-export function lineOf({ id, time, decision, blocks, call, ...own }: AuditEntry): string {
+export function lineOf(entry: AuditEntry): string {
+  const { call } = entry;
   return JSON.stringify({
     address: filled(call.address),
-    caller: filled(own.caller),
+    caller: filled(entry.caller),
     credential: CREDENTIAL_NAMES.get(call.credential ?? ""),
-    decision: DECISION_NAMES[decision],
-    kind: filled(own.kind),
+    decision: DECISION_NAMES[entry.decision],
+    kind: filled(entry.kind),
     onBehalfOf: filled(call.onBehalfOf),
     organization: filled(call.organization),
-    principal: filled(own.principal),
-    reason: filled(own.reason),
+    principal: filled(entry.principal),
+    reason: filled(entry.reason),
     requestId: filled(call.requestId),
     resource: filled(call.resource),
-    revocationIds: blocks.length === 0 ? undefined : blocks,
+    revocationIds: entry.blocks.length === 0 ? undefined : entry.blocks,
     rpc: filled(call.rpc),
-    sequence: String(id),
-    source: filled(own.source),
-    time: formatTime(time).replace(".000Z", "Z"),
+    sequence: String(entry.id),
+    source: filled(entry.source),
+    time: formatTime(entry.time).replace(".000Z", "Z"),
     traceId: filled(call.traceId),
     wire: filled(call.wire),
   });
