@@ -52,12 +52,7 @@ export class VerifiedTokens {
   }
 
   /** Caches a token whose signatures the verifier has found valid, and freezes the token. */
-  add(
-    engine: CryptoEngine,
-    text: string,
-    rules: ShapeRules,
-    { token, ids }: VerifiedToken,
-  ): void {
+  add(engine: CryptoEngine, text: string, rules: ShapeRules, { token, ids }: VerifiedToken): void {
     this.#remove(text);
     freeze(token);
     this.#entries.set(detached(text), { token, ids, engineName: engine.name, idRule: rules.ids });

@@ -49,10 +49,7 @@ export function readCallProof(text: unknown): ReadCallProof | undefined {
 /** Returns the code of a call: keyed BLAKE2b-256 of a JSON array that is unique for each call. */
 export function callCode(engine: CryptoEngine, key: Uint8Array, call: SessionCall): Uint8Array {
   const { id, counter, time, htm, htu, ard = null } = call;
-  return engine.mac(
-    key,
-    utf8Of(JSON.stringify(["delegateos-call-v1", id, counter, time, htm, htu, ard])),
-  );
+  return engine.mac(key, utf8Of(JSON.stringify(["delegateos-call-v1", id, counter, time, htm, htu, ard])));
 }
 
 /** Whether two codes are equal, in constant time. */
