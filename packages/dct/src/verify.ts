@@ -53,7 +53,10 @@ export type VerifyResult =
 export interface VerifyOptions {
   /** `fast` when absent. */
   readonly path?: ReadingPath;
-  /** A cache of signatures that a verifier has found valid; without it, every signature is verified. */
+  /**
+   * A cache of signatures that a verifier has found valid, and of recent tokens with these signatures. Without it, every
+   * token is read and every signature verified.
+   */
   readonly verified?: VerifiedPrefixes;
 }
 

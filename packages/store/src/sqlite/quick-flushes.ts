@@ -8,8 +8,8 @@ const MAX_WEIGHT = 16;
 
 /**
  * Decides whether flushes may block the event loop. They may until their durations show that the disk is slow, and then
- * never again. So a slow disk blocks the event loop three times in the life of a process at most, and a disk in memory
- * or with a protected cache never waits for another thread.
+ * never again. A disk whose every flush is slow blocks the event loop three times in the life of a process. A disk in
+ * memory, or with a protected cache, waits for no other thread.
  */
 export class QuickFlushes {
   #weight = 0;
