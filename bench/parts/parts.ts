@@ -11,7 +11,7 @@ export const CALLS = {
   CreateTask: "CreateTask with limits",
   task: "a task from its creation to its completion",
   GetAgent: "GetAgent",
-  VerifyToken: "VerifyToken with a proof",
+  VerifyToken: "VerifyToken of a new token with a proof",
   CheckOutput: "CheckOutput of a 4 KB output",
 } as const;
 

@@ -9,7 +9,7 @@ import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
-import { createProof, keypairFromSeed } from "@depute/dct";
+import { attenuateToken, createProof, keypairFromSeed, parseToken, serialiseToken } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { decode } from "@depute/wire";
@@ -89,8 +89,12 @@ async function verifying(transport: Transport): Promise<Call> {
     maxChainDepth: 8,
     maxBudgetMicrocents: 1_000_000n,
   });
-  const text = token?.token ?? "";
+  const parsed = parseToken(token?.token ?? "");
+  if (!parsed.ok) throw new Error(parsed.denial.type);
   return async () => {
+    // Each call has a token of its own, because the service does not read a token again that it has verified.
+    const narrowed = attenuateToken(engine, parsed.token, { delegatee: holder.principal.id }, holder);
+    const text = serialiseToken(narrowed).token;
     const { result } = await client.verifyToken({
       token: { token: text, format: "delegateos-sjt-v1" },
       proof: {
