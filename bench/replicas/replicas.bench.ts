@@ -18,7 +18,6 @@ import { replicaRunner } from "./runner.ts";
  * CPU times of the replicas and of Postgres are user and system times from /proc, so the benchmark needs Linux.
  */
 
-const REPLICAS = [1, 3];
 const IN_FLIGHT = 48;
 const AGENTS = 24;
 /** Number of warm-up tasks of each replica, so that each has compiled its code. */
@@ -42,93 +41,81 @@ interface Cost {
   readonly rate: number;
 }
 
+type Costs = Readonly<Record<SetupName, Cost>>;
+
+interface Measured {
+  /** The costs with 48 tasks in flight. */
+  readonly full: Costs;
+  /** The costs at the equal rate, one entry a round. */
+  readonly rounds: readonly Costs[];
+}
+
 export default async function benchmarks(): Promise<Benchmark[]> {
   const postgres = await postgresForTests();
   if (postgres === undefined) return [];
-  const { url } = postgres;
+  let measured: Promise<Measured> | undefined;
+  const measure = () => {
+    measured ??= measureAll(postgres.url);
+    return measured;
+  };
+  const median = async (of: (round: Costs) => number) => {
+    const values = (await measure()).rounds.map(of).sort((a, b) => a - b);
+    return values[Math.floor(values.length / 2)] ?? Number.NaN;
+  };
+  const full = async (of: (costs: Costs) => number) => of((await measure()).full);
   return [
-    { name: "create to complete, at an equal rate below the limit", figures: equalFigures(url) },
+    { name: "create to complete, at an equal rate below the limit", figures: figuresOf(median, 125) },
     {
       name: `create to complete, ${IN_FLIGHT} in flight, ${TASKS} tasks`,
-      figures: fullFigures(url),
+      figures: figuresOf(full),
       close: () => postgres.stop(),
     },
   ];
 }
 
-function fullFigures(url: string): Figure[] {
-  const measured = new Map<number, Promise<Cost>>();
-  const at = (count: number) => {
-    const cost = measured.get(count) ?? costAtLimit(url, count);
-    measured.set(count, cost);
-    return cost;
-  };
-  const label = (count: number) => (count === 1 ? "1 replica" : `${count} replicas`);
+/** @param atMost the goal of three replicas against one, in percent */
+function figuresOf(read: (of: (costs: Costs) => number) => Promise<number>, atMost?: number): Figure[] {
+  const against = (base: SetupName) =>
+    read((costs) => (100 * costs[SHARING].deputeMs) / costs[base].deputeMs);
+  const names = Object.keys(SETUPS) as SetupName[];
   return [
-    ...REPLICAS.flatMap((count) => costFigures(label(count), () => at(count))),
+    ...names.flatMap((name): Figure[] => [
+      { name: `CPU of ${name}`, unit: "ms a task", measure: () => read((costs) => costs[name].deputeMs) },
+      {
+        name: `CPU of Postgres, ${name}`,
+        unit: "ms a task",
+        measure: () => read((costs) => costs[name].postgresMs),
+      },
+      { name: `tasks, ${name}`, unit: "a second", measure: () => read((costs) => costs[name].rate) },
+    ]),
     {
       name: "CPU of 3 replicas against 1",
       unit: "%",
-      measure: async () => (100 * (await at(3)).deputeMs) / (await at(1)).deputeMs,
+      ...(atMost !== undefined && { atMost }),
+      measure: () => against(ONE),
     },
-  ];
-}
-
-function equalFigures(url: string): Figure[] {
-  let rounds: Promise<readonly Record<SetupName, Cost>[]> | undefined;
-  const median = async (of: (round: Record<SetupName, Cost>) => number) => {
-    rounds ??= equalRounds(url);
-    const values = (await rounds).map(of).sort((a, b) => a - b);
-    return values[Math.floor(values.length / 2)] ?? Number.NaN;
-  };
-  const costOf = async (name: SetupName): Promise<Cost> => ({
-    deputeMs: await median((round) => round[name].deputeMs),
-    postgresMs: await median((round) => round[name].postgresMs),
-    rate: await median((round) => round[name].rate),
-  });
-  const against = (base: SetupName) =>
-    median((round) => (100 * round[SHARING].deputeMs) / round[base].deputeMs);
-  return [
-    ...[ONE, SHARING, APART].flatMap((name) => costFigures(name, () => costOf(name as SetupName))),
-    { name: "CPU of 3 replicas against 1", unit: "%", atMost: 125, measure: () => against(ONE) },
     { name: "CPU of 3 replicas against 3 platforms", unit: "%", measure: () => against(APART) },
   ];
 }
 
-function costFigures(label: string, cost: () => Promise<Cost>): Figure[] {
-  return [
-    { name: `CPU of ${label}`, unit: "ms a task", measure: async () => (await cost()).deputeMs },
-    { name: `CPU of Postgres, ${label}`, unit: "ms a task", measure: async () => (await cost()).postgresMs },
-    { name: `tasks, ${label}`, unit: "a second", measure: async () => (await cost()).rate },
-  ];
-}
-
-async function costAtLimit(url: string, count: number): Promise<Cost> {
-  const setup = await open(url, 1, count);
-  try {
-    await setup.runner.run(count * WARM_UP, IN_FLIGHT);
-    return await costOfRun(url, setup, TASKS);
-  } finally {
-    setup.close();
-  }
-}
-
-async function equalRounds(url: string): Promise<Record<SetupName, Cost>[]> {
+async function measureAll(url: string): Promise<Measured> {
   const setups = new Map<SetupName, Setup>();
   try {
     for (const [name, [platforms, replicas]] of Object.entries(SETUPS)) {
       const setup = await open(url, platforms, replicas);
       setups.set(name as SetupName, setup);
-      await setup.runner.run((platforms * replicas * WARM_UP) / 2, IN_FLIGHT);
+      await setup.runner.run(platforms * replicas * WARM_UP, IN_FLIGHT);
     }
-    const { rate: limit } = await costOfRun(url, setups.get(ONE) as Setup, TASKS_A_ROUND);
-    const rounds: Record<SetupName, Cost>[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
+    const costsOf = async (tasks: number, perSecond?: number): Promise<Costs> => {
       const costs: Partial<Record<SetupName, Cost>> = {};
-      for (const [name, setup] of setups) costs[name] = await costOfRun(url, setup, TASKS_A_ROUND, limit / 2);
-      rounds.push(costs as Record<SetupName, Cost>);
-    }
-    return rounds;
+      for (const [name, setup] of setups) costs[name] = await costOfRun(url, setup, tasks, perSecond);
+      return costs as Costs;
+    };
+    const full = await costsOf(TASKS);
+    const rounds: Costs[] = [];
+    for (let round = 0; round < ROUNDS; round++)
+      rounds.push(await costsOf(TASKS_A_ROUND, full[ONE].rate / 2));
+    return { full, rounds };
   } finally {
     for (const setup of setups.values()) setup.close();
   }
