@@ -143,6 +143,18 @@ describe("one call", () => {
     },
   );
 
+  test("of a batch is answered with its own id, even if JavaScript rounds the ids to one number", async () => {
+    const call = (id: string, params = "{}") =>
+      `{"jsonrpc":"2.0","id":${id},"method":"echo","params":${params}}`;
+    const { ask } = endpoint();
+    const replies = async (body: string) => JSON.stringify((await ask(body)) as object);
+    const two = await replies(`[${call("1795868652409123301")},${call("1795868652409123302")}]`);
+    expect(two).toMatch(/"id":1795868652409123301,.*"id":1795868652409123302,/);
+    // The second number does not belong to the envelope, so neither of the two can be told from the other.
+    const nested = await replies(call("1795868652409123301", '{"a":{"id":1795868652409123302}}'));
+    expect(nested).toContain(`"id":${Number("1795868652409123301")},`);
+  });
+
   test("without parameters passes none", async () => {
     const { ask, ran } = endpoint();
     await ask(rpc("echo"));
