@@ -1,35 +1,20 @@
-import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
+import { closeSync, fdatasync, openSync } from "node:fs";
 import { Worker } from "node:worker_threads";
-import type { Clock } from "@depute/core";
 import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts";
-import { QuickFlushes } from "./quick-flushes.ts";
 
-/**
- * Flushes SQLite's write-ahead log to disk. On most disks a flush runs in the background, because it would block the
- * event loop. On a disk whose flushes take less than the hand-over to another thread, it runs at once.
- */
+/** Flushes SQLite's write-ahead log to disk in the background. SQLite's own flush would block the event loop. */
 export class LogFlusher {
   /** The descriptor of the log. */
   readonly fd: number;
-  readonly #clock: Clock;
-  readonly #quick = new QuickFlushes();
   #isClosed = false;
 
   /** @param file a database in WAL mode with at least one commit, so that its log exists */
-  constructor(file: string, clock: Clock) {
+  constructor(file: string) {
     this.fd = openSync(`${file}-wal`, "r");
-    this.#clock = clock;
   }
 
   /** Resolves when all earlier commits are on disk. */
-  async flush(): Promise<void> {
-    if (!this.#quick.mayBlock) return this.#flushInBackground();
-    const beginMs = this.#clock.monotonic();
-    fdatasyncSync(this.fd);
-    this.#quick.took(this.#clock.monotonic() - beginMs);
-  }
-
-  #flushInBackground(): Promise<void> {
+  flush(): Promise<void> {
     return new Promise((resolve, reject) => {
       fdatasync(this.fd, (error) => (error === null ? resolve() : reject(error)));
     });

@@ -128,7 +128,7 @@ export async function openSqliteFile(
     writing.exec("PRAGMA temp_store = MEMORY");
     const reading = new SqliteConnection(file, { readOnly: true, onFailure });
     reading.exec(`PRAGMA cache_size = -${settings.readCacheMib * 1024}`);
-    const log = new LogFlusher(file, settings.clock);
+    const log = new LogFlusher(file);
     const files = new DatabaseFiles(file, before, log.fd);
     const checkpoints = new Checkpoints(file, settings.onError);
     const flush = async () => {
