@@ -92,11 +92,11 @@ export class AuditLog {
   }
 
   /** Returns a decision together with the current time and the current call. */
-  #inCall(made: Decision): AuditedDecision {
-    const { kind, caller, principal, decision, reason, blocks, resource = "" } = made;
-    const call = toAuditedCall(currentCall(), resource);
+  #inCall({ resource = "", ...decision }: Decision): AuditedDecision {
+    const current = currentCall();
     const time = this.#options.clock.now();
-    return { kind, caller, principal, decision, reason, blocks, time, source: OWN_SOURCE, call };
+    const call = { ...(current && toAuditedCall(current)), ...(resource !== "" && { resource }) };
+    return { ...decision, time, source: OWN_SOURCE, call };
   }
 
   async #append(tx: WriteTx, decisions: readonly AuditedDecision[]): Promise<void> {
@@ -109,24 +109,7 @@ export class AuditLog {
   }
 }
 
-/** The members of a call that the audit log has besides the caller, in the order in which a row has them. */
-const CALL_MEMBERS = [
-  "organization",
-  "credential",
-  "address",
-  "wire",
-  "onBehalfOf",
-  "requestId",
-  "traceId",
-  "rpc",
-] as const satisfies readonly (keyof CurrentCall & keyof AuditedCall)[];
-
-/** Returns a call and the record that a decision is about, for the audit log. Empty members are left out. */
-function toAuditedCall(current: CurrentCall | undefined, resource: string): AuditedCall {
-  const call: { -readonly [Name in keyof AuditedCall]: AuditedCall[Name] } = {};
-  if (current !== undefined) {
-    for (const name of CALL_MEMBERS) if (current[name] !== "") call[name] = current[name];
-  }
-  if (resource !== "") call.resource = resource;
-  return call;
+/** Returns the members of a call for the audit log, without `caller` and without empty members. */
+function toAuditedCall({ caller: _, ...call }: CurrentCall): AuditedCall {
+  return Object.fromEntries(Object.entries(call).filter(([, value]) => value !== ""));
 }

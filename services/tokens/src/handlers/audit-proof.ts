@@ -11,7 +11,7 @@ import { isRooted, type RootedAuditSeal, rootedAuditSealBytes } from "@depute/dc
 import { ownHeaders } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import type { TokensContext } from "../context.ts";
-import { lineOf } from "../rules/audit-message.ts";
+import { lineOf, toRecord } from "../rules/audit-message.ts";
 import { type AuditEntry, type AuditFilter, matchesAudit } from "../rules/audit-record.ts";
 import { readDecisions } from "../store/audit-rows.ts";
 import { findSeal, readState, type SealRow } from "../store/audit-seal-rows.ts";
@@ -41,7 +41,7 @@ export async function proveAuditRecord(
   });
   const inclusion = await inclusionOf(tokens, seal);
   return create(GetAuditRecordProofResponseSchema, {
-    ...{ line: lineOf(entry), seal: sealMessage(seal), hashes, inclusion },
+    ...{ line: lineOf(toRecord(entry)), seal: sealMessage(seal), hashes, inclusion },
   });
 }
 

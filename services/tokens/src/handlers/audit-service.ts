@@ -74,7 +74,9 @@ export function auditService(tokens: TokensContext): Required<ServiceImpl<typeof
       });
       while (!context.signal.aborted) {
         const entries = await store.read((tx) => readDecisions(tx, after, MAX_LINES));
-        const lines = entries.filter((entry) => matchesAudit(entry, filter)).map((entry) => lineOf(entry));
+        const lines = entries
+          .filter((entry) => matchesAudit(entry, filter))
+          .map((entry) => lineOf(toRecord(entry)));
         if (lines.length > 0) yield { lines };
         if (entries.length < MAX_LINES) return;
         after = entries.at(-1)?.id ?? after;

@@ -1,14 +1,12 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toJson } from "@bufbuild/protobuf";
 import {
   AuditCredential,
-  AuditCredentialSchema,
   AuditDecision,
-  AuditDecisionSchema,
   type AuditFilter as AuditFilterMessage,
   type AuditRecord,
   AuditRecordSchema,
 } from "@depute/contracts/depute/tokens/v1/audit_service_pb";
-import { formatTime, fromTimestamp, invalid, toTimestamp } from "@depute/core";
+import { canonicalJson, fromTimestamp, invalid, toTimestamp } from "@depute/core";
 import type { AuditEntry, AuditedDecision, AuditFilter } from "./audit-record.ts";
 
 const DECISIONS = { allowed: AuditDecision.ALLOWED, denied: AuditDecision.DENIED } as const;
@@ -47,51 +45,14 @@ function wellFormed<Texts extends object>(texts: Texts): Texts {
 
 const utf8 = new TextEncoder();
 
-/** Returns the bytes of a log entry that the day's seal covers: the entry's line in UTF-8. */
+/** Returns the bytes of a log entry that the day's seal covers: the canonical JSON of the entry's record, in UTF-8. */
 export function auditLine(entry: AuditEntry): Uint8Array {
-  return utf8.encode(lineOf(entry));
+  return utf8.encode(lineOf(toRecord(entry)));
 }
 
-const CREDENTIAL_NAMES = new Map(
-  Object.entries(CREDENTIALS).map(([word, value]) => [word, AuditCredentialSchema.value[value]?.name]),
-);
-const DECISION_NAMES = {
-  allowed: AuditDecisionSchema.value[DECISIONS.allowed]?.name,
-  denied: AuditDecisionSchema.value[DECISIONS.denied]?.name,
-};
-
-/**
- * Returns the line of a log entry: the canonical JSON (RFC 8785) of the ProtoJSON of the entry's record. The members
- * stand in their canonical order. ProtoJSON has no member for an empty value. JSON.stringify writes a well-formed text
- * as RFC 8785 does. So no message has to be made for each decision.
- */
-export function lineOf(entry: AuditEntry): string {
-  const { call } = entry;
-  return JSON.stringify({
-    address: filled(call.address),
-    caller: filled(entry.caller),
-    credential: CREDENTIAL_NAMES.get(call.credential ?? ""),
-    decision: DECISION_NAMES[entry.decision],
-    kind: filled(entry.kind),
-    onBehalfOf: filled(call.onBehalfOf),
-    organization: filled(call.organization),
-    principal: filled(entry.principal),
-    reason: filled(entry.reason),
-    requestId: filled(call.requestId),
-    resource: filled(call.resource),
-    revocationIds: entry.blocks.length === 0 ? undefined : entry.blocks,
-    rpc: filled(call.rpc),
-    sequence: String(entry.id),
-    source: filled(entry.source),
-    time: formatTime(entry.time).replace(".000Z", "Z"),
-    traceId: filled(call.traceId),
-    wire: filled(call.wire),
-  });
-}
-
-/** Returns a text without lone surrogates; undefined for an empty text. */
-function filled(text: string | undefined): string | undefined {
-  return text === undefined || text === "" ? undefined : text.toWellFormed();
+/** Returns the line of a record: the canonical JSON (RFC 8785) of its ProtoJSON. */
+export function lineOf(record: AuditRecord): string {
+  return canonicalJson(toJson(AuditRecordSchema, record));
 }
 
 /** The members of a record that describe the call on which another service decided. */
