@@ -10,10 +10,13 @@ import { replicaRunner } from "./runner.ts";
  * Measures the CPU time of tasks from creation to completion at several replicas of the tasks service on one Postgres,
  * over 24 agents, each with a worker's stream at each replica. The clients call by gRPC. Two loads are measured:
  *
- * - 48 tasks in flight. Fewer replicas complete more tasks a second, and more calls share a commit.
- * - An equal rate, half of what one replica reaches. Here three replicas are also compared with three platforms that
- *   share nothing, each with a third of the load. More processes need more CPU time a task even if they share nothing,
- *   because fewer calls share a commit and the processes displace each other from the processor's caches.
+ * - 48 tasks are always in flight. One replica then completes more tasks a second than three, because more of its calls
+ *   share a commit.
+ * - Tasks arrive at an equal rate: half of the rate that one replica reaches under the first load.
+ *
+ * Three replicas are compared with one, and with three platforms that share nothing and have a third of the load each.
+ * More processes need more CPU time a task even if they share nothing. Fewer of their calls share a commit, and the
+ * processes displace each other from the processor's caches.
  *
  * CPU times of the replicas and of Postgres are user and system times from /proc, so the benchmark needs Linux.
  */

@@ -37,7 +37,10 @@ function parsed<Desc extends DescMessage>(schema: Desc, json: unknown): MessageS
 
 const OPTIONS = { ignoreUnknownFields: true };
 
-/** Returns the field at fault and the problem. The decoder does not name the field of every faulty value. */
+/**
+ * Returns the field at fault and the problem. For some faults, such as a malformed time, the decoder names no field. The
+ * function then decodes each field alone to find the faulty one.
+ */
 function faultOf(
   schema: DescMessage,
   document: JsonValue,

@@ -22,8 +22,8 @@ interface Entry extends VerifiedToken {
 
 /**
  * A cache of tokens by their exact text. It has only tokens whose signatures are all valid under the keys in their
- * blocks, so a forged token takes no room. A token is frozen, because all verifications share it. The least recently
- * used token is evicted first.
+ * blocks, so a forged token takes no room. A token is frozen, because all verifications share it. If the cache is full,
+ * it evicts the least recently used token.
  */
 export class VerifiedTokens {
   readonly #max: number;

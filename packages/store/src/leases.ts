@@ -159,7 +159,7 @@ export class Leases {
   /**
    * Renews the leases that this process holds, and takes leases that are free or have expired.
    *
-   * @returns the milliseconds until the next run
+   * @returns how long to wait before the next run, in milliseconds
    */
   async #takeAll(): Promise<number> {
     const { store, clock } = this.#options;

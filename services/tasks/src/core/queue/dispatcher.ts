@@ -6,7 +6,7 @@ import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Engine } from "../engine/engine.ts";
 import { DISPATCH_TOPIC, type DispatchKind, readNewsKey, STREAM_END_TOPIC } from "../engine/topics.ts";
 import {
-  agentsOfWaiting,
+  agentsWithWorkAmong,
   type DelegateLimitsRow,
   readDelegateLimits,
   waitingTasks,
@@ -311,11 +311,11 @@ export class Dispatcher {
     this.#cancelPoll = undefined;
   }
 
-  /** Searches for pending tasks of all agents with streams. One read finds the agents that need a closer search. */
+  /** Finds the agents that have streams and pending tasks, by one read, and then searches the queue of each. */
   async #poll(): Promise<void> {
     const { engine } = this.#options;
     const agentIds = [...this.#delegates.keys()];
-    const found = await engine.store.read((tx) => agentsOfWaiting(tx, agentIds, engine.clock.now()));
+    const found = await engine.store.read((tx) => agentsWithWorkAmong(tx, agentIds, engine.clock.now()));
     for (const agentId of found) {
       const delegate = this.#delegates.get(agentId);
       if (delegate !== undefined) void this.#lookSoon(delegate);

@@ -7,8 +7,8 @@ import { CORE_MIGRATIONS } from "./migrations.ts";
 import { endedBefore } from "./purge-rows.ts";
 import {
   acceptedBy,
-  agentsOfWaiting,
   agentsWithWork,
+  agentsWithWorkAmong,
   countHeld,
   countHeldByAgent,
   heldBy,
@@ -84,7 +84,7 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
 });
 
 test("which of several agents have waiting tasks is found by one look-up in an index for each agent", async () => {
-  const plans = await plansOf(CORE_MIGRATIONS, (tx) => agentsOfWaiting(tx, ["a", "b", "c"], 1));
+  const plans = await plansOf(CORE_MIGRATIONS, (tx) => agentsWithWorkAmong(tx, ["a", "b", "c"], 1));
   expect(plans.filter((plan) => plan.includes("tasks"))).toEqual([
     expect.stringMatching(/^SEARCH tasks (EXISTS )?USING INDEX tasks_queue(_by_capability)? \(agent_id=\?/),
   ]);

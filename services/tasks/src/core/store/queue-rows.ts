@@ -119,11 +119,11 @@ export async function countHeldByAgent(tx: ReadTx, agentId: string): Promise<num
   return row?.held ?? 0;
 }
 
-/** Maximum number of agents in one statement of `agentsOfWaiting`. */
+/** Maximum number of agents that one statement checks. */
 const AGENTS_AT_ONCE = 256;
 
-/** Returns those of these agents that have a pending task, whatever the task's capability. */
-export async function agentsOfWaiting(
+/** Returns the agents of a list that have a pending task, whatever its capability. */
+export async function agentsWithWorkAmong(
   tx: ReadTx,
   agentIds: readonly string[],
   nowMs: number,
