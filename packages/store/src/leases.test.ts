@@ -109,4 +109,31 @@ describe.skipIf(postgres === undefined)("leases of a schema that processes share
     expect(second.leases.compete("one").isHeld).toBe(false);
     await Promise.all([first.leases.close(), second.leases.close()]);
   });
+
+  test("are read by a waiting process only when one may have expired, or when it learns of a release", async () => {
+    const LONG_MS = 60_000;
+    const waits: number[] = [];
+    const timers = {
+      ...systemTimers,
+      after: (ms: number, fn: () => void) => {
+        waits.push(ms);
+        return systemTimers.after(ms, fn);
+      },
+    };
+    const [first, second] = await Promise.all([join(), join()]);
+    const base = { clock: systemClock, onError, leaseMs: LONG_MS };
+    let waiting: Leases | undefined;
+    const holding = new Leases({
+      ...{ ...base, store: first.store, timers: systemTimers },
+      onReleased: () => waiting?.check(),
+    });
+    await isHeld(holding.compete("work")).toBe(true);
+    waiting = new Leases({ ...base, store: second.store, timers });
+    const next = waiting.compete("work");
+    await expect.poll(() => waits.at(-1), PATIENCE).toBeGreaterThan(LONG_MS / 2);
+    expect([waits.length, next.isHeld]).toEqual([2, false]);
+    await holding.close();
+    await isHeld(next).toBe(true);
+    await waiting.close();
+  });
 });
