@@ -200,5 +200,8 @@ describe("a server that needs a login", () => {
 test("a server without a login has no metadata, and its clients are not sent to an issuer", async () => {
   const answer = await fetch(`${platform.url}/.well-known/oauth-protected-resource/mcp/tokens`);
   expect(answer.status).toBe(404);
+  expect(await answer.json()).toMatchObject({
+    error: { data: { detail: "/mcp/tokens asks for no login; a login needs a configured issuer" } },
+  });
   expect((await initialize("tokens")).status).toBe(200);
 });

@@ -16,12 +16,13 @@ const spell = jsonRpcErrors(ERRORS);
 /**
  * Returns the function that converts an exception to the HTTP error answer at MCP's addresses.
  *
- * @param served returns the addresses that exist; the refusal of an unknown address lists them
+ * @param served returns the addresses of servers; the refusal of an unknown server lists them
  */
 export function mcpErrors(served: () => readonly string[]): typeof spell {
   return (thrown, requestId) => {
     if (!(thrown instanceof HttpRefusal) || thrown.status !== 404) return spell(thrown, requestId);
     const { metadata } = thrown;
+    if (metadata.method?.startsWith("/mcp") !== true) return spell(thrown, requestId);
     const message = `no MCP server has this address: use ${served().join(", ")}`;
     return spell(new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, message, { metadata }), requestId);
   };

@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { CHALLENGE, unknownPath } from "@depute/service";
+import { ErrorReason } from "@depute/core";
+import { CHALLENGE, HttpRefusal } from "@depute/service";
 import { refusalIn } from "../../edge/fault.ts";
 import { json, type MethodRoute } from "../../edge/route.ts";
 import type { WireDeps } from "../../edge/wire-deps.ts";
@@ -24,11 +25,18 @@ export function metadataRoutes(
       const path = server === undefined ? "/mcp" : `/mcp/${server}`;
       const issuers = deps.issuers();
       const isKnown = server === undefined || needsLogin(server);
-      if (issuers.length === 0 || !isKnown) throw unknownPath(`${METADATA}${path}`);
+      if (issuers.length === 0 || !isKnown) throw noLogin(path);
       return json(metadataOf(`${deps.publicUrl}${path}`, issuers));
     },
   });
   return [route("/mcp"), route("/mcp/{server}")];
+}
+
+/** Returns the error for the metadata of a path that asks for no login. */
+function noLogin(path: string): HttpRefusal {
+  const message = `${path.slice(0, 200)} asks for no login; a login needs a configured issuer`;
+  const metadata = { method: `${METADATA}${path}`.slice(0, 200) };
+  return new HttpRefusal(404, ErrorReason.UNKNOWN_METHOD, message, { metadata });
 }
 
 /** Returns the metadata of a resource. (RFC 9728 section 2) */
