@@ -11,6 +11,8 @@ export interface PageGoal {
 
 const cold = (links: number) => `verify cold, ${links} attenuations, against peers`;
 
+const MCP = "what the proxy adds to a call over stdio, p50, data in memory";
+
 export const GOALS: readonly PageGoal[] = [
   ...[0, 2, 5].map((links) => ({
     text: `A token with ${links} attenuations is verified cold in 1/4.5 of biscuit-wasm's time`,
@@ -25,6 +27,13 @@ export const GOALS: readonly PageGoal[] = [
     benchmark: cold(links),
     figure: "Depute's time, by raw signatures",
     atMost: 1.3,
+  })),
+  ...[0, 2, 5].map((links) => ({
+    text: `A token with ${links} attenuations that was verified before takes 1/25 of biscuit-wasm's time from its text`,
+    suite: "dct",
+    benchmark: `verify warm, ${links} attenuations, against peers`,
+    figure: "biscuit-wasm's time from the text, by Depute's",
+    atLeast: 25,
   })),
   {
     text: "A unary gRPC call of a caller known by credential costs no more than grpc-js' bare echo",
@@ -74,5 +83,50 @@ export const GOALS: readonly PageGoal[] = [
     benchmark: "agents",
     figure: "by two words in a category: 100,000 by 1,000",
     atMost: 2,
+  },
+  {
+    text: "Three replicas take at most a quarter more CPU for a task than one, at an equal rate",
+    suite: "replicas",
+    benchmark: "create to complete, at an equal rate below the limit",
+    figure: "CPU of 3 replicas against 1",
+    atMost: 125,
+  },
+  {
+    text: "The p99 of an event at another replica is at most 15 ms above that at the same replica",
+    suite: "replicas",
+    benchmark: "from worker to watcher, p99, 200 events a second of 4 tasks, 2 replicas",
+    figure: "the difference",
+    atMost: 15,
+  },
+  {
+    text: "One replica completes on Postgres at least 0.6 of the tasks that it completes on SQLite",
+    suite: "replicas",
+    benchmark: "create to complete, one task a call, 48 in flight, flushed",
+    figure: "Postgres, by SQLite",
+    atLeast: 0.6,
+  },
+  ...[
+    [
+      "the MCP proxy verifies a token before a call, for a server that announces changes",
+      ", a server that announces changes",
+    ],
+    ["the same, for a server whose list has a ttl", ", within the ttl"],
+    [
+      "the same, with a code of a holder session in place of a signature",
+      " in a holder session, within the ttl",
+    ],
+  ].map(([text, rest]) => ({
+    text: `Of a bare call over stdio: ${text}`,
+    suite: "mcp",
+    benchmark: MCP,
+    figure: `added, token verified${rest}`,
+    atMost: 0.5,
+  })),
+  {
+    text: "Of a bare call over stdio: the MCP proxy verifies a token and reserves its budget",
+    suite: "mcp",
+    benchmark: MCP,
+    figure: "added, and its budget reserved, within the ttl",
+    atMost: 1,
   },
 ];

@@ -1,4 +1,5 @@
-import type { readQuickly as own } from "../../../packages/dct/src/fast/read.ts";
+import type { readQuickly as own, readJsonQuickly as ownJson } from "../../../packages/dct/src/fast/read.ts";
 
 /** Leaves every token to the parser of JSON. */
 export const readQuickly: typeof own = () => undefined;
+export const readJsonQuickly: typeof ownJson = () => undefined;

@@ -2,11 +2,13 @@ import { canonicalJson, encodeBase64Url } from "@depute/core";
 import { type SubContractRule, walkChain } from "./chain.ts";
 import { deny } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
+import { readRemembered } from "./fast/words.ts";
 import { newId } from "./names.ts";
-import { BlockTexts } from "./payload.ts";
+import { BlockTexts, type ReadToken } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
+import { readCanonical } from "./serialise.ts";
 import type { ShapeRules } from "./structure.ts";
-import { assertAttenuation, assertToken, DEFAULT_RULES } from "./structure.ts";
+import { assertAttenuation, DEFAULT_RULES } from "./structure.ts";
 import type { Attenuation, Capability, Keypair, SignedJSONToken } from "./types.ts";
 
 /**
@@ -46,9 +48,14 @@ export function buildAttenuation(
   attenuator: string,
   options: AttenuateOptions = {},
 ): Attenuation {
+  return lastOf(append(token, nextBlock(token, params, attenuator), options).token);
+}
+
+/** Returns the block with the holder's values, not yet checked. */
+function nextBlock(token: SignedJSONToken, params: AttenuateParams, attenuator: string): Attenuation {
   const { allowedCapabilities, maxBudgetMicrocents, expiresAt, maxChainDepth } = params;
   const last = token.attenuations.at(-1) ?? token.authority;
-  const block: Attenuation = {
+  return {
     attenuator,
     delegatee: params.delegatee,
     delegationId: params.delegationId ?? newId("del"),
@@ -58,7 +65,6 @@ export function buildAttenuation(
     ...(expiresAt !== undefined && { expiresAt }),
     ...(maxChainDepth !== undefined && { maxChainDepth }),
   };
-  return append(token, block, options).attenuations.at(-1) as Attenuation;
 }
 
 /**
@@ -88,13 +94,7 @@ export function attachAttenuationSignature(
   options: AttenuateOptions = {},
 ): SignedJSONToken {
   const longer = append(token, attenuation, options);
-  const key = parsePrincipal(attenuation.attenuator) ?? deny("malformed_token", "attenuation.attenuator");
-  if (!engine.verify(signature, attenuationSigningInput(engine, token, attenuation), key)) {
-    deny("invalid_signature", `attenuations[${token.attenuations.length}]`);
-  }
-  const covers = token.attenuations.length;
-  const signed = { signer: attenuation.attenuator, signature: encodeBase64Url(signature), covers };
-  return { ...longer, signatures: [...longer.signatures, signed] };
+  return withSignature(engine, longer, signedDigestOf(engine, longer), signature);
 }
 
 /**
@@ -109,22 +109,44 @@ export function attenuateToken(
   attenuator: Keypair,
   options: AttenuateOptions = {},
 ): SignedJSONToken {
-  const block = buildAttenuation(token, params, attenuator.principal.id, options);
-  const signature = engine.sign(attenuationSigningInput(engine, token, block), attenuator.privateKey);
-  return attachAttenuationSignature(engine, token, block, signature, options);
+  const longer = append(token, nextBlock(token, params, attenuator.principal.id), options);
+  const digest = signedDigestOf(engine, longer);
+  return withSignature(engine, longer, digest, engine.sign(digest, attenuator.privateKey));
 }
 
 /**
  * Adds a block to a copy of the token, and does not sign the block. Throws TokenError unless the new token is well
  * formed and grants no more than the old token.
  */
-function append(token: SignedJSONToken, block: Attenuation, options: AttenuateOptions): SignedJSONToken {
+function append(token: SignedJSONToken, block: Attenuation, options: AttenuateOptions): ReadToken {
   const rules = options.rules ?? DEFAULT_RULES;
   assertAttenuation(block, rules);
-  const longer: SignedJSONToken = JSON.parse(
-    canonicalJson({ ...token, attenuations: [...token.attenuations, block] }),
-  );
-  assertToken(longer, rules);
-  walkChain(longer, options.subContract);
+  const json = canonicalJson({ ...token, attenuations: [...token.attenuations, block] });
+  const longer = readCanonical(json, rules);
+  walkChain(longer.token, options.subContract, readRemembered);
   return longer;
+}
+
+/** Returns the 32 bytes that the signature of a token's last attenuation covers. */
+function signedDigestOf(engine: CryptoEngine, { token, texts }: ReadToken): Uint8Array {
+  return texts.signedDigest(engine, token.attenuations.length);
+}
+
+/** Adds the signature of the last attenuation, which covers `digest`. Throws TokenError if the signature is false. */
+function withSignature(
+  engine: CryptoEngine,
+  { token }: ReadToken,
+  digest: Uint8Array,
+  signature: Uint8Array,
+): SignedJSONToken {
+  const covers = token.attenuations.length - 1;
+  const { attenuator } = lastOf(token);
+  const key = parsePrincipal(attenuator) ?? deny("malformed_token", "attenuation.attenuator");
+  if (!engine.verify(signature, digest, key)) deny("invalid_signature", `attenuations[${covers}]`);
+  const signed = { signer: attenuator, signature: encodeBase64Url(signature), covers };
+  return { ...token, signatures: [...token.signatures, signed] };
+}
+
+function lastOf({ attenuations }: SignedJSONToken): Attenuation {
+  return attenuations.at(-1) as Attenuation;
 }

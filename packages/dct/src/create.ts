@@ -6,7 +6,7 @@ import { NamespaceRegistry, newId } from "./names.ts";
 import { BlockTexts } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
 import type { ShapeRules } from "./structure.ts";
-import { assertAuthority, assertToken, DEFAULT_RULES } from "./structure.ts";
+import { assertAuthority, DEFAULT_RULES } from "./structure.ts";
 import { formatTime, parseTime } from "./time.ts";
 import {
   type Authority,
@@ -110,17 +110,7 @@ export function attachAuthoritySignature(
   rules: ShapeRules = DEFAULT_RULES,
 ): SignedJSONToken {
   assertAuthority(authority, rules);
-  const key = parsePrincipal(authority.issuer) ?? deny("malformed_token", "authority.issuer");
-  if (!engine.verify(signature, authoritySigningInput(engine, authority), key))
-    deny("invalid_signature", "authority");
-  const token: SignedJSONToken = {
-    format: SJT_FORMAT,
-    authority,
-    attenuations: [],
-    signatures: [{ signer: authority.issuer, signature: encodeBase64Url(signature), covers: "authority" }],
-  };
-  assertToken(token, rules);
-  return token;
+  return withSignature(engine, authority, authoritySigningInput(engine, authority), signature);
 }
 
 /**
@@ -134,8 +124,26 @@ export function createToken(
   options: CreateOptions = {},
 ): SignedJSONToken {
   const authority = buildAuthority(issuer.principal.id, params, options);
-  const signature = engine.sign(authoritySigningInput(engine, authority), issuer.privateKey);
-  return attachAuthoritySignature(engine, authority, signature, options.rules);
+  const digest = authoritySigningInput(engine, authority);
+  return withSignature(engine, authority, digest, engine.sign(digest, issuer.privateKey));
+}
+
+/** Makes a token of a checked block and its signature, which covers `digest`. Throws TokenError if it is false. */
+function withSignature(
+  engine: CryptoEngine,
+  authority: Authority,
+  digest: Uint8Array,
+  signature: Uint8Array,
+): SignedJSONToken {
+  const { issuer } = authority;
+  const key = parsePrincipal(issuer) ?? deny("malformed_token", "authority.issuer");
+  if (!engine.verify(signature, digest, key)) deny("invalid_signature", "authority");
+  return {
+    format: SJT_FORMAT,
+    authority,
+    attenuations: [],
+    signatures: [{ signer: issuer, signature: encodeBase64Url(signature), covers: "authority" }],
+  };
 }
 
 function assertLifetime(authority: Authority, maxLifetimeMs: number): void {

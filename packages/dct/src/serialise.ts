@@ -1,6 +1,6 @@
 import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url } from "@depute/core";
 import { type DenialReason, deny, TokenError } from "./denial.ts";
-import { readQuickly } from "./fast/read.ts";
+import { readJsonQuickly, readQuickly } from "./fast/read.ts";
 import { MAX_TOKEN_CHARS, MAX_TOKEN_NESTING } from "./limits.ts";
 import { BlockTexts, type ReadToken } from "./payload.ts";
 import type { ShapeRules } from "./structure.ts";
@@ -57,6 +57,22 @@ export function readToken(input: unknown, rules: ShapeRules): SignedJSONToken {
  */
 export function readTexts(text: string, rules: ShapeRules, path: ReadingPath): ReadToken {
   return (path === "fast" ? readQuickly(text, rules) : undefined) ?? readThoroughly(text, rules);
+}
+
+/**
+ * Returns a token with the canonical texts of its blocks.
+ *
+ * @param json the canonical JSON of a value
+ * @throws TokenError unless the value is a token
+ */
+export function readCanonical(json: string, rules: ShapeRules): ReadToken {
+  return readJsonQuickly(json, rules) ?? readOwn(json, rules);
+}
+
+function readOwn(json: string, rules: ShapeRules): ReadToken {
+  const value: unknown = JSON.parse(json);
+  assertToken(value, rules);
+  return { token: value, texts: new BlockTexts(value.authority, value.attenuations) };
 }
 
 function readThoroughly(text: string, rules: ShapeRules): ReadToken {

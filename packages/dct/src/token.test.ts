@@ -161,6 +161,15 @@ describe("attenuate (DelegateOS 3.4)", () => {
     expect(denialOf(() => attenuateToken(engine, rootToken(), next, bob))).toMatchObject(violation);
   });
 
+  test.each(["/docs/**", "/caf\u00e9/**"])("a token for %s is attenuated and verified", (resource) => {
+    const capabilities = [{ namespace: "docs", action: "read", resource }];
+    const parent = rootToken({ capabilities });
+    const child = attenuateToken(engine, parent, { ...next, allowedCapabilities: capabilities }, alice);
+    expect(parseToken(serialiseToken(child))).toEqual({ ok: true, token: child });
+    const request = { namespace: "docs", action: "read", resource: resource.replace("**", "a.txt") };
+    expect(verifyToken(engine, serialiseToken(child), context({ request }))).toMatchObject({ ok: true });
+  });
+
   test("allows a recorded sub-contract", () => {
     const subContract = (child: string, parent: string) => child === "ct_000000000001" && parent === CONTRACT;
     const child = attenuateToken(engine, rootToken(), { ...next, contractId: "ct_000000000001" }, alice, {

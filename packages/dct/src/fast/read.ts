@@ -285,7 +285,12 @@ const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
  */
 export function readQuickly(text: string, rules: ShapeRules): ReadToken | undefined {
   const json = latin1Of(text);
-  const scanned = json === undefined ? undefined : scanToken(json, rules);
+  return json === undefined ? undefined : readJsonQuickly(json, rules);
+}
+
+/** Reads the JSON of a token like `readQuickly`. */
+export function readJsonQuickly(json: string, rules: ShapeRules): ReadToken | undefined {
+  const scanned = scanToken(json, rules);
   if (scanned === undefined) return undefined;
   const { token, authority, attenuations, signatures } = scanned;
   assertTokenSense(token);
