@@ -8,6 +8,8 @@ import type { Arrived, Question } from "./watchers-process.ts";
 
 const REPORTS = 20;
 const HEARTBEAT_MS = 5_000;
+/** Number of watchers that connect together. Heartbeats wait behind them, so they must take less than a lease. */
+const TOGETHER = 500;
 const LAST = "until the last watcher has the event";
 
 /** Watchers of one task. They run in a separate process, with one connection for each thousand watchers. */
@@ -30,6 +32,7 @@ export const watchers: Path = {
       platform.workers.heartbeatAssignment({ lease }).catch((error: unknown) => console.error(error));
     }, HEARTBEAT_MS);
     let processed = 0;
+    let open = 0;
     const report = async () => {
       const watched = load.ask<Arrived>({ processed: ++processed } satisfies Question);
       const startMs = performance.timeOrigin + performance.now();
@@ -38,7 +41,10 @@ export const watchers: Path = {
     };
     return {
       async grow(size) {
-        await load.ask({ taskId: lease.taskId, watchers: size } satisfies Question);
+        while (open < size) {
+          open = Math.min(size, open + TOGETHER);
+          await load.ask({ taskId: lease.taskId, watchers: open } satisfies Question);
+        }
         for (let i = 0; i < 5; i++) await report();
       },
       async measure() {

@@ -27,7 +27,7 @@ export interface FastPath {
  * Serves plain calls beside Connect's adapter: uncompressed POST requests of unary gRPC and Connect methods and of gRPC
  * server streams. HTTP/1.1 has only the unary Connect methods. The fast path calls the same implementations through the same interceptors, and its
  * responses equal the adapter's. The adapter serves every other call, even if the fast path finds out only from the
- * body. The fast path saves 78 % of the server's CPU time for GetAgent (`npm run bench -- parts`).
+ * body. The fast path saves 67 % of the server's CPU time for GetAgent (`npm run bench -- parts`).
  */
 export function createFastPath(options: RpcHandlerOptions): FastPath {
   const methods = collectMethods(options);
