@@ -31,7 +31,8 @@ import type { Benchmark, Figure } from "../bench.ts";
 
 const ROUNDS = amount(7);
 const CALLS = amount(150);
-const WARM = amount(300);
+/** Number of warm-up calls of each way. The compiler optimizes rarely called code only after about a thousand calls. */
+const WARM = amount(1_500);
 /** Turns of the event loop between two calls. */
 const TURNS = 8;
 

@@ -5,7 +5,7 @@ import type { CryptoEngine } from "./engine.ts";
 import { readRemembered } from "./fast/words.ts";
 import { newId } from "./names.ts";
 import { BlockTexts, type ReadToken } from "./payload.ts";
-import { parsePrincipal } from "./principal.ts";
+import { parsePrincipal, signBlock } from "./principal.ts";
 import { readCanonical } from "./serialise.ts";
 import type { ShapeRules } from "./structure.ts";
 import { assertAttenuation, DEFAULT_RULES } from "./structure.ts";
@@ -94,7 +94,9 @@ export function attachAttenuationSignature(
   options: AttenuateOptions = {},
 ): SignedJSONToken {
   const longer = append(token, attenuation, options);
-  return withSignature(engine, longer, signedDigestOf(engine, longer), signature);
+  const key = parsePrincipal(attenuation.attenuator) ?? deny("malformed_token", "attenuation.attenuator");
+  if (!engine.verify(signature, signedDigestOf(engine, longer), key)) deny("invalid_signature", lastPath(longer));
+  return withSignature(longer, signature);
 }
 
 /**
@@ -110,8 +112,7 @@ export function attenuateToken(
   options: AttenuateOptions = {},
 ): SignedJSONToken {
   const longer = append(token, nextBlock(token, params, attenuator.principal.id), options);
-  const digest = signedDigestOf(engine, longer);
-  return withSignature(engine, longer, digest, engine.sign(digest, attenuator.privateKey));
+  return withSignature(longer, signBlock(engine, signedDigestOf(engine, longer), attenuator, lastPath(longer)));
 }
 
 /**
@@ -132,19 +133,19 @@ function signedDigestOf(engine: CryptoEngine, { token, texts }: ReadToken): Uint
   return texts.signedDigest(engine, token.attenuations.length);
 }
 
-/** Adds the signature of the last attenuation, which covers `digest`. Throws TokenError if the signature is false. */
-function withSignature(
-  engine: CryptoEngine,
-  { token }: ReadToken,
-  digest: Uint8Array,
-  signature: Uint8Array,
-): SignedJSONToken {
-  const covers = token.attenuations.length - 1;
-  const { attenuator } = lastOf(token);
-  const key = parsePrincipal(attenuator) ?? deny("malformed_token", "attenuation.attenuator");
-  if (!engine.verify(signature, digest, key)) deny("invalid_signature", `attenuations[${covers}]`);
-  const signed = { signer: attenuator, signature: encodeBase64Url(signature), covers };
+/** Adds the signature of the last attenuation. */
+function withSignature({ token }: ReadToken, signature: Uint8Array): SignedJSONToken {
+  const signed = {
+    covers: token.attenuations.length - 1,
+    signature: encodeBase64Url(signature),
+    signer: lastOf(token).attenuator,
+  };
   return { ...token, signatures: [...token.signatures, signed] };
+}
+
+/** Returns the path of the last attenuation in errors. */
+function lastPath({ token }: ReadToken): string {
+  return `attenuations[${token.attenuations.length - 1}]`;
 }
 
 function lastOf({ attenuations }: SignedJSONToken): Attenuation {

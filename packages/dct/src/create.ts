@@ -4,7 +4,7 @@ import type { CryptoEngine } from "./engine.ts";
 import { DEFAULT_LIFETIME_MS, MAX_LIFETIME_MS } from "./limits.ts";
 import { NamespaceRegistry, newId } from "./names.ts";
 import { BlockTexts } from "./payload.ts";
-import { parsePrincipal } from "./principal.ts";
+import { parsePrincipal, signBlock } from "./principal.ts";
 import type { ShapeRules } from "./structure.ts";
 import { assertAuthority, DEFAULT_RULES } from "./structure.ts";
 import { formatTime, parseTime } from "./time.ts";
@@ -110,7 +110,11 @@ export function attachAuthoritySignature(
   rules: ShapeRules = DEFAULT_RULES,
 ): SignedJSONToken {
   assertAuthority(authority, rules);
-  return withSignature(engine, authority, authoritySigningInput(engine, authority), signature);
+  const key = parsePrincipal(authority.issuer) ?? deny("malformed_token", "authority.issuer");
+  if (!engine.verify(signature, authoritySigningInput(engine, authority), key)) {
+    deny("invalid_signature", "authority");
+  }
+  return withSignature(authority, signature);
 }
 
 /**
@@ -125,24 +129,16 @@ export function createToken(
 ): SignedJSONToken {
   const authority = buildAuthority(issuer.principal.id, params, options);
   const digest = authoritySigningInput(engine, authority);
-  return withSignature(engine, authority, digest, engine.sign(digest, issuer.privateKey));
+  return withSignature(authority, signBlock(engine, digest, issuer, "authority"));
 }
 
-/** Makes a token of a checked block and its signature, which covers `digest`. Throws TokenError if it is false. */
-function withSignature(
-  engine: CryptoEngine,
-  authority: Authority,
-  digest: Uint8Array,
-  signature: Uint8Array,
-): SignedJSONToken {
-  const { issuer } = authority;
-  const key = parsePrincipal(issuer) ?? deny("malformed_token", "authority.issuer");
-  if (!engine.verify(signature, digest, key)) deny("invalid_signature", "authority");
+/** Returns the token of a checked block and its signature. */
+function withSignature(authority: Authority, signature: Uint8Array): SignedJSONToken {
   return {
     format: SJT_FORMAT,
     authority,
     attenuations: [],
-    signatures: [{ signer: issuer, signature: encodeBase64Url(signature), covers: "authority" }],
+    signatures: [{ covers: "authority", signature: encodeBase64Url(signature), signer: authority.issuer }],
   };
 }
 

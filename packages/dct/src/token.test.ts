@@ -170,6 +170,14 @@ describe("attenuate (DelegateOS 3.4)", () => {
     expect(verifyToken(engine, serialiseToken(child), context({ request }))).toMatchObject({ ok: true });
   });
 
+  test("refuses a private key that is not the delegatee's", () => {
+    const wrong = { ...alice, privateKey: bob.privateKey };
+    expect(denialOf(() => attenuateToken(engine, rootToken(), next, wrong))).toEqual({
+      type: "invalid_signature",
+      detail: "attenuations[0]",
+    });
+  });
+
   test("allows a recorded sub-contract", () => {
     const subContract = (child: string, parent: string) => child === "ct_000000000001" && parent === CONTRACT;
     const child = attenuateToken(engine, rootToken(), { ...next, contractId: "ct_000000000001" }, alice, {
