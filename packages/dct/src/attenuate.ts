@@ -95,7 +95,9 @@ export function attachAttenuationSignature(
 ): SignedJSONToken {
   const longer = append(token, attenuation, options);
   const key = parsePrincipal(attenuation.attenuator) ?? deny("malformed_token", "attenuation.attenuator");
-  if (!engine.verify(signature, signedDigestOf(engine, longer), key)) deny("invalid_signature", lastPath(longer));
+  if (!engine.verify(signature, signedDigestOf(engine, longer), key)) {
+    deny("invalid_signature", lastPath(longer));
+  }
   return withSignature(longer, signature);
 }
 
@@ -112,7 +114,10 @@ export function attenuateToken(
   options: AttenuateOptions = {},
 ): SignedJSONToken {
   const longer = append(token, nextBlock(token, params, attenuator.principal.id), options);
-  return withSignature(longer, signBlock(engine, signedDigestOf(engine, longer), attenuator, lastPath(longer)));
+  return withSignature(
+    longer,
+    signBlock(engine, signedDigestOf(engine, longer), attenuator, lastPath(longer)),
+  );
 }
 
 /**
