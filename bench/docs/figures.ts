@@ -24,8 +24,7 @@ export function readFigures(): Figures {
 }
 
 export function saveFigures(figures: Figures): void {
-  const sorted = Object.fromEntries(Object.entries(figures).sort(([a], [b]) => (a < b ? -1 : 1)));
-  writeFileSync(FILE, `${JSON.stringify(sorted, undefined, 2)}\n`);
+  writeFileSync(FILE, `${JSON.stringify(figures, undefined, 2)}\n`);
 }
 
 /** Describes this machine and its load. Call it before a run. */
@@ -40,7 +39,7 @@ export function circumstances(): Omit<SuiteFigures, "results"> {
 }
 
 /**
- * Returns the figures with the results of a run. A result replaces the earlier results of its benchmark; other
+ * Returns the figures with the results of a run, sorted by suite. A result replaces the earlier results of its benchmark; other
  * benchmarks of the suite keep theirs. If such results remain, the suite has the higher load and the higher divisor of
  * both runs.
  */
@@ -62,7 +61,7 @@ export function mergeFigures(
       results: [...kept, ...own.map(({ suite: _, ...result }) => rounded(result))],
     };
   }
-  return merged;
+  return Object.fromEntries(Object.entries(merged).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** Rounds to four digits, because the others are noise. */

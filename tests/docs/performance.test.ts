@@ -64,6 +64,8 @@ test("a suite keeps the benchmarks that did not run, and the less favourable cir
     ["a", 1],
     ["b", 3],
   ]);
+  const other = { ...result("a", 1), suite: "earlier" };
+  expect(Object.keys(mergeFigures(second, [other], when))).toEqual(["earlier", "s"]);
   expect(mergeFigures(second, [result("a", 4), result("b", 5)], when).s).toMatchObject({ load: 1, part: 1 });
 });
 
