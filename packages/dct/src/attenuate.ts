@@ -1,11 +1,10 @@
 import { canonicalJson, encodeBase64Url } from "@depute/core";
+import { assertBlockSignature, signBlock } from "./block-signature.ts";
 import { type SubContractRule, walkChain } from "./chain.ts";
-import { deny } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { readRemembered } from "./fast/words.ts";
 import { newId } from "./names.ts";
 import { BlockTexts, type ReadToken } from "./payload.ts";
-import { parsePrincipal, signBlock } from "./principal.ts";
 import { readCanonical } from "./serialise.ts";
 import type { ShapeRules } from "./structure.ts";
 import { assertAttenuation, DEFAULT_RULES } from "./structure.ts";
@@ -94,10 +93,8 @@ export function attachAttenuationSignature(
   options: AttenuateOptions = {},
 ): SignedJSONToken {
   const longer = append(token, attenuation, options);
-  const key = parsePrincipal(attenuation.attenuator) ?? deny("malformed_token", "attenuation.attenuator");
-  if (!engine.verify(signature, signedDigestOf(engine, longer), key)) {
-    deny("invalid_signature", lastPath(longer));
-  }
+  const digest = signedDigestOf(engine, longer);
+  assertBlockSignature(engine, digest, signature, attenuation.attenuator, lastPath(longer));
   return withSignature(longer, signature);
 }
 
@@ -114,10 +111,8 @@ export function attenuateToken(
   options: AttenuateOptions = {},
 ): SignedJSONToken {
   const longer = append(token, nextBlock(token, params, attenuator.principal.id), options);
-  return withSignature(
-    longer,
-    signBlock(engine, signedDigestOf(engine, longer), attenuator, lastPath(longer)),
-  );
+  const digest = signedDigestOf(engine, longer);
+  return withSignature(longer, signBlock(engine, digest, attenuator, lastPath(longer)));
 }
 
 /**
@@ -133,12 +128,12 @@ function append(token: SignedJSONToken, block: Attenuation, options: AttenuateOp
   return longer;
 }
 
-/** Returns the 32 bytes that the signature of a token's last attenuation covers. */
+/** Returns the 32-byte digest that the last attenuation's signature has to cover. */
 function signedDigestOf(engine: CryptoEngine, { token, texts }: ReadToken): Uint8Array {
   return texts.signedDigest(engine, token.attenuations.length);
 }
 
-/** Adds the signature of the last attenuation. */
+/** Returns the token with the signature of its last attenuation added. */
 function withSignature({ token }: ReadToken, signature: Uint8Array): SignedJSONToken {
   const signed = {
     covers: token.attenuations.length - 1,
@@ -148,7 +143,7 @@ function withSignature({ token }: ReadToken, signature: Uint8Array): SignedJSONT
   return { ...token, signatures: [...token.signatures, signed] };
 }
 
-/** Returns the path of the last attenuation in errors. */
+/** Returns the path by which errors name the last attenuation, such as `attenuations[0]`. */
 function lastPath({ token }: ReadToken): string {
   return `attenuations[${token.attenuations.length - 1}]`;
 }

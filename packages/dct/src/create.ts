@@ -1,10 +1,10 @@
 import { encodeBase64Url, systemClock } from "@depute/core";
+import { assertBlockSignature, signBlock } from "./block-signature.ts";
 import { deny } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { DEFAULT_LIFETIME_MS, MAX_LIFETIME_MS } from "./limits.ts";
 import { NamespaceRegistry, newId } from "./names.ts";
 import { BlockTexts } from "./payload.ts";
-import { parsePrincipal, signBlock } from "./principal.ts";
 import type { ShapeRules } from "./structure.ts";
 import { assertAuthority, DEFAULT_RULES } from "./structure.ts";
 import { formatTime, parseTime } from "./time.ts";
@@ -110,10 +110,8 @@ export function attachAuthoritySignature(
   rules: ShapeRules = DEFAULT_RULES,
 ): SignedJSONToken {
   assertAuthority(authority, rules);
-  const key = parsePrincipal(authority.issuer) ?? deny("malformed_token", "authority.issuer");
-  if (!engine.verify(signature, authoritySigningInput(engine, authority), key)) {
-    deny("invalid_signature", "authority");
-  }
+  const digest = authoritySigningInput(engine, authority);
+  assertBlockSignature(engine, digest, signature, authority.issuer, "authority");
   return withSignature(authority, signature);
 }
 
@@ -132,7 +130,7 @@ export function createToken(
   return withSignature(authority, signBlock(engine, digest, issuer, "authority"));
 }
 
-/** Returns the token of a checked block and its signature. */
+/** Returns the token that consists of an authority block and its signature. The caller has checked both. */
 function withSignature(authority: Authority, signature: Uint8Array): SignedJSONToken {
   return {
     format: SJT_FORMAT,

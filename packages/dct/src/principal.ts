@@ -1,5 +1,4 @@
 import { decodeBase64Url, encodeBase64Url, randomBytes } from "@depute/core";
-import { deny } from "./denial.ts";
 import { isAcceptableKey } from "./engine/encodings.ts";
 import type { CryptoEngine } from "./engine.ts";
 import type { Keypair, Principal } from "./types.ts";
@@ -19,20 +18,6 @@ export function keypairFromSeed(
   details: Omit<Principal, "id"> = {},
 ): Keypair {
   return { principal: { ...details, id: encodeBase64Url(engine.publicKey(seed)) }, privateKey: seed.slice() };
-}
-
-/**
- * Returns the 64-byte Ed25519 signature of a block's digest. Throws TokenError (invalid_signature, at `path`) if the
- * private key is not the principal's.
- */
-export function signBlock(
-  engine: CryptoEngine,
-  digest: Uint8Array,
-  { principal, privateKey }: Keypair,
-  path: string,
-): Uint8Array {
-  if (principalId(engine.publicKey(privateKey)) !== principal.id) deny("invalid_signature", path);
-  return engine.sign(digest, privateKey);
 }
 
 /** Returns the id of a 32-byte public key. */

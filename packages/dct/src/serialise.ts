@@ -60,16 +60,13 @@ export function readTexts(text: string, rules: ShapeRules, path: ReadingPath): R
 }
 
 /**
- * Returns a token with the canonical texts of its blocks.
+ * Parses a token from JSON that canonicalJson wrote, and returns it with the canonical texts of its blocks.
  *
- * @param json the canonical JSON of a value
- * @throws TokenError unless the value is a token
+ * @throws TokenError unless the JSON is a token
  */
 export function readCanonical(json: string, rules: ShapeRules): ReadToken {
-  return readJsonQuickly(json, rules) ?? readOwn(json, rules);
-}
-
-function readOwn(json: string, rules: ShapeRules): ReadToken {
+  const quick = readJsonQuickly(json, rules);
+  if (quick !== undefined) return quick;
   const value: unknown = JSON.parse(json);
   assertToken(value, rules);
   return { token: value, texts: new BlockTexts(value.authority, value.attenuations) };

@@ -1,8 +1,8 @@
 /**
  * A cache of a pure function's recent results for short texts. It has at most `2 * size` entries in two halves. A hit
  * in the older half copies the entry to the newer half. When the newer half is full, it replaces the older half.
- * Caching keys, patterns and proof headers saves 3 % of the server's CPU time of VerifyToken of a new token, which is
- * within the noise (`npm run bench -- parts`). Without a server, the cache saves more (`npm run bench -- dct`).
+ * Caches of keys, patterns and proof headers save 3 % of the server's CPU time of VerifyToken with a new token, which is
+ * within the noise (`npm run bench -- parts`). Without a server, they save more (`npm run bench -- dct`).
  */
 export class Memo<V> {
   readonly #size: number;
