@@ -13,7 +13,10 @@ import type { Question } from "./peers/process.ts";
 
 const ROUNDS = turns(11);
 const ROUND_MS = amount(150, 20);
-/** A contender of warm verifications: biscuit-wasm reads each text again, because it remembers no token. */
+/**
+ * The name of one more contender in warm verifications: biscuit-wasm with the token's text. It verifies the text from
+ * the start each time, because it has no memory of verified tokens.
+ */
 const FROM_TEXT = "biscuit-wasm, from the text";
 
 export default async function benchmarks(): Promise<Benchmark[]> {

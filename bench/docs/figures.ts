@@ -39,8 +39,8 @@ export function circumstances(): Omit<SuiteFigures, "results"> {
 }
 
 /**
- * Returns the figures with the results of a run, sorted by suite. A result replaces the earlier results of its benchmark; other
- * benchmarks of the suite keep theirs. If such results remain, the suite has the higher load and the higher divisor of
+ * Returns the figures with the results of a run, sorted by suite. A result replaces the earlier results of its
+ * benchmark; other benchmarks of the suite keep theirs. If such results remain, the suite has the higher load and the higher divisor of
  * both runs.
  */
 export function mergeFigures(

@@ -31,7 +31,7 @@ import type { Benchmark, Figure } from "../bench.ts";
 
 const ROUNDS = amount(7);
 const CALLS = amount(150);
-/** Number of warm-up calls of each way. The compiler optimizes rarely called code only after about a thousand calls. */
+/** Number of calls of each way before the first round, so that the compiler has optimized their code. */
 const WARM = amount(1_500);
 /** Turns of the event loop between two calls. */
 const TURNS = 8;

@@ -5,8 +5,8 @@ import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { Pool } from "pg";
 
 /**
- * Runs a plain gRPC server in a separate process. Each call of CreateTask inserts one row into Postgres, and does
- * nothing else. The argument is the database's address. The process reports its own address.
+ * Runs a plain gRPC server in a separate process. Its only method is CreateTask, and a call inserts one row into Postgres.
+ * The argument is the database's address. The process reports the server's address to its parent.
  */
 
 const pool = new Pool({ connectionString: process.argv[2], max: 5 });

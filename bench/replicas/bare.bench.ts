@@ -11,9 +11,10 @@ import { inTurns } from "../turns.ts";
 import { cpuOf } from "./cpu.ts";
 
 /**
- * Measures the CPU time of a call at one and at three plain gRPC servers, which insert one row a call and share nothing.
- * Calls arrive at an equal rate: half of the rate that one server reaches with 48 in flight. The quotient shows what
- * more processes cost without Depute, beside `replicas.bench.ts`.
+ * Measures the CPU time of a call to a plain gRPC server that inserts one row into Postgres. One server is compared with
+ * three servers, which get a third of the calls each. The servers share nothing but the database. Both setups get calls
+ * at the same rate: half of what one server reaches with 48 calls in flight. The quotient shows what more processes cost
+ * without Depute. `replicas.bench.ts` measures the same with Depute.
  */
 
 const IN_FLIGHT = 48;
@@ -66,7 +67,7 @@ async function start(url: string) {
   };
 }
 
-/** Starts a number of servers. `call` calls each in turn. */
+/** Starts servers, and returns a function that sends the call with number `i` to the next of them in turn. */
 async function openServers(url: string, count: number) {
   const servers: Apart<{ address: string }>[] = [];
   while (servers.length < count)

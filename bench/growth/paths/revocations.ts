@@ -7,7 +7,9 @@ const LARGEST = 1_000_000;
 const LINKS = 2;
 const COLD = "verify a token";
 const WARM = "verify a token whose prefix is known";
-/** Calls of a round. A round must take much longer than the steps of a thread's CPU time, which are 4 ms on Linux. */
+/**
+ * Number of calls in a round. Linux may count a thread's CPU time in steps of 4 ms, so a round must take much longer.
+ */
 const CALLS = { [COLD]: 1_000, [WARM]: 10_000 };
 
 /** Revocations that a verifier knows. The token has 2 attenuations, and none of its blocks is revoked. */

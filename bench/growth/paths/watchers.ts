@@ -8,7 +8,10 @@ import type { Arrived, Question } from "./watchers-process.ts";
 
 const REPORTS = 20;
 const HEARTBEAT_MS = 5_000;
-/** Number of watchers that connect together. Heartbeats wait behind them, so they must take less than a lease. */
+/**
+ * Maximum number of watchers that connect at the same time. A heartbeat waits until they are connected. If that took
+ * longer than the lease, the worker would lose its task.
+ */
 const TOGETHER = 500;
 const LAST = "until the last watcher has the event";
 
@@ -32,7 +35,7 @@ export const watchers: Path = {
       platform.workers.heartbeatAssignment({ lease }).catch((error: unknown) => console.error(error));
     }, HEARTBEAT_MS);
     let processed = 0;
-    let open = 0;
+    let connected = 0;
     const report = async () => {
       const watched = load.ask<Arrived>({ processed: ++processed } satisfies Question);
       const startMs = performance.timeOrigin + performance.now();
@@ -41,9 +44,9 @@ export const watchers: Path = {
     };
     return {
       async grow(size) {
-        while (open < size) {
-          open = Math.min(size, open + TOGETHER);
-          await load.ask({ taskId: lease.taskId, watchers: open } satisfies Question);
+        while (connected < size) {
+          connected = Math.min(size, connected + TOGETHER);
+          await load.ask({ taskId: lease.taskId, watchers: connected } satisfies Question);
         }
         for (let i = 0; i < 5; i++) await report();
       },
