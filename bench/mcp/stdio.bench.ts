@@ -69,6 +69,11 @@ const WAYS: readonly Way[] = [
     config: { definitionTtlMs: 600_000 },
     cost: 1,
   },
+  {
+    name: "added, and its budget reserved for each call by itself, within the ttl",
+    config: { definitionTtlMs: 600_000, callsPerReservation: 1 },
+    cost: 1,
+  },
   { name: "added, token verified, a silent server: one more list", config: {} },
 ];
 

@@ -28,9 +28,18 @@ export type Verdict =
     }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** The result of a reservation: its id, or the reason why the tokens service refused it. */
+/** The token under which an amount is spent, and the revocation ids of its blocks, beginning with the authority block. */
+export interface Payer {
+  readonly token: string;
+  readonly blocks: readonly string[];
+}
+
+/**
+ * The result of a reservation: its id and the remaining budget of the token in microcents, or the reason why the tokens
+ * service refused the reservation.
+ */
 export type Reserved =
-  | { readonly ok: true; readonly reservationId: string }
+  | { readonly ok: true; readonly reservationId: string; readonly remainingMicrocents: number }
   | { readonly ok: false; readonly denial: DenialReason };
 
 /**
@@ -46,11 +55,28 @@ export type Grants =
     }
   | { readonly ok: false; readonly denial: DenialReason };
 
+/** Reserves and charges the costs of calls. Every method throws if the tokens service is unavailable. */
+export interface Spender {
+  /**
+   * Reserves an amount on every block of the token, in microcents, at least 1. A repeated request id does not reserve
+   * again.
+   */
+  reserve(payer: Payer, microcents: number, requestId: string): Promise<Reserved>;
+  /**
+   * Charges an amount in microcents of a reservation, or the whole reservation if the amount is undefined.
+   *
+   * @returns the charged amount in microcents
+   */
+  commit(reservationId: string, microcents: number | undefined): Promise<number>;
+  /** Cancels a reservation without a charge. */
+  release(reservationId: string): Promise<void>;
+}
+
 /**
  * Asks the tokens service, in this process or a remote one, for decisions. Every method throws if the service is
  * unavailable.
  */
-export interface Authoriser {
+export interface Authoriser extends Spender {
   /**
    * Checks in one call whether the token grants its holder all of these capabilities now. A valid proof then counts as
    * used.
@@ -63,19 +89,6 @@ export interface Authoriser {
     argumentsDigest: string,
     name: string,
   ): Promise<Verdict>;
-  /**
-   * Reserves an amount on every block of the token, in microcents, at least 1. A repeated request id does not reserve
-   * again.
-   */
-  reserve(token: string, microcents: number, requestId: string): Promise<Reserved>;
-  /**
-   * Charges an amount in microcents of a reservation, or the whole reservation if the amount is undefined.
-   *
-   * @returns the charged amount in microcents
-   */
-  commit(reservationId: string, microcents: number | undefined): Promise<number>;
-  /** Cancels a reservation without a charge. */
-  release(reservationId: string): Promise<void>;
   /** Reads the capabilities that a token grants. */
   grants(token: string): Promise<Grants>;
   /**

@@ -135,7 +135,8 @@ describe("the cost of a tool", () => {
   });
 
   test("counts the charge, not the reservation", async () => {
-    const started = bench(answer(25), metered({ microcentsPerHour: 150 }), new ManualClock());
+    const upstream = { ...metered({ microcentsPerHour: 150 }), callsPerReservation: 1 };
+    const started = bench(answer(25), upstream, new ManualClock());
     await started.call("fixed");
     await expect.poll(() => started.authoriser.settled).toHaveLength(1);
     await started.call("fixed");

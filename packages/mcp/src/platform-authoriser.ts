@@ -10,7 +10,7 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { type Clock, type DeputeError, decodeBase64Url, reasonName } from "@depute/core";
-import type { Authoriser, Grants, Presented, Reserved, Verdict } from "./authoriser.ts";
+import type { Authoriser, Grants, Payer, Presented, Reserved, Verdict } from "./authoriser.ts";
 import { Recent } from "./recent.ts";
 import type { Right } from "./rules/visible.ts";
 
@@ -85,10 +85,10 @@ export class PlatformAuthoriser implements Authoriser {
     return { ok: false, denial: result.value ?? noReason() };
   }
 
-  async reserve(token: string, microcents: number, requestId: string): Promise<Reserved> {
+  async reserve({ token }: Payer, microcents: number, requestId: string): Promise<Reserved> {
     const lifetimeSeconds = Math.ceil(this.#options.longestCallMs / 1000) + RESERVATION_MARGIN_S;
     try {
-      const { reservation } = await this.#spend.reserveSpend(
+      const { reservation, remainingMicrocents } = await this.#spend.reserveSpend(
         {
           requestId,
           token: serialized(token),
@@ -97,7 +97,8 @@ export class PlatformAuthoriser implements Authoriser {
         },
         this.#options.callOptions(),
       );
-      return { ok: true, reservationId: reservation?.id ?? "" };
+      const reservationId = reservation?.id ?? "";
+      return { ok: true, reservationId, remainingMicrocents: Number(remainingMicrocents) };
     } catch (thrown) {
       const denial = this.#denialIn(thrown);
       if (denial === undefined) throw thrown;

@@ -35,6 +35,7 @@ import { visible } from "./rules/visible.ts";
 import { RunningCount } from "./running-count.ts";
 import { ServerTasks } from "./server-tasks.ts";
 import { type CallReservation, NOTHING, settle } from "./settle.ts";
+import { SharedReservations } from "./shared-reservations.ts";
 import { subscribe } from "./subscribe.ts";
 import { toldOf } from "./told-fault.ts";
 import type { Upstream } from "./upstream.ts";
@@ -50,6 +51,7 @@ export class McpProxy {
   readonly #listed: Listed;
   readonly #limiter: CallLimiter;
   readonly #tasks: ServerTasks;
+  readonly #reservations: SharedReservations;
   /** Settlements in progress, for which close() waits. */
   readonly #open = new Set<Promise<unknown>>();
   /** Requests in progress, for which idle() waits. */
@@ -57,10 +59,14 @@ export class McpProxy {
 
   constructor(options: ProxyOptions) {
     this.#options = options;
-    const { authoriser, config, clock } = options;
+    const { authoriser, config, clock, timers } = options;
     this.#gate = { authoriser, requireToken: config.requireToken, realPath };
     this.#listed = new Listed(clock);
     this.#limiter = new CallLimiter(clock);
+    this.#reservations = new SharedReservations({
+      ...{ spender: authoriser, maxCalls: config.callsPerReservation, clock, timers },
+      onFault: (id, thrown) => this.#cannotSettle(id, thrown),
+    });
     this.#tasks = new ServerTasks({ ...options, gate: this.#gate, limiter: this.#limiter });
   }
 
@@ -160,6 +166,7 @@ export class McpProxy {
   async close(): Promise<void> {
     await this.#options.upstream.close();
     await Promise.all(this.#open);
+    await this.#reservations.close();
   }
 
   async #list(
@@ -332,13 +339,13 @@ export class McpProxy {
   }
 
   async #reserve(
-    { rule, right, counted }: AdmittedCall,
+    { rule, right, blocks, counted }: AdmittedCall,
     presentation: Presentation | undefined,
   ): Promise<CallReservation | undefined> {
     if (rule.cost.most === 0 || presentation === undefined) return undefined;
-    const { authoriser } = this.#options;
     counted.spend(rule.cost.most);
-    const reserved = await authoriser.reserve(presentation.token, rule.cost.most, randomUuid());
+    const payer = { token: presentation.token, blocks };
+    const reserved = await this.#reservations.reserve(payer, rule.cost.most, randomUuid());
     if (!reserved.ok) {
       counted.refund(rule.cost.most);
       throw overBudget(reserved.denial, right);
@@ -384,10 +391,11 @@ export class McpProxy {
   }
 
   #settle(held: CallReservation | undefined, outcome: Parameters<typeof settle>[2]): Promise<BudgetState> {
-    const { authoriser, onFault } = this.#options;
-    return settle(authoriser, held, outcome, (id, thrown) =>
-      onFault(`cannot settle the reservation ${id}`, thrown),
-    );
+    return settle(this.#reservations, held, outcome, (id, thrown) => this.#cannotSettle(id, thrown));
+  }
+
+  #cannotSettle(reservationId: string, thrown: unknown): void {
+    this.#options.onFault(`cannot settle the reservation ${reservationId}`, thrown);
   }
 
   #background(work: Promise<unknown>): void {

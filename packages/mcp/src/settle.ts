@@ -1,4 +1,4 @@
-import type { Authoriser } from "./authoriser.ts";
+import type { Spender } from "./authoriser.ts";
 import { type CallOutcome, settlementOf } from "./rules/cost.ts";
 import type { BudgetState } from "./rules/refusal.ts";
 import type { CostRule } from "./rules/tool-map.ts";
@@ -23,7 +23,7 @@ export type SettleFault = (reservationId: string, thrown: unknown) => void;
  * reservation
  */
 export async function settle(
-  authoriser: Authoriser,
+  spender: Spender,
   held: CallReservation | undefined,
   outcome: CallOutcome,
   onFault: SettleFault,
@@ -34,11 +34,11 @@ export async function settle(
   const reservedMicrocents = cost.most;
   try {
     if (settlement.kind === "release") {
-      await authoriser.release(reservationId);
+      await spender.release(reservationId);
       onUncharged(reservedMicrocents);
       return { state: "released", reservedMicrocents, chargedMicrocents: 0 };
     }
-    const chargedMicrocents = await authoriser.commit(reservationId, settlement.amount);
+    const chargedMicrocents = await spender.commit(reservationId, settlement.amount);
     onUncharged(reservedMicrocents - chargedMicrocents);
     return { state: "charged", reservedMicrocents, chargedMicrocents };
   } catch (thrown) {

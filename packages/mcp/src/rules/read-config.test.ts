@@ -28,6 +28,7 @@ describe("a configuration", () => {
       maxAnswerBytes: 10_485_760,
       definitionTtlMs: 0,
       trustPromises: false,
+      callsPerReservation: 16,
       revision: "auto",
       serverId: "files",
     });
@@ -182,7 +183,25 @@ describe("a configuration", () => {
     expect(faults(upstreams)).toContain(fault);
   });
 
+  test.each([
+    ["timeoutMs", 0, 1, 3_600_000],
+    ["timeoutMs", 3_600_001, 1, 3_600_000],
+    ["maxAnswerBytes", 65_535, 65_536, 268_435_456],
+    ["maxAnswerBytes", 268_435_457, 65_536, 268_435_456],
+    ["definitionTtlMs", 3_600_001, 0, 3_600_000],
+    ["callsPerReservation", 0, 1, 256],
+    ["callsPerReservation", 257, 1, 256],
+  ])("with %s %j is refused", (member, value, min, max) => {
+    expect(faults({ a: { [member]: value } })).toEqual([
+      `/upstreams/a/${member}: must be from ${min} to ${max}`,
+    ]);
+  });
+
   test("is refused with all its faults at once", () => {
-    expect(faults({ a: { http: { url: "x" }, timeoutMs: -1 }, b: { maps: "x" } })).toHaveLength(4);
+    expect(faults({ a: { http: { url: "x" }, timeoutMs: -1 }, b: { maps: "x" } })).toEqual([
+      "/upstreams/a/http/url: must be an http or https address",
+      "/upstreams/a/timeoutMs: must be a whole number from 0 to 2^53-1",
+      "/upstreams/b/maps: must be a list of texts",
+    ]);
   });
 });

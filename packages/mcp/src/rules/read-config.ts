@@ -49,6 +49,8 @@ export interface UpstreamConfig {
    * `definitionTtlMs` decides.
    */
   readonly trustPromises: boolean;
+  /** Maximum number of calls for which one reservation of the token's budget is made; 1 means each call has its own. */
+  readonly callsPerReservation: number;
   /** The id of the server in the `mcp_bindings` of CAP manifests. */
   readonly serverId: string;
 }
@@ -82,6 +84,7 @@ const MEMBERS = [
   "maxAnswerBytes",
   "definitionTtlMs",
   "trustPromises",
+  "callsPerReservation",
   "serverId",
   "revision",
 ];
@@ -90,16 +93,15 @@ const REVISIONS = ["auto", "modern", "legacy"] as const;
 /** The clients that share one server process over stdio: all clients, or those of one MCP session. */
 const PROCESSES = ["shared", "session"] as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
-const DEFAULT_TIMEOUT_MS = 60_000;
-const MAX_TIMEOUT_MS = 3_600_000;
-const MAX_TTL_MS = 3_600_000;
-const DEFAULT_ANSWER_BYTES = 10_485_760;
-/**
- * The bounds of `maxAnswerBytes`. Below the minimum, the proxy would refuse a server's description of itself. Up to
- * the maximum, every message fits into a JavaScript string.
- */
-const LEAST_ANSWER_BYTES = 65_536;
-const MOST_ANSWER_BYTES = 268_435_456;
+/** The members with numbers: the default, and the limits. */
+const NUMBERS = {
+  timeoutMs: { preset: 60_000, min: 1, max: 3_600_000 },
+  // Below the minimum, the proxy would refuse a server's description of itself. Up to the maximum, every message fits
+  // into a JavaScript string.
+  maxAnswerBytes: { preset: 10_485_760, min: 65_536, max: 268_435_456 },
+  definitionTtlMs: { preset: 0, min: 0, max: 3_600_000 },
+  callsPerReservation: { preset: 16, min: 1, max: 256 },
+};
 
 /**
  * Reads the configuration of a proxy: `{"upstreams": {"files": {"stdio": {...}, "maps": ["filesystem"], "map": {...}}}}`.
@@ -134,17 +136,12 @@ function readUpstream(
     faults.add(`${path}/maps/${i}`, `the map does not exist: use ${[...shipped.keys()].join(", ")}`);
     return EMPTY_MAP;
   });
-  const timeoutMs = upstream.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : upstream.timeoutMs;
-  const known = faults.count(timeoutMs, `${path}/timeoutMs`) ?? 0;
-  if (known < 1 || known > MAX_TIMEOUT_MS)
-    faults.add(`${path}/timeoutMs`, `must be from 1 to ${MAX_TIMEOUT_MS}`);
-  const maxAnswerBytes =
-    faults.count(upstream.maxAnswerBytes ?? DEFAULT_ANSWER_BYTES, `${path}/maxAnswerBytes`) ?? 0;
-  if (maxAnswerBytes < LEAST_ANSWER_BYTES || maxAnswerBytes > MOST_ANSWER_BYTES) {
-    faults.add(`${path}/maxAnswerBytes`, `must be from ${LEAST_ANSWER_BYTES} to ${MOST_ANSWER_BYTES}`);
-  }
-  const definitionTtlMs = faults.count(upstream.definitionTtlMs ?? 0, `${path}/definitionTtlMs`) ?? 0;
-  if (definitionTtlMs > MAX_TTL_MS) faults.add(`${path}/definitionTtlMs`, `must be from 0 to ${MAX_TTL_MS}`);
+  const number = (member: keyof typeof NUMBERS) => {
+    const { preset, min, max } = NUMBERS[member];
+    const known = faults.count(upstream[member] ?? preset, `${path}/${member}`) ?? preset;
+    if (known < min || known > max) faults.add(`${path}/${member}`, `must be from ${min} to ${max}`);
+    return known;
+  };
   const requireToken = faults.flag(upstream.requireToken ?? true, `${path}/requireToken`);
   const login = faults.flag(upstream.login ?? false, `${path}/login`);
   const trustPromises = faults.flag(upstream.trustPromises ?? false, `${path}/trustPromises`);
@@ -163,10 +160,11 @@ function readUpstream(
     ...(upstream.audience === undefined
       ? {}
       : { audience: faults.text(upstream.audience, `${path}/audience`) ?? "" }),
-    timeoutMs: known,
-    maxAnswerBytes,
-    definitionTtlMs,
+    timeoutMs: number("timeoutMs"),
+    maxAnswerBytes: number("maxAnswerBytes"),
+    definitionTtlMs: number("definitionTtlMs"),
     trustPromises: trustPromises === true,
+    callsPerReservation: number("callsPerReservation"),
     revision: revision ?? "auto",
     serverId: serverId ?? name,
   };

@@ -8,7 +8,7 @@ import { type Clock, DeputeError, ErrorReason, systemClock, systemTimers } from 
 import { compileSchema } from "@depute/wire/json-schema";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { Server } from "@modelcontextprotocol/server";
-import type { Authoriser, Grants, Presented } from "../authoriser.ts";
+import type { Authoriser, Grants, Payer, Presented } from "../authoriser.ts";
 import { downstream } from "../downstream.ts";
 import type { ObservedCall } from "../observed-call.ts";
 import { once, type Presentation } from "../presentation.ts";
@@ -39,10 +39,11 @@ export class FakeAuthoriser implements Authoriser {
     return { ok: true, principal: this.principal, scope, blocks: [] } as const;
   }
 
-  async reserve(_token: string, microcents: number) {
+  async reserve(_payer: Payer, microcents: number) {
     if (this.budget < microcents) return { ok: false, denial: denial(DenialType.BUDGET_EXCEEDED) } as const;
     this.budget -= microcents;
-    return { ok: true, reservationId: `${++this.#reserved}:${microcents}` } as const;
+    const reservationId = `${++this.#reserved}:${microcents}`;
+    return { ok: true, reservationId, remainingMicrocents: this.budget } as const;
   }
 
   async commit(reservationId: string, microcents: number | undefined) {
