@@ -60,7 +60,7 @@ export const SLOW: readonly string[] = [
   "tests/a2a/**",
   "tests/nekte/published.test.ts",
   "tests/mcp/{clients,conformance}/**",
-  "tests/mcp/{asking-stdio,changed-definitions,credentials,everything,filesystem,host-config,http-upstream,large-answers,limits,prompts,relay,stdio,stdio-listen}.test.ts",
+  "tests/mcp/{asking-stdio,changed-definitions,credentials,everything,filesystem,host-config,http-upstream,large-answers,limits,prompts,relay,shared-reservations,stdio,stdio-listen}.test.ts",
   // Hostile parties, schemas and outputs.
   "tests/asp/hostile.test.ts",
   "services/verifier/src/threats.test.ts",

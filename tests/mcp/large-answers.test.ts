@@ -80,7 +80,8 @@ beforeAll(async () => {
   platform = await startPlatform({
     large: { stdio, map, revision: "legacy" },
     small: { stdio, map, revision: "legacy", maxAnswerBytes: 1_048_576 },
-    stalling: { stdio, map, revision: "legacy", definitionTtlMs: 3_600_000 },
+    // The test counts the reservation of each call.
+    stalling: { stdio, map, revision: "legacy", definitionTtlMs: 3_600_000, callsPerReservation: 1 },
     http: { http: { url }, map, maxAnswerBytes: 1_048_576 },
   });
 }, 60_000);
@@ -121,8 +122,8 @@ test.each([
     });
     const last = await one.callTool({ name: "let-go", arguments: {} });
     expect([...(await Promise.all(inFlight)), last].map(textOf)).toEqual(Array(6).fill(before));
-    await expect.poll(() => spentBy(greedy)).toEqual([[200n, 0n]]);
-    await expect.poll(() => spentBy(patient)).toEqual([[600n, 0n]]);
+    await expect.poll(() => spentBy(greedy), { timeout: 5_000 }).toEqual([[200n, 0n]]);
+    await expect.poll(() => spentBy(patient), { timeout: 5_000 }).toEqual([[600n, 0n]]);
     await Promise.all([one.close(), other.close()]);
   },
   60_000,

@@ -93,10 +93,8 @@ export class AuditLog {
 
   /** Returns a decision together with the current time and the current call. */
   #inCall({ resource = "", ...decision }: Decision): AuditedDecision {
-    const current = currentCall();
     const time = this.#options.clock.now();
-    const call = { ...(current && toAuditedCall(current)), ...(resource !== "" && { resource }) };
-    return { ...decision, time, source: OWN_SOURCE, call };
+    return { ...decision, time, source: OWN_SOURCE, call: toAuditedCall(currentCall(), resource) };
   }
 
   async #append(tx: WriteTx, decisions: readonly AuditedDecision[]): Promise<void> {
@@ -110,6 +108,11 @@ export class AuditLog {
 }
 
 /** Returns the members of a call for the audit log, without `caller` and without empty members. */
-function toAuditedCall({ caller: _, ...call }: CurrentCall): AuditedCall {
-  return Object.fromEntries(Object.entries(call).filter(([, value]) => value !== ""));
+function toAuditedCall(current: CurrentCall | undefined, resource: string): AuditedCall {
+  const audited: Record<string, string> = {};
+  for (const [name, value] of Object.entries(current ?? {})) {
+    if (name !== "caller" && value !== "") audited[name] = value;
+  }
+  if (resource !== "") audited.resource = resource;
+  return audited;
 }
