@@ -18,14 +18,17 @@ import {
   type UpstreamConfig,
 } from "@depute/mcp";
 import { fromConnectError, ownHeaders, SealedSecrets } from "@depute/service";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { type Grant, grant } from "../../tests/mcp/holder.ts";
 import { type McpPlatform, startPlatform } from "../../tests/mcp/platform.ts";
 import { amount } from "../amount.ts";
 import type { Benchmark, Figure } from "../bench.ts";
 
 /**
- * Measures what the proxy adds to a call, as a multiple of the p50 of a bare call of the same server over stdio. Bare
- * and proxied calls take turns in one process, without HTTP, so the machine's other load affects them equally. The
+ * Measures what the proxy adds to a call, as a multiple of the p50 of a bare call of the same server over stdio by the
+ * client of the MCP SDK. Bare and proxied calls take turns in one process, without HTTP, so the machine's other load
+ * affects them equally. The
  * client's proof is made before the measured time. Where the proxy has the key, it makes the proof, which counts.
  */
 
@@ -91,11 +94,15 @@ function upstreamFor(config: object, cost: number, announces: boolean) {
   return { config: read, upstream: new Upstream(own) };
 }
 
-/** A call of the server itself, by the client that the proxy uses, too. */
-function bareCall() {
-  const { upstream } = upstreamFor({}, 0, true);
-  const call: Call = async (n) => () => upstream.request("tools/call", { name: "echo", arguments: { n } });
-  return { call, close: () => upstream.close() };
+/** A call of the server itself, by the client of the SDK. */
+async function bareCall() {
+  const client = new Client(
+    { name: "bare", version: "1.0.0" },
+    { versionNegotiation: { mode: { pin: "2026-07-28" } } },
+  );
+  await client.connect(new StdioClientTransport({ command: process.execPath, args: [SERVER, "announces"] }));
+  const call: Call = async (n) => () => client.callTool({ name: "echo", arguments: { n } });
+  return { call, close: () => client.close() };
 }
 
 const AUDIENCE = "mcp:echo";
@@ -196,7 +203,7 @@ export default async function benchmarks(): Promise<Benchmark[]> {
   const dataDir = mkdtempSync(join(folder, "depute-bench-"));
   const platform = await startPlatform({}, ["--data-dir", dataDir]);
   const holder = await grant(platform, [["compute", "execute", "echo"]], 1_000_000_000);
-  const bare = bareCall();
+  const bare = await bareCall();
   const proxied = await Promise.all(WAYS.map((way) => proxiedCall(way, platform, holder)));
   let measured: ReturnType<typeof measure> | undefined;
   const once = () => {
