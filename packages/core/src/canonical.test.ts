@@ -1,3 +1,4 @@
+import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CanonicalError, canonicalBytes, canonicalJson, MAX_CANONICAL_DEPTH } from "./canonical.ts";
@@ -5,6 +6,14 @@ import { CanonicalError, canonicalBytes, canonicalJson, MAX_CANONICAL_DEPTH } fr
 describe("canonicalJson", () => {
   test.each<[string, unknown, string]>([
     ["members in UTF-16 order", { b: 1, a: 2, "\u20ac": 3, "\r": 4 }, '{"\\r":4,"a":2,"b":1,"\u20ac":3}'],
+    [
+      "members in order within members out of order",
+      { b: { c: 1, d: 2 }, a: 3 },
+      '{"a":3,"b":{"c":1,"d":2}}',
+    ],
+    ["members out of order within members in order", { a: [{ d: 1, c: 2 }] }, '{"a":[{"c":2,"d":1}]}'],
+    ["numbers as names in UTF-16 order", { 9: 1, 10: 2, 1: 3 }, '{"1":3,"10":2,"9":1}'],
+    ["an empty name first", { "": 1, a: 2 }, '{"":1,"a":2}'],
     ["numbers as ECMAScript writes them", [1e30, 4.5, 2e-3, 1e-27, -0], "[1e+30,4.5,0.002,1e-27,0]"],
     ["shortest escapes", '\u000f\n/\u20ac"\\', '"\\u000f\\n/\u20ac\\"\\\\"'],
     ["an own __proto__ member", JSON.parse('{"__proto__":{"x":1},"a":2}'), '{"__proto__":{"x":1},"a":2}'],
@@ -63,6 +72,16 @@ describe("canonicalJson", () => {
         const text = canonicalJson(value);
         expect(canonicalJson(JSON.parse(text))).toBe(text);
         expect(canonicalJson(reversed(JSON.parse(JSON.stringify(value))))).toBe(text);
+      }),
+    );
+  });
+
+  test("property: the text is that of the library, for members in any order", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
+        expect(canonicalJson(value)).toBe(canonicalize(value));
+        const ordered = JSON.parse(canonicalJson(value));
+        expect(canonicalJson(ordered)).toBe(canonicalize(ordered));
       }),
     );
   });

@@ -32,9 +32,11 @@ export class CanonicalError extends Error {
  * @throws CanonicalError for a value that is not plain JSON
  */
 export function canonicalJson(value: unknown, maxDepth: number = MAX_CANONICAL_DEPTH): string {
-  check(value, [], [], maxDepth);
-  // `check` has refused every value for which `canonicalize` would return undefined.
-  return canonicalize(value) as string;
+  const walk: Walk = { path: [], ancestors: [], maxDepth, isOrdered: true };
+  check(value, walk);
+  // RFC 8785 is the text of JSON.stringify with ordered members. JSON.stringify takes a fifth of the library's time, which
+  // saves a quarter of an attenuation's. `check` has refused every value for which either would return undefined.
+  return (walk.isOrdered ? JSON.stringify(value) : canonicalize(value)) as string;
 }
 
 const utf8 = new TextEncoder();
@@ -50,7 +52,19 @@ export function canonicalBytes(value: unknown, maxDepth: number = MAX_CANONICAL_
 
 type Path = (string | number)[];
 
-function check(value: unknown, path: Path, ancestors: object[], maxDepth: number): void {
+/** The state of one walk through a value. */
+interface Walk {
+  /** The location of the value that is being checked. */
+  readonly path: Path;
+  /** The arrays and objects that contain this value. */
+  readonly ancestors: object[];
+  readonly maxDepth: number;
+  /** Whether the members of all objects so far are in the order of RFC 8785. */
+  isOrdered: boolean;
+}
+
+function check(value: unknown, walk: Walk): void {
+  const { path, ancestors, maxDepth } = walk;
   if (typeof value !== "object" || value === null) {
     checkScalar(value, path);
     return;
@@ -58,8 +72,8 @@ function check(value: unknown, path: Path, ancestors: object[], maxDepth: number
   if (ancestors.includes(value)) refuse("cycle", path);
   if (ancestors.length >= maxDepth) refuse(`nested deeper than ${maxDepth}`, path);
   ancestors.push(value);
-  if (Array.isArray(value)) checkArray(value, path, ancestors, maxDepth);
-  else checkObject(value, path, ancestors, maxDepth);
+  if (Array.isArray(value)) checkArray(value, walk);
+  else checkObject(value, walk);
   ancestors.pop();
 }
 
@@ -74,7 +88,8 @@ function checkScalar(value: unknown, path: Path): void {
   }
 }
 
-function checkArray(array: unknown[], path: Path, ancestors: object[], maxDepth: number): void {
+function checkArray(array: unknown[], walk: Walk): void {
+  const { path } = walk;
   if (Object.getPrototypeOf(array) !== Array.prototype) refuse("not a plain array", path);
   if (typeof (array as { toJSON?: unknown }).toJSON === "function") refuse("an array with toJSON", path);
   for (let i = 0; i < array.length; i++) {
@@ -82,15 +97,17 @@ function checkArray(array: unknown[], path: Path, ancestors: object[], maxDepth:
     path.push(i);
     if (member === undefined) refuse("a hole in an array", path);
     else if (!("value" in member)) refuse("an accessor", path);
-    else check(member.value, path, ancestors, maxDepth);
+    else check(member.value, walk);
     path.pop();
   }
   if (Object.keys(array).length !== array.length) refuse("an array with named members", path);
 }
 
-function checkObject(object: object, path: Path, ancestors: object[], maxDepth: number): void {
+function checkObject(object: object, walk: Walk): void {
+  const { path } = walk;
   const prototype = Object.getPrototypeOf(object);
   if (prototype !== Object.prototype && prototype !== null) refuse("not a plain object", path);
+  let before = "";
   for (const key of Object.keys(object)) {
     // A property descriptor shows an own `__proto__` member like any other member, and shows an accessor without
     // running it.
@@ -98,8 +115,11 @@ function checkObject(object: object, path: Path, ancestors: object[], maxDepth: 
     path.push(key);
     if (!key.isWellFormed()) refuse("a lone surrogate has no UTF-8 form", path);
     if (member === undefined || !("value" in member)) refuse("an accessor", path);
-    else check(member.value, path, ancestors, maxDepth);
+    else check(member.value, walk);
     path.pop();
+    // Texts are compared by UTF-16 code units, as RFC 8785 orders members.
+    if (key < before) walk.isOrdered = false;
+    before = key;
   }
 }
 

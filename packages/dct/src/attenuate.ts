@@ -122,7 +122,9 @@ export function attenuateToken(
 function append(token: SignedJSONToken, block: Attenuation, options: AttenuateOptions): ReadToken {
   const rules = options.rules ?? DEFAULT_RULES;
   assertAttenuation(block, rules);
-  const json = canonicalJson({ ...token, attenuations: [...token.attenuations, block] });
+  // Members in canonical order are written faster, and a token that was read has them in this order.
+  const ordered: Attenuation = JSON.parse(canonicalJson(block));
+  const json = canonicalJson({ ...token, attenuations: [...token.attenuations, ordered] });
   const longer = readCanonical(json, rules);
   walkChain(longer.token, options.subContract, readRemembered);
   return longer;
