@@ -46,6 +46,13 @@ export const GOALS: readonly PageGoal[] = [
     atLeast: 1,
   },
   {
+    text: "A unary gRPC call without credential costs at most 1/1.3 of grpc-js' bare echo",
+    suite: "rpc",
+    benchmark: "an empty unary call, gRPC",
+    figure: "Depute, fast path: times @grpc/grpc-js",
+    atLeast: 1.3,
+  },
+  {
     text: "Tasks from creation to completion, durable, are as many as messages of the A2A SDK in memory",
     suite: "tasks",
     benchmark: "create to complete, 32 in flight",

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -168,6 +169,11 @@ async function proxiedCall(
 const medianOf = (values: readonly number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
+function shuffled<T>(items: readonly T[]): T[] {
+  const keyed = items.map((item) => ({ item, key: randomInt(2 ** 32) }));
+  return keyed.toSorted((a, b) => a.key - b.key).map(({ item }) => item);
+}
+
 /** Returns, for each way, what it adds to a bare call in each round, as a multiple of the bare call. */
 async function measure(bare: Call, ways: readonly Call[]): Promise<{ bareMs: number; added: number[][] }> {
   const all = [bare, ...ways];
@@ -177,10 +183,8 @@ async function measure(bare: Call, ways: readonly Call[]): Promise<{ bareMs: num
   for (let round = -1; round < ROUNDS; round++) {
     const times = all.map((): number[] => []);
     for (let i = 0; i < (round < 0 ? WARM : CALLS); i++) {
-      for (let turn = 0; turn < all.length; turn++) {
-        // Each call follows each other way equally often, because a call costs less after a similar one.
-        const at = (turn + i) % all.length;
-        const call = all[at] as Call;
+      // The order is random, because a call costs less after a similar one.
+      for (const { call, at } of shuffled(all.map((call, at) => ({ call, at })))) {
         const run = await call(n++);
         // Waits until the work that follows an earlier response, such as a charge, is done. That work must not add to
         // this call.
