@@ -6,13 +6,14 @@ import { assertOk, type Call, type Kind, load, SECRET, type Served, serve } from
 /**
  * Measures how many empty unary calls a server answers per second of its CPU time. Depute's servers pass every
  * interceptor of a service, including validation. The reference server, of @grpc/grpc-js, checks nothing. All servers
- * have the same codec, the same load and the same flags of Node.js. connect-node alone is a second reference.
+ * have the same codec, the same load and the same flags of Node.js. connect-node alone is a second reference, and
+ * node:http2 with the codec alone is the limit.
  */
 
 const FRAME = new Uint8Array(5);
 /** A request with one empty text. It is needed because h2load sends no body of zero bytes. */
 const EMPTY_FIELD = Uint8Array.of(0x0a, 0);
-const KINDS: readonly Kind[] = ["grpc-js", "connect-node", "adapter", "fast"];
+const KINDS: readonly Kind[] = ["grpc-js", "http2", "connect-node", "adapter", "fast"];
 /** The number of warm-up calls. It is not a time, because a busy machine answers few calls in a second. */
 const WARM_UP = amount(30_000, 300);
 const ROUND_S = 1;
@@ -20,6 +21,7 @@ const ROUNDS = turns(9);
 
 const NAMES: Record<Kind, string> = {
   "grpc-js": "@grpc/grpc-js",
+  http2: "node:http2 with the codec",
   "connect-node": "connect-node",
   adapter: "Depute, Connect's adapter",
   fast: "Depute, fast path",
@@ -47,7 +49,7 @@ export default (): Benchmark[] => [
   benchmark(
     "an empty unary call, gRPC, with a credential",
     { headers: [...grpc, `authorization: Bearer ${SECRET}`], body: FRAME },
-    ["grpc-js", "connect-node", "known"],
+    ["grpc-js", "http2", "connect-node", "known"],
     1,
   ),
   benchmark(

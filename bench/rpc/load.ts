@@ -4,7 +4,7 @@ import { assertAnswered, h2load, type Load } from "../h2load.ts";
 import { PING_PATH } from "./contract.ts";
 
 /** The servers that are compared; see server.ts. */
-export type Kind = "grpc-js" | "connect-node" | "adapter" | "fast" | "known";
+export type Kind = "grpc-js" | "http2" | "connect-node" | "adapter" | "fast" | "known";
 
 /** The secret of the caller that the server `known` authenticates. */
 export const SECRET = "bench-secret";

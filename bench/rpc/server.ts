@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { systemClock, systemTimers } from "@depute/core";
 import {
@@ -27,6 +27,7 @@ type Ping = MessageShape<typeof PingService.method.ping.input>;
 
 const START: Record<Kind, () => Promise<number>> = {
   "grpc-js": startGrpcJs,
+  http2: startHttp2,
   "connect-node": startConnectNode,
   adapter: () => startDepute({ fast: false }),
   fast: () => startDepute({ fast: true }),
@@ -62,6 +63,33 @@ function startGrpcJs(): Promise<number> {
     server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
       error ? reject(error) : resolve(bound),
     );
+  });
+}
+
+/**
+ * Starts the limit: node:http2 with the same codec, for gRPC alone. It reads no header, checks nothing, and expects one
+ * message that is not compressed.
+ */
+function startHttp2(): Promise<number> {
+  const { input, output } = PingService.method.ping;
+  const prefix = 5;
+  const server = createServer();
+  server.on("stream", (stream) => {
+    const chunks: Buffer[] = [];
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    stream.on("end", () => {
+      fromBinary(input, Buffer.concat(chunks).subarray(prefix));
+      const answer = toBinary(output, create(output));
+      const frame = Buffer.alloc(prefix + answer.length);
+      frame.writeUInt32BE(answer.length, 1);
+      frame.set(answer, prefix);
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+      stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+      stream.end(frame);
+    });
+  });
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });
 }
 
