@@ -314,6 +314,41 @@ describe("hostServices", () => {
     await expect(fetch(started.urls.tasks ?? "")).rejects.toThrow();
   });
 
+  it("closes a service that may call another one before that one", async () => {
+    const state: EchoState = { closed: false };
+    let wasClosed: boolean | undefined;
+    const last = defineService({
+      name: "gateway",
+      settings: {},
+      descriptors: [],
+      async start(deps) {
+        const tasks = echoClient(deps.connect("tasks"));
+        const close = async () => {
+          await new Promise((resolve) => setImmediate(resolve));
+          await tasks.unary({ text: "last" });
+          wasClosed = state.closed;
+        };
+        return { routes() {}, close };
+      },
+    });
+    const started = await host([echo("tasks", state), last], common());
+    await started.stop();
+    expect([wasClosed, state.closed]).toEqual([false, true]);
+  });
+
+  it("closes the other services if one cannot close", async () => {
+    const state: EchoState = { closed: false };
+    const broken = defineService({
+      name: "gateway",
+      settings: {},
+      descriptors: [],
+      start: async () => ({ routes() {}, close: () => Promise.reject(new Error("no disk")) }),
+    });
+    const started = await host([echo("tasks", state), broken], common());
+    await started.stop();
+    expect(state.closed).toBe(true);
+  });
+
   it("closes the started parts when another part fails", async () => {
     const state: EchoState = { closed: false };
     const broken: ServiceModule = {

@@ -138,9 +138,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     // When the trails are closed, the decisions of the last calls are durable. The next start delivers these decisions
     // to the audit log.
     await Promise.allSettled(trails.map((trail) => trail.close()));
-    const closed = await Promise.allSettled(running.toReversed().map(({ instance }) => instance.close()));
-    for (const result of closed)
-      if (result.status === "rejected") log.error({ err: result.reason }, "closing failed");
+    // A service that started later may still call an earlier one while it closes, so they close one after the other.
+    for (const { instance } of running.toReversed()) {
+      await instance.close().catch((err: unknown) => log.error({ err }, "closing failed"));
+    }
     for (const transport of [...remote.values(), ...watched]) transport.close();
     certificates.close();
     identities.close();
