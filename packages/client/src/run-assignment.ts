@@ -254,7 +254,12 @@ class Run {
         );
         this.#heldSinceMs = sinceMs;
         this.#take(inputsSeen, providedInputs, providedMessages);
-        if (providedInputs.length > 0) continue;
+        // The next heartbeat confirms the inputs. It waits a turn of the event loop, so that a platform that answers every
+        // heartbeat with inputs cannot hold up the process.
+        if (providedInputs.length > 0) {
+          await delay(0, ended);
+          continue;
+        }
       } catch {
         await delay(FIRST_BACKOFF_MS, ended);
         continue;

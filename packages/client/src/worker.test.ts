@@ -336,6 +336,17 @@ describe("a worker", () => {
     expect(one.waits[0]).toBe(20);
   });
 
+  test("lets timers run while the platform answers every heartbeat with inputs", async () => {
+    const one = scene();
+    begin(one, async (_input, { ask }) => {
+      const output = await ask("Which?");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return { output };
+    });
+    await one.ended;
+    expect(one.callNames.at(-1)).toMatch(/^complete/);
+  });
+
   test("saves a checkpoint while its task is returned", async () => {
     const one = scene();
     const working = Promise.withResolvers<void>();
