@@ -118,10 +118,12 @@ describe.skipIf(postgres === undefined)("background work of replicas", () => {
       closers.push(() => loop.close());
       return loop;
     });
-    await expect.poll(() => Math.max(...runs), PATIENCE).toBe(1);
+    // The start of the loop and the lease may both cause a run.
+    await expect.poll(() => Math.max(...runs), PATIENCE).toBeGreaterThan(0);
     const other = runs.indexOf(0);
+    const before = Math.max(...runs);
     loops[other]?.wake();
-    await expect.poll(() => Math.max(...runs), PATIENCE).toBe(2);
+    await expect.poll(() => Math.max(...runs), PATIENCE).toBeGreaterThan(before);
     expect(runs[other]).toBe(0);
   });
 
