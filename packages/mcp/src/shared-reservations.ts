@@ -1,11 +1,9 @@
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { type Clock, randomUuid, type Timers } from "@depute/core";
 import type { Payer, Reserved, Spender } from "./authoriser.ts";
-import { callsToReserve, SHARED_MS } from "./rules/shared-reservation.ts";
+import { callsToReserve, isNearlyUsedUp, SHARED_MS } from "./rules/shared-reservation.ts";
 import type { SettleFault } from "./settle.ts";
 
-/** When less than this part of a reservation is free, the next one is made. */
-const PART_LEFT = 1 / 4;
 /** Maximum number of tokens with shared reservations. Each call under a further token has a reservation of its own. */
 const MAX_TOKENS = 10_000;
 
@@ -38,10 +36,10 @@ interface Shared {
   charged: number;
   /** Whether no further call may use the reservation. */
   isClosed: boolean;
-  /** Whether the calls need a further reservation. */
+  /** Whether the reservation does not suffice for all calls of its time. */
   isUsedUp: boolean;
   /** Whether the settlement has begun. */
-  isSettled: boolean;
+  isSettling: boolean;
 }
 
 /** The reservations under one token. */
@@ -96,7 +94,7 @@ export class SharedReservations implements Spender {
       this.#reserveNext(payer, own, microcents);
       return part;
     }
-    // Concurrent calls do not wait for each other's reservations.
+    // While a reservation for several calls is being made, other calls make their own and need not wait.
     if (own.isReserving) return this.#reserveOne(payer, microcents, requestId);
     const reserved = await this.#reserveFor(payer, own, microcents, requestId);
     if (!reserved.ok) return reserved;
@@ -162,7 +160,7 @@ export class SharedReservations implements Spender {
   #reserveNext(payer: Payer, own: OfToken, cost: number): void {
     const { current, next, isReserving } = own;
     if (current === undefined || next !== undefined || isReserving) return;
-    if (current.free >= current.calls * cost * PART_LEFT) return;
+    if (!isNearlyUsedUp(current.free, current.calls, cost)) return;
     current.isUsedUp = true;
     const calls = this.#callsFor(own, cost);
     if (calls === 1) return;
@@ -195,7 +193,10 @@ export class SharedReservations implements Spender {
     return { ...(await this.#reserveOne(payer, cost, requestId)), calls: 1, amount: cost };
   }
 
-  /** Makes a reservation for one call. A reservation that no call uses does not deny the call. */
+  /**
+   * Makes a reservation for one call. If the budget does not suffice, first settles the reservations that no call uses,
+   * and tries once more.
+   */
   async #reserveOne(payer: Payer, cost: number, requestId: string): Promise<Reserved> {
     const { spender } = this.#options;
     const reserved = await spender.reserve(payer, cost, requestId);
@@ -225,7 +226,7 @@ export class SharedReservations implements Spender {
     const madeMs = this.#options.clock.monotonic();
     const shared: Shared = {
       ...{ id: reservationId, calls, madeMs, remainingMicrocents },
-      ...{ free: amount, used: 0, open: 0, charged: 0, isClosed: false, isUsedUp: false, isSettled: false },
+      ...{ free: amount, used: 0, open: 0, charged: 0, isClosed: false, isUsedUp: false, isSettling: false },
     };
     own.last = shared;
     if (this.#tokens.size < MAX_TOKENS && !this.#tokens.has(token)) this.#tokens.set(token, own);
@@ -255,7 +256,7 @@ export class SharedReservations implements Spender {
 
   #close(shared: Shared): void {
     shared.isClosed = true;
-    if (shared.open > 0 || shared.isSettled) return;
+    if (shared.open > 0 || shared.isSettling) return;
     this.#inBackground(this.#settleOrReport(shared));
   }
 
@@ -285,7 +286,7 @@ export class SharedReservations implements Spender {
   }
 
   async #settle(shared: Shared): Promise<void> {
-    shared.isSettled = true;
+    shared.isSettling = true;
     const { spender } = this.#options;
     if (shared.charged === 0) await spender.release(shared.id);
     else await spender.commit(shared.id, shared.charged);

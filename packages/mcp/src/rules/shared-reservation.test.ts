@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callsToReserve, SHARED_MS } from "./shared-reservation.ts";
+import { callsToReserve, isNearlyUsedUp, SHARED_MS } from "./shared-reservation.ts";
 
 const usedUp = (calls: number) => ({
   ...{ calls, used: calls, isUsedUp: true, ageMs: 10, remainingMicrocents: 1_000_000 },
@@ -23,4 +23,13 @@ test.each([
 
 test("a maximum of one call gives each call a reservation of its own", () => {
   expect(callsToReserve(usedUp(1), 100, 1)).toBe(1);
+});
+
+test.each([
+  [16, 400, false],
+  [16, 399, true],
+  [2, 100, false],
+  [2, 0, true],
+])("of a reservation for %i calls %i microcents are free: nearly used up is %s", (calls, free, expected) => {
+  expect(isNearlyUsedUp(free, calls, 100)).toBe(expected);
 });

@@ -5,6 +5,8 @@ export const SHARED_MS = 1_000;
 
 /** A reservation for several calls is at most this part of the token's remaining budget. */
 const PART_OF_REMAINING = 1 / 16;
+/** When less than this part of a reservation is free, the next reservation is made. */
+const PART_LEFT = 1 / 4;
 
 /** The previous reservation under a token. */
 export interface PreviousReservation {
@@ -12,7 +14,7 @@ export interface PreviousReservation {
   readonly calls: number;
   /** The number of calls that used the reservation. */
   readonly used: number;
-  /** Whether the calls need a further reservation. */
+  /** Whether the reservation did not suffice for all calls of its time. */
   readonly isUsedUp: boolean;
   /** Milliseconds since the reservation was made. */
   readonly ageMs: number;
@@ -37,4 +39,15 @@ export function callsToReserve(
   const wanted = isUsedUp ? 2 * calls : used;
   const affordable = Math.floor((remainingMicrocents * PART_OF_REMAINING) / cost);
   return Math.max(1, Math.min(wanted, affordable, most));
+}
+
+/**
+ * Whether so little of a reservation is free that the next one should be made, before a call has to wait for it.
+ *
+ * @param free the amount in microcents that no call has taken
+ * @param calls the number of calls for which the reservation was made
+ * @param cost the maximum cost of one call in microcents
+ */
+export function isNearlyUsedUp(free: number, calls: number, cost: number): boolean {
+  return free < calls * cost * PART_LEFT;
 }
