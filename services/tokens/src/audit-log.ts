@@ -107,7 +107,12 @@ export class AuditLog {
   }
 }
 
-/** Returns the members of a call for the audit log, without `caller` and without empty members. */
+/**
+ * Returns the members of a call for the audit log, without `caller` and without empty members.
+ *
+ * @param current undefined for work without a call
+ * @param resource the record that the decision is about; empty if the call itself names it
+ */
 function toAuditedCall(current: CurrentCall | undefined, resource: string): AuditedCall {
   const audited: Record<string, string> = {};
   for (const [name, value] of Object.entries(current ?? {})) {

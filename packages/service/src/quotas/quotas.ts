@@ -1,4 +1,4 @@
-import { type Clock, DeputeError, ErrorReason, stepMs } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { CALL_CLASSES, type CallClass } from "./call-class.ts";
 import { take, use, waitOf } from "./rate.ts";
 
@@ -54,8 +54,6 @@ const NOTHING: Charge = { end() {} };
 /** The dependencies of {@link Quotas} on its process. */
 export interface QuotasOptions {
   readonly clock: Clock;
-  /** Returns milliseconds that measure the duration of a step of a verification. Default: the system's clock. */
-  readonly stepMs?: () => number;
   /** Called for each refusal, with the name of the limit, e.g. `principal_read_calls_per_second`. */
   readonly onRefusal?: (limit: string) => void;
   /** Called with the seconds of processor time that a verification used. */
@@ -73,13 +71,10 @@ export class Quotas {
   readonly #accounts = new Map<string, Account>();
   /** The latest `dueMs` of any account for each amount, by the index of the amount in AMOUNTS. */
   readonly #latestDueMs = new Float64Array(AMOUNTS.length);
-  /** Returns milliseconds that measure the duration of a step of a verification. */
-  readonly stepMs: () => number;
 
   constructor(limits: QuotaLimits, options: QuotasOptions) {
     this.#limits = limits;
     this.#options = options;
-    this.stepMs = options.stepMs ?? stepMs;
   }
 
   /**
