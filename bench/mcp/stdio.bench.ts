@@ -29,8 +29,8 @@ import type { Benchmark, Figure } from "../bench.ts";
 /**
  * Measures what the proxy adds to a call, as a multiple of the p50 of a bare call of the same server over stdio by the
  * client of the MCP SDK. Bare and proxied calls take turns in one process, without HTTP, so the machine's other load
- * affects them equally. The
- * client's proof is made before the measured time. Where the proxy has the key, it makes the proof, which counts.
+ * affects them equally. The client's proof is made before the measured time. Where the proxy has the key, it makes the
+ * proof, which counts.
  */
 
 const ROUNDS = amount(7);

@@ -72,6 +72,7 @@ function startGrpcJs(): Promise<number> {
  */
 function startHttp2(): Promise<number> {
   const { input, output } = PingService.method.ping;
+  // The length of gRPC's prefix of a message: one byte of flags, and four of the message's length.
   const prefix = 5;
   const server = createServer();
   server.on("stream", (stream) => {
