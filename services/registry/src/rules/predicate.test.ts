@@ -78,11 +78,16 @@ describe("refuses", () => {
     ["a member of every object", "to.constructor == 1", "names to.constructor"],
     ["too many characters", `true ${"|| true ".repeat(150)}`, "more than 1000 characters"],
     ["too many parts", `1${"+1".repeat(200)} == 1`, "more than 200 parts"],
-    ["deep nesting", `${"(".repeat(499)}1${")".repeat(499)}`, "is not a CEL expression"],
+    ["deep nesting", `${"(".repeat(499)}1${")".repeat(499)}`, "nests brackets more than 64 deep"],
+    ["nesting just over the limit", `${"(".repeat(65)}1 == 1${")".repeat(65)}`, "more than 64 deep"],
     ["half a surrogate pair", "justification == '\\ud800'", "is not a CEL expression"],
   ])("%s", (_, source, why) => {
     expect(() => readPredicate(source)).toThrow(why);
   });
+});
+
+it("permits nesting up to the limit", () => {
+  expect(() => readPredicate(`${"(".repeat(64)}1 == 1${")".repeat(64)}`)).not.toThrow();
 });
 
 it("has bounded cost for every permitted predicate", () => {

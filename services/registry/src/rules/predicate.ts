@@ -35,11 +35,13 @@ export class PredicateError extends Error {
 
 /**
  * Limits in characters: of one predicate (MAX_PREDICATE), of all predicates of a manifest (MAX_PREDICATES), and of a
- * text that an error or a failure quotes (MAX_FAILURE). MAX_PARTS limits the syntax nodes of one predicate.
+ * text that an error or a failure quotes (MAX_FAILURE). MAX_PARTS limits the syntax nodes of one predicate, and
+ * MAX_NESTING its open brackets at one place. Without MAX_NESTING, the size of the stack would limit them.
  */
 export const MAX_PREDICATE = 1_000;
 export const MAX_PREDICATES = 8_000;
 const MAX_PARTS = 200;
+const MAX_NESTING = 64;
 const MAX_FAILURE = 200;
 
 const VARIABLES = ["from", "to", "justification", "task"];
@@ -81,6 +83,8 @@ const ENVIRONMENT = celEnv();
  */
 export function readPredicate(source: string): Predicate {
   if (source.length > MAX_PREDICATE) throw new PredicateError(`has more than ${MAX_PREDICATE} characters`);
+  if (nestingOf(source) > MAX_NESTING)
+    throw new PredicateError(`nests brackets more than ${MAX_NESTING} deep`);
   const parsed = parseOnly(source);
   checkParts(parsed.expr);
   const evaluateExpression = plan(ENVIRONMENT, parsed);
@@ -100,9 +104,19 @@ function parseOnly(source: string) {
   try {
     return parse(source);
   } catch (error) {
-    // This code also handles the RangeError that the parser throws for deep nesting.
     throw new PredicateError(`is not a CEL expression: ${shorten(messageOf(error))}`);
   }
+}
+
+/** Returns the largest number of open brackets at one place. Brackets in texts count too. */
+function nestingOf(source: string): number {
+  let open = 0;
+  let most = 0;
+  for (const character of source) {
+    if ("([{".includes(character)) most = Math.max(most, ++open);
+    else if (")]}".includes(character)) open--;
+  }
+  return most;
 }
 
 function messageOf(error: unknown): string {
