@@ -12,7 +12,7 @@ export * from "./cap-codes.ts";
 export * from "./clock.ts";
 export { type IdRule, idRule, RELAXED_ID, regexMatch, setIdRule } from "./contract-patterns.ts";
 export * from "./contract-rules.ts";
-export { stepMs, threadCpuMs } from "./cpu-time.ts";
+export { threadCpuMs } from "./cpu-time.ts";
 export * from "./detail.ts";
 export * from "./errors.ts";
 export * from "./ids.ts";

@@ -1,4 +1,3 @@
-import { stepMs } from "@depute/core";
 import { beneficiaryOf } from "../call-origin.ts";
 import { cpuTallyKey, quotasKey } from "../call-values.ts";
 import { callerKey, LOCAL_PRINCIPAL, organizationOf } from "../caller.ts";
@@ -49,11 +48,11 @@ export function countCpu<T>(step: () => T): T {
   const values = currentRequest()?.contextValues;
   const quotas = values?.get(quotasKey);
   if (values === undefined || quotas === undefined) return step();
-  const beginMs = stepMs();
+  const beginMs = quotas.clock.monotonic();
   try {
     return step();
   } finally {
-    values.set(cpuTallyKey, values.get(cpuTallyKey) + stepMs() - beginMs);
+    values.set(cpuTallyKey, values.get(cpuTallyKey) + quotas.clock.monotonic() - beginMs);
   }
 }
 

@@ -66,6 +66,8 @@ export interface QuotasOptions {
  * principal or organization without open streams that called least recently.
  */
 export class Quotas {
+  /** The clock of the rates. It also measures how long a step of a verification takes. */
+  readonly clock: Clock;
   readonly #limits: QuotaLimits;
   readonly #options: QuotasOptions;
   readonly #accounts = new Map<string, Account>();
@@ -73,6 +75,7 @@ export class Quotas {
   readonly #latestDueMs = new Float64Array(AMOUNTS.length);
 
   constructor(limits: QuotaLimits, options: QuotasOptions) {
+    this.clock = options.clock;
     this.#limits = limits;
     this.#options = options;
   }
@@ -119,7 +122,7 @@ export class Quotas {
   use(amount: Amount, count: number, principal: string, organization: string): void {
     if (amount === "verification_cpu_ms") this.#options.onCpu?.(count / 1000);
     const i = RATES.indexOf(amount);
-    const nowMs = this.#options.clock.monotonic();
+    const nowMs = this.clock.monotonic();
     for (const { owner, dueMs } of this.#accountsOf(principal, organization)) {
       const nextMs = use(this.#rateOf(amount, owner), dueMs[i] ?? 0, nowMs, count);
       dueMs[i] = nextMs;
@@ -130,7 +133,7 @@ export class Quotas {
 
   /** Whether at least one caller may have used up its quota of an amount. */
   isScarce(amount: Amount): boolean {
-    return waitOf(this.#latestDueMs[AMOUNTS.indexOf(amount)] ?? 0, this.#options.clock.monotonic()) > 0;
+    return waitOf(this.#latestDueMs[AMOUNTS.indexOf(amount)] ?? 0, this.clock.monotonic()) > 0;
   }
 
   /** Returns the maximum number of open tasks of a principal or of an organization. */
@@ -163,7 +166,7 @@ export class Quotas {
   }
 
   #wait(amount: Amount, { dueMs }: Account): number {
-    return waitOf(dueMs[RATES.indexOf(amount)] ?? 0, this.#options.clock.monotonic());
+    return waitOf(dueMs[RATES.indexOf(amount)] ?? 0, this.clock.monotonic());
   }
 
   #assertAmount(amount: Amount, account: Account): void {
@@ -180,7 +183,7 @@ export class Quotas {
     if (kind === "stream" && openStreams >= maxStreams)
       throw used(owner, "open_streams", maxStreams, PLACE_RETRY_MS);
     const rate = this.#rateOf(kind, owner);
-    const taken = take(rate, dueMs[RATES.indexOf(kind)] ?? 0, this.#options.clock.monotonic());
+    const taken = take(rate, dueMs[RATES.indexOf(kind)] ?? 0, this.clock.monotonic());
     if ("dueMs" in taken) return taken.dueMs;
     throw used(owner, `${kind}_calls_per_second`, rate, taken.retryAfterMs);
   }

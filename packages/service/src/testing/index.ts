@@ -4,3 +4,4 @@ export { createIssuerKey, type IssuerKey, startTestIssuer, type TestIssuer } fro
 export { type ReadWalk, walkReads } from "./read-walk.ts";
 export { collect, type Refusal, refusal } from "./refusal.ts";
 export { as, startTestHost, type TestHost, type TestHostOptions } from "./test-host.ts";
+export { TickingClock } from "./ticking-clock.ts";

@@ -2,7 +2,7 @@ import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import type { SerializedDCT } from "@depute/contracts/delegateos/v0/token_pb";
 import { ErrorReason } from "@depute/core";
 import { fromConnectError } from "@depute/service";
-import { as } from "@depute/service/testing";
+import { as, TickingClock } from "@depute/service/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { typeOf } from "../testing/decisions.ts";
 import {
@@ -20,16 +20,17 @@ import {
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 
-/**
- * A service on which each principal may use one millisecond of processor time a second. The service's clock does not
- * advance by itself.
- */
+/** The duration of each verified signature and token. */
+const TICK_MS = 0.05;
+
+/** A service on which each principal may use one millisecond of processor time a second. */
 let platform: Platform;
 beforeAll(async () => {
   platform = await startPlatform(
     ["--revocation-max-staleness", "24h"],
     ["--quota-verification-cpu", "1"],
     [id(carol)],
+    new TickingClock(TICK_MS),
   );
 });
 afterAll(() => platform.stop());
@@ -45,9 +46,9 @@ const USED = {
 };
 const refusalOf = (call: Promise<unknown>) => call.then(() => undefined, fromConnectError);
 
-/** Repeats a call until the service refuses it. Each call takes about a tenth of a millisecond of processor time. */
+/** Repeats a call until the service refuses it. */
 async function untilRefused(call: () => Promise<unknown>) {
-  for (let i = 0; i < 2_000; i++) {
+  for (let i = 0; i < 200; i++) {
     const refusal = await refusalOf(call());
     if (refusal !== undefined) return refusal;
   }

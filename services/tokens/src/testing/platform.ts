@@ -6,6 +6,7 @@ import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation
 import { RootKeyService } from "@depute/contracts/depute/tokens/v1/root_key_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { ManualClock } from "@depute/core";
 import { startTestHost } from "@depute/service/testing";
 import { openStore } from "@depute/store";
 import { tokens } from "../index.ts";
@@ -21,22 +22,25 @@ export const PUBLIC_URL = "https://depute.example";
  * @param args flags of the tokens service
  * @param commonArgs flags of the process
  * @param principals principals with a credential
+ * @param clock the clock of the service
  */
 export async function startPlatform(
   args: readonly string[] = [],
   commonArgs: readonly string[] = [],
   principals: readonly string[] = [],
+  clock = new ManualClock(),
 ) {
   const logged: string[] = [];
   const options = {
     module: tokens,
     args,
     principals,
+    clock,
     commonArgs: ["--public-url", PUBLIC_URL, ...commonArgs],
     onLog: (line: string) => void logged.push(line),
   };
   const host = await startTestHost(options);
-  const { clock, dataDir, whileDown, restart, stop } = host;
+  const { dataDir, whileDown, restart, stop } = host;
   const openOwnStore = () => openStore({ ...host.storeAt("tokens"), migrations, onError: fail });
 
   return {
@@ -74,7 +78,7 @@ export async function startPlatform(
       return host.client(SpendService);
     },
     /** Starts the service again on the same files. */
-    start: () => startTestHost({ ...options, clock, dataDir }),
+    start: () => startTestHost({ ...options, dataDir }),
     whileDown,
     restart,
     /** Stops the service, and returns the decisions in its store. */

@@ -3,7 +3,7 @@ import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_s
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { ErrorReason } from "@depute/core";
 import { fromConnectError, HOP } from "@depute/service";
-import { as, startTestHost, type TestHost } from "@depute/service/testing";
+import { as, startTestHost, type TestHost, TickingClock } from "@depute/service/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { toMessage } from "../documents.ts";
 import { verifier } from "../index.ts";
@@ -110,7 +110,7 @@ test("`local` and the platform's own work have no quota", async () => {
 });
 
 describe("the signatures", () => {
-  let small: TestHost;
+  let small: TestHost<TickingClock>;
   const contract = signedContract();
   // The attestation has only the hash of its output, so its verification costs only the check of the signature.
   const result = { success: true, outputHash: hashedOutput(1), costMicrocents: 1, durationMs: 1 };
@@ -120,6 +120,7 @@ describe("the signatures", () => {
       ...{ module: verifier, fakes: [fakeTokens().module] },
       commonArgs: ["--quota-verification-cpu", "2"],
       principals: ["ada", "bob"],
+      clock: new TickingClock(0.05),
     });
     await small.client(ContractService).createContract({ contract: message(contract) });
     await small.client(AttestationService).recordAttestation({ attestation: stored });
