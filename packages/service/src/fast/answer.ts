@@ -10,7 +10,7 @@ import type { RpcHandlerOptions } from "../rpc-handler.ts";
 import type { Answer, Call, Protocol } from "./call.ts";
 import { connectBinary, connectJson } from "./connect.ts";
 import { grpc } from "./grpc.ts";
-import { invoke } from "./invoke.ts";
+import { type Chains, invoke } from "./invoke.ts";
 import type { FastMethod } from "./methods.ts";
 import { PlainHeaders } from "./plain-values.ts";
 import { headOf, refusalOf, replace, write } from "./send.ts";
@@ -35,11 +35,16 @@ export function urlOf(scheme: "http" | "https", authority: string, method: FastM
   return method.last.url;
 }
 
+/** The settings and the interceptors of a server, for its fast path. */
+export interface FastPathOptions extends RpcHandlerOptions {
+  readonly chains: Chains;
+}
+
 /** A call in hand: its end, and the settings of its server. */
 export interface InHand {
   readonly call: Call;
   readonly end: CallEnd;
-  readonly options: RpcHandlerOptions;
+  readonly options: FastPathOptions;
 }
 
 /** Calls a unary method, and returns its response or its error. */
@@ -47,7 +52,7 @@ export async function answerOf({ call, end, options }: InHand, message: Message)
   const { headers, protocol } = call;
   const head = headOf(protocol);
   try {
-    const response = await invoke(call, end, options.interceptors, message, head);
+    const response = await invoke(call, end, options.chains.unary, message, head);
     replace(head.header, response.header);
     replace(head.trailer, response.trailer);
     const bytes = write(call, response.message);

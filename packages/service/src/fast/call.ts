@@ -24,7 +24,7 @@ export interface Protocol {
    *
    * @returns undefined while the received bytes do not determine the limit, -1 when the adapter must handle the call
    */
-  limitOf(chunks: readonly Uint8Array[], length: number, maxBytes: number): number | undefined;
+  limitOf(chunks: readonly Buffer[], length: number, maxBytes: number): number | undefined;
   /** Returns the bytes of the message in a complete body; undefined if the adapter must handle the call. */
   messageOf(body: Uint8Array, limit: number | undefined): Uint8Array | undefined;
   /** Makes a response with a message. */

@@ -6,10 +6,20 @@ import { bodyTooSlow, readBody } from "../http-body.ts";
 import { bodyLimitsOf, logUnsent, type RpcHandlerOptions, wholeBody } from "../rpc-handler.ts";
 import { certificateOfStream } from "../tls/client-certificate.ts";
 import { discardStream } from "../unread-body.ts";
-import { answerOf, handOver, type InHand, only, PROTOCOLS, read, urlOf } from "./answer.ts";
+import {
+  answerOf,
+  type FastPathOptions,
+  handOver,
+  type InHand,
+  only,
+  PROTOCOLS,
+  read,
+  urlOf,
+} from "./answer.ts";
 import type { Answer, Call } from "./call.ts";
 import { grpc } from "./grpc.ts";
 import { type RequestHandler, requestHandler } from "./http1.ts";
+import { chainsOf } from "./invoke.ts";
 import { collectMethods, type FastMethod } from "./methods.ts";
 import { toNodeHeaders } from "./plain-values.ts";
 import { sendStream } from "./send.ts";
@@ -31,10 +41,11 @@ export interface FastPath {
  */
 export function createFastPath(options: RpcHandlerOptions): FastPath {
   const methods = collectMethods(options);
-  return { stream: streamHandler(methods, options), request: requestHandler(methods, options) };
+  const withChains = { ...options, chains: chainsOf(options.interceptors) };
+  return { stream: streamHandler(methods, withChains), request: requestHandler(methods, withChains) };
 }
 
-function streamHandler(methods: ReadonlyMap<string, FastMethod>, options: RpcHandlerOptions): StreamHandler {
+function streamHandler(methods: ReadonlyMap<string, FastMethod>, options: FastPathOptions): StreamHandler {
   const { addresses = DIRECT_CLIENTS } = options;
   return (stream, headers) => {
     const method = methods.get(headers[":path"] as string);
@@ -62,7 +73,7 @@ function streamHandler(methods: ReadonlyMap<string, FastMethod>, options: RpcHan
 }
 
 /** Reads the message of a call, calls the method, and writes the response. */
-export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: RpcHandlerOptions): void {
+export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: FastPathOptions): void {
   const tooSlow = () => Promise.reject(bodyTooSlow(options.bodyTimeoutMs));
   // Node.js holds a closed stream and its listeners in memory for a long time. All listeners share this variable, and
   // the end of the stream empties it, so that the call's data can be freed.
@@ -147,7 +158,7 @@ function handlePlainCall(stream: ServerHttp2Stream, open: Open): void {
 async function follow(stream: ServerHttp2Stream, open: Open, message: Message): Promise<void> {
   const { call, end, options } = open;
   try {
-    open.trailer = await sendStream(stream, call, end, options.interceptors, message);
+    open.trailer = await sendStream(stream, call, end, options.chains, message);
     if (stream.destroyed || stream.closed) return;
     stream.end();
   } catch (error) {

@@ -30,9 +30,9 @@ export const grpc: Protocol = {
 
   limitOf(chunks, length, maxBytes) {
     if (length < PREFIX_BYTES) return undefined;
-    let prefix = chunks[0] as Uint8Array;
+    let prefix = chunks[0] as Buffer;
     if (prefix.length < PREFIX_BYTES) prefix = Buffer.concat(chunks);
-    const size = new DataView(prefix.buffer, prefix.byteOffset).getUint32(1);
+    const size = prefix.readUInt32BE(1);
     return prefix[0] !== 0 || size > maxBytes ? -1 : PREFIX_BYTES + size;
   },
 

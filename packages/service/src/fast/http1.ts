@@ -3,10 +3,19 @@ import { CallEnd } from "../call-end.ts";
 import { DIRECT_CLIENTS } from "../client-address.ts";
 import { sendWhole } from "../http-answers.ts";
 import { readBody } from "../http-body.ts";
-import { bodyLimitsOf, logUnsent, type RpcHandlerOptions, wholeBody } from "../rpc-handler.ts";
+import { bodyLimitsOf, logUnsent, wholeBody } from "../rpc-handler.ts";
 import { certificateOfRequest } from "../tls/client-certificate.ts";
 import { isBodyUnread } from "../unread-body.ts";
-import { answerOf, handOver, type InHand, only, PROTOCOLS, read, urlOf } from "./answer.ts";
+import {
+  answerOf,
+  type FastPathOptions,
+  handOver,
+  type InHand,
+  only,
+  PROTOCOLS,
+  read,
+  urlOf,
+} from "./answer.ts";
 import type { Answer, Call } from "./call.ts";
 import { grpc } from "./grpc.ts";
 import type { FastMethod } from "./methods.ts";
@@ -21,7 +30,7 @@ export type RequestHandler = (request: IncomingMessage, response: ServerResponse
  */
 export function requestHandler(
   methods: ReadonlyMap<string, FastMethod>,
-  options: RpcHandlerOptions,
+  options: FastPathOptions,
 ): RequestHandler {
   const { addresses = DIRECT_CLIENTS, clock, timers } = options;
   return (request, response) => {

@@ -2,7 +2,9 @@ import { create, type DescMethodStreaming, type DescMethodUnary, type Message } 
 import {
   Code,
   ConnectError,
+  type ContextKey,
   type ContextValues,
+  createContextKey,
   type HandlerContext,
   type Interceptor,
   type StreamRequest,
@@ -20,6 +22,33 @@ import { PlainHeaders, PlainValues } from "./plain-values.ts";
 type Next = Parameters<Interceptor>[0];
 
 /**
+ * The steps of a server's calls: through all interceptors, outermost first, to the method's implementation. A server
+ * builds both chains once, because closures for each call would take longer than most interceptors.
+ */
+export interface Chains {
+  readonly unary: Next;
+  readonly stream: Next;
+}
+
+export function chainsOf(interceptors: readonly Interceptor[]): Chains {
+  return {
+    unary: through(interceptors, (request) => implement(request as UnaryRequest)),
+    stream: through(interceptors, (request) => implementStream(request as StreamRequest)),
+  };
+}
+
+/** The call whose request passes through a chain. */
+interface InChain {
+  readonly call: Call;
+  /** The header and trailer that handler and interceptors write to. */
+  readonly head: AnswerHead;
+}
+
+const inChainKey: ContextKey<InChain | undefined> = createContextKey<InChain | undefined>(undefined, {
+  description: "call of a chain",
+});
+
+/**
  * Calls a method's implementation through the interceptors, outermost first, like Connect's adapter.
  *
  * @param head the header and trailer that handler and interceptors write to
@@ -28,7 +57,7 @@ type Next = Parameters<Interceptor>[0];
 export function invoke(
   call: Call,
   end: CallEnd,
-  interceptors: readonly Interceptor[],
+  chain: Next,
   message: Message,
   head: AnswerHead,
 ): Promise<UnaryResponse> {
@@ -41,11 +70,10 @@ export function invoke(
     requestMethod: "POST",
     url: call.url,
     header: PlainHeaders.received(call.headers),
-    contextValues: valuesOf(call).set(callEndKey, end).set(answerCheckedKey, true),
+    contextValues: valuesOf(call, head).set(callEndKey, end).set(answerCheckedKey, true),
     signal: end.signal,
   };
-  const implemented: Next = (passed) => implement(call, passed as UnaryRequest, head);
-  return through(interceptors, implemented)(request) as Promise<UnaryResponse>;
+  return chain(request) as Promise<UnaryResponse>;
 }
 
 /**
@@ -57,7 +85,7 @@ export function invoke(
 export function invokeStream(
   call: Call,
   end: CallEnd,
-  interceptors: readonly Interceptor[],
+  chain: Next,
   message: Message,
   head: AnswerHead,
 ): Promise<StreamResponse> {
@@ -70,15 +98,18 @@ export function invokeStream(
     requestMethod: "POST",
     url: call.url,
     header: PlainHeaders.received(call.headers),
-    contextValues: valuesOf(call),
+    contextValues: valuesOf(call, head),
     signal: end.signal,
   };
-  const implemented: Next = (passed) => implementStream(call, passed as StreamRequest, head);
-  return through(interceptors, implemented)(request) as Promise<StreamResponse>;
+  return chain(request) as Promise<StreamResponse>;
 }
 
-function valuesOf({ certificate, address, sizes }: Call): ContextValues {
-  const values = new PlainValues().set(clientAddressKey, address).set(messageSizesKey, sizes);
+function valuesOf(call: Call, head: AnswerHead): ContextValues {
+  const { certificate, address, sizes } = call;
+  const values = new PlainValues()
+    .set(inChainKey, { call, head })
+    .set(clientAddressKey, address)
+    .set(messageSizesKey, sizes);
   return certificate === undefined ? values : values.set(clientCertificateKey, certificate);
 }
 
@@ -90,12 +121,20 @@ function through(interceptors: readonly Interceptor[], innermost: Next): Next {
   return next;
 }
 
+/** @throws Error if an interceptor replaced the values of the call */
+function inChain({ contextValues }: UnaryRequest | StreamRequest): InChain {
+  const found = contextValues.get(inChainKey);
+  if (found === undefined) throw new Error("an interceptor dropped the values of a call");
+  return found;
+}
+
 async function* once<T>(item: T): AsyncIterable<T> {
   yield item;
 }
 
 /** Calls the method's implementation: the innermost step, inside all interceptors. */
-async function implement(call: Call, request: UnaryRequest, head: AnswerHead): Promise<UnaryResponse> {
+async function implement(request: UnaryRequest): Promise<UnaryResponse> {
+  const { call, head } = inChain(request);
   const spec = call.method.spec as UnarySpec;
   const answer = await spec.impl(request.message, contextOf(call, request, head));
   return {
@@ -108,11 +147,8 @@ async function implement(call: Call, request: UnaryRequest, head: AnswerHead): P
   };
 }
 
-async function implementStream(
-  call: Call,
-  request: StreamRequest,
-  head: AnswerHead,
-): Promise<StreamResponse> {
+async function implementStream(request: StreamRequest): Promise<StreamResponse> {
+  const { call, head } = inChain(request);
   const spec = call.method.spec as ServerStreamSpec;
   // The interceptors pass on a stream with one request message, which is read here.
   const { value, done } = await request.message[Symbol.asyncIterator]().next();

@@ -1,12 +1,12 @@
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { create, type Message, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { compressedFlag, compressionNegotiate, encodeEnvelope } from "@connectrpc/connect/protocol";
 import type { CallEnd } from "../call-end.ts";
 import { COMPRESSIONS } from "../encodings.ts";
 import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
 import type { AnswerHead, Call, Protocol } from "./call.ts";
-import { invokeStream } from "./invoke.ts";
+import { type Chains, invokeStream } from "./invoke.ts";
 import { PlainHeaders, toNodeHeaders } from "./plain-values.ts";
 
 /** Creates the initial header and trailer of a response. */
@@ -46,7 +46,7 @@ export async function sendStream(
   stream: ServerHttp2Stream,
   call: Call,
   end: CallEnd,
-  interceptors: readonly Interceptor[],
+  chains: Chains,
   message: Message,
 ): Promise<OutgoingHttpHeaders> {
   const { headers, method, protocol } = call;
@@ -61,7 +61,7 @@ export async function sendStream(
     stream.respond({ ...toNodeHeaders(head.header), ":status": 200 }, WITH_TRAILERS);
   };
   try {
-    const response = await invokeStream(call, end, interceptors, message, head);
+    const response = await invokeStream(call, end, chains.stream, message, head);
     for await (const item of response.message) {
       replace(head.header, response.header);
       begin();

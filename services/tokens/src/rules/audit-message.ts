@@ -1,4 +1,4 @@
-import { create, toJson } from "@bufbuild/protobuf";
+import { create, type JsonObject, toJson } from "@bufbuild/protobuf";
 import {
   AuditCredential,
   AuditDecision,
@@ -26,8 +26,7 @@ const CREDENTIALS: Readonly<Record<string, AuditCredential>> = {
 export function toRecord({ id, time, decision, blocks, call, ...own }: AuditEntry): AuditRecord {
   const { credential = "", ...texts } = call;
   return create(AuditRecordSchema, {
-    ...wellFormed(own),
-    ...wellFormed(texts),
+    ...wellFormed({ ...own, ...texts }),
     sequence: BigInt(id),
     time: toTimestamp(time),
     credential: CREDENTIALS[credential] ?? AuditCredential.UNSPECIFIED,
@@ -36,11 +35,13 @@ export function toRecord({ id, time, decision, blocks, call, ...own }: AuditEntr
   });
 }
 
-/** Replaces lone surrogates, which neither protobuf nor canonical JSON can contain. */
+/** Replaces lone surrogates, which neither protobuf nor canonical JSON can contain. Changes `texts` in place. */
 function wellFormed<Texts extends object>(texts: Texts): Texts {
-  return Object.fromEntries(
-    Object.entries(texts).map(([name, text]) => [name, (text as string).toWellFormed()]),
-  ) as Texts;
+  for (const name in texts) {
+    const text = texts[name] as string;
+    if (!text.isWellFormed()) texts[name] = text.toWellFormed() as (typeof texts)[typeof name];
+  }
+  return texts;
 }
 
 const utf8 = new TextEncoder();
@@ -52,7 +53,9 @@ export function auditLine(entry: AuditEntry): Uint8Array {
 
 /** Returns the line of a record: the canonical JSON (RFC 8785) of its ProtoJSON. */
 export function lineOf(record: AuditRecord): string {
-  return canonicalJson(toJson(AuditRecordSchema, record));
+  const members = Object.entries(toJson(AuditRecordSchema, record) as JsonObject);
+  // canonicalJson writes ordered members in half the time.
+  return canonicalJson(Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
 /** The members of a record that describe the call on which another service decided. */
