@@ -103,7 +103,7 @@ describe("the platform", () => {
       await server.stop();
       rmSync(dataDir, { recursive: true, force: true });
     }
-  });
+  }, 60_000);
 
   test("calls agents from the tasks service, behind a separate gateway and with credentials required", async () => {
     const agent = new TextAgent();

@@ -155,6 +155,37 @@ describe("over a bad connection", () => {
     expect((await task.result()).output).toBe("done");
   });
 
+  test.each<[string, ConnectOptions]>([
+    ["over Connect", {}],
+    ["over gRPC", { protocol: "grpc" }],
+  ])(
+    "a worker keeps its task, %s",
+    async (_, options) => {
+      const detour = await detourTo(platform.url);
+      open.push(detour);
+      const reports = 200;
+      let cuts = 0;
+      await employ(
+        async (_, { progress }) => {
+          for (let i = 1; i <= reports; i++) {
+            const report = progress(i, reports);
+            // A cut meets the report on its way, while it is processed, or on the way back.
+            if (i % 10 === 0) setTimeout(() => (cuts += detour.cut()), i % 7);
+            await report;
+          }
+          return { output: { reports } };
+        },
+        client(options, detour.url),
+      );
+      // With a single attempt, a lost lease would fail the task.
+      const draft = { agentId, capabilityId: "say", input: {}, retry: { maxAttempts: 1 } };
+      const task = await client().delegate(draft);
+      expect((await task.result()).output).toEqual({ reports });
+      expect(cuts).toBeGreaterThan(5);
+    },
+    60_000,
+  );
+
   test("a call with a lost answer is repeated under its request id, and counts once", async () => {
     const ids: string[] = [];
     const loses: Interceptor = (next) => async (request) => {

@@ -1,6 +1,7 @@
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { PLATFORM_SERVICES } from "@depute/core/services";
+import { failuresAsUnavailable } from "./transport-failures.ts";
 
 /** The platform's services by their names in this SDK. */
 export const SERVICES = {
@@ -28,5 +29,6 @@ export function clientsOver(transport: Transport): DeputeClients {
  * @param interceptors apply to every call, for example `holderInterceptor`
  */
 export function connectTo(url: string, interceptors: Interceptor[] = []): DeputeClients {
-  return clientsOver(createConnectTransport({ baseUrl: url, httpVersion: "2", interceptors }));
+  const all = [...interceptors, failuresAsUnavailable];
+  return clientsOver(createConnectTransport({ baseUrl: url, httpVersion: "2", interceptors: all }));
 }

@@ -1,0 +1,30 @@
+/** An error of a call, as Connect's clients throw it. */
+export interface CallError {
+  /** The number of a gRPC status (google.rpc.Code). */
+  readonly code: number;
+  /** The error's text without its code. */
+  readonly rawMessage: string;
+}
+
+/** The gRPC status codes that Connect raises for a broken connection, a reset stream and an incomplete response. */
+const CODES: ReadonlySet<number> = new Set([
+  1, // CANCELLED
+  2, // UNKNOWN
+  3, // INVALID_ARGUMENT, for a response that ends in the middle of a message
+  10, // ABORTED
+  13, // INTERNAL
+  14, // UNAVAILABLE
+  15, // DATA_LOSS
+]);
+
+/**
+ * Whether a call failed because the connection or the called process failed. gRPC's status for such a failure is
+ * UNAVAILABLE, but Connect raises several codes.
+ *
+ * @param error an error without a reason (google.rpc.ErrorInfo), because every refusal by the platform has a reason. The
+ * caller has not cancelled the call, and its deadline has not passed
+ */
+export function isTransportFailure({ code, rawMessage }: CallError): boolean {
+  // A message that cannot be serialized is a fault of the calling process.
+  return CODES.has(code) && !rawMessage.startsWith("serialize ");
+}
