@@ -26,4 +26,4 @@ export { type BrokenRule, brokenRulesByProtovalidate } from "./protovalidate-rul
 export * from "./random.ts";
 export { isRepeatable } from "./repeatable-call.ts";
 export * from "./times.ts";
-export { isTransportFailure } from "./transport-failure.ts";
+export { isRefusedStream, isTransportFailure } from "./transport-failure.ts";

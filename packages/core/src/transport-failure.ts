@@ -28,3 +28,11 @@ export function isTransportFailure({ code, rawMessage }: CallError): boolean {
   // A message that cannot be serialized is a fault of the calling process.
   return CODES.has(code) && !rawMessage.startsWith("serialize ");
 }
+
+/**
+ * Whether a transport failure is a server's refusal of the call's HTTP/2 stream. The server has not processed the call,
+ * so even a call that is not idempotent may be repeated. (RFC 9113 section 8.7)
+ */
+export function isRefusedStream({ rawMessage }: Pick<CallError, "rawMessage">): boolean {
+  return rawMessage.includes("REFUSED_STREAM");
+}

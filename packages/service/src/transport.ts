@@ -53,7 +53,7 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
   const sessionManager = new QuietSessionManager(url, PINGS, sessionOptions(options), () => {});
   return transportOver(url, sessionManager, {
     options,
-    interceptors: clientInterceptors({ service, internalSecrets, tracing }),
+    interceptors: clientInterceptors({ service, internalSecrets, tracing, replicas: 1 }),
     close: () => sessionManager.abort(),
   });
 }

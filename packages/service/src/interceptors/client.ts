@@ -14,7 +14,7 @@ export interface ClientInterceptorOptions {
   /** The secrets that Depute's own processes share. A call carries the first secret. */
   internalSecrets: Pick<InternalSecrets, "sent">;
   tracing: boolean;
-  /** Number of replicas of the called service; 1 when absent. */
+  /** Number of replicas of the called service in other processes; absent for a service in this process. */
   replicas?: number;
 }
 
@@ -23,13 +23,11 @@ export function clientInterceptors({
   service,
   internalSecrets,
   tracing,
-  replicas = 1,
+  replicas,
 }: ClientInterceptorOptions): Interceptor[] {
   return [
     unavailableInterceptor(service),
-    // Concurrent calls share the round-robin order, so a call may meet a replica twice. One attempt more than the
-    // number of replicas is therefore allowed.
-    ...(replicas > 1 ? [failoverInterceptor(replicas + 1)] : []),
+    ...(replicas === undefined ? [] : [failoverInterceptor(replicas)]),
     ...(tracing ? [clientTracingInterceptor()] : []),
     secretInterceptor(internalSecrets),
   ];

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Interceptor, StreamRequest, StreamResponse } from "@connectrpc/connect";
-import { ErrorReason, isRepeatable } from "@depute/core";
+import { ConnectError, type Interceptor, type StreamRequest, type StreamResponse } from "@connectrpc/connect";
+import { ErrorReason, isRefusedStream, isRepeatable } from "@depute/core";
 import { reasonOf } from "../errors-on-wire.ts";
 import { startingWith } from "../starting-with.ts";
 import type { Next } from "./outcome.ts";
@@ -10,36 +10,55 @@ import { isPeerGone } from "./peer-gone.ts";
 const PROOF_HEADER = "dpop";
 
 /**
- * Repeats a call at another replica if the first replica died or drains, unless the call is not repeatable or has a
- * holder proof. A server stream is repeated only before the first message of its response. After that message, the
- * reader must open another stream from its own cursor. A call with a stream of requests is never repeated.
+ * Repeats calls that failed before they had an effect, or whose repetition has none. A server refuses calls that arrive
+ * while it closes an old connection or drains; every such call is repeated. With several replicas, a call is also
+ * repeated if its replica died or drains, unless the call is not repeatable or has a holder proof.
  *
- * @param attempts maximum number of attempts of one call
+ * A server stream is repeated only before the first message of its response. After that message, the reader must open
+ * another stream from its own cursor. A call with a stream of requests is never repeated.
+ *
+ * @param replicas number of replicas of the called service
  */
-export function failoverInterceptor(attempts: number): Interceptor {
+export function failoverInterceptor(replicas: number): Interceptor {
+  // Concurrent calls share the round-robin order, so a call may meet a replica twice. One attempt more than the number
+  // of replicas is therefore allowed.
+  const attempts = replicas + 1;
   return (next) => async (request) => {
+    const { method, signal } = request;
     // A holder proof is valid for one call. The first replica may have recorded the proof as used, and another replica
     // would then refuse it. So a call with a proof has no failover.
-    if (request.header.has(PROOF_HEADER)) return next(request);
-    if (!request.stream)
-      return isRepeatable(request.method, request.message)
-        ? attempted(attempts, request.signal, () => next(request))
-        : next(request);
-    if (request.method.methodKind !== "server_streaming") return next(request);
+    const hasFailover = replicas > 1 && !request.header.has(PROOF_HEADER);
+    const isGone = (thrown: unknown) => isPeerGone(thrown, signal) || isDraining(thrown, signal);
+    const mayRepeat = (message: Message | undefined) => {
+      const isFailover = hasFailover && isRepeatable(method, message);
+      return (thrown: unknown) => isRefused(thrown, signal) || (isFailover && isGone(thrown));
+    };
+    if (!request.stream) return attempted(attempts, () => next(request), mayRepeat(request.message));
+    if (method.methodKind !== "server_streaming") return next(request);
     const messages = await all(request.message);
-    const again = () => begun(next, { ...request, message: replay(messages) } as StreamRequest);
-    return isRepeatable(request.method, messages[0]) ? attempted(attempts, request.signal, again) : again();
+    const replayed = () => ({ ...request, message: replay(messages) }) as StreamRequest;
+    const open = hasFailover ? () => begun(next, replayed()) : () => next(replayed());
+    return attempted(attempts, open, mayRepeat(messages[0]));
   };
 }
 
-async function attempted<T>(attempts: number, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
+async function attempted<T>(
+  attempts: number,
+  call: () => Promise<T>,
+  mayRepeat: (thrown: unknown) => boolean,
+): Promise<T> {
   for (let remaining = attempts - 1; ; remaining--) {
     try {
       return await call();
     } catch (thrown) {
-      if (remaining === 0 || !(isPeerGone(thrown, signal) || isDraining(thrown, signal))) throw thrown;
+      if (remaining === 0 || !mayRepeat(thrown)) throw thrown;
     }
   }
+}
+
+/** Whether the server has refused the call's stream, and so has not processed the call. */
+function isRefused(thrown: unknown, signal: AbortSignal): boolean {
+  return thrown instanceof ConnectError && isPeerGone(thrown, signal) && isRefusedStream(thrown);
 }
 
 function isDraining(thrown: unknown, signal: AbortSignal): boolean {
