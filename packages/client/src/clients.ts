@@ -17,9 +17,10 @@ export type DeputeClients = {
   readonly [Name in keyof typeof SERVICES]: Client<(typeof SERVICES)[Name]>;
 };
 
-/** Creates clients over any transport: Connect, gRPC, grpc-js or in process. */
+/** Creates clients over any transport: Connect, gRPC, grpc-js or in process. Failures of the transport are UNAVAILABLE. */
 export function clientsOver(transport: Transport): DeputeClients {
-  const clients = Object.entries(SERVICES).map(([name, service]) => [name, createClient(service, transport)]);
+  const checked = failuresAsUnavailable(transport);
+  const clients = Object.entries(SERVICES).map(([name, service]) => [name, createClient(service, checked)]);
   return Object.fromEntries(clients) as DeputeClients;
 }
 
@@ -29,6 +30,5 @@ export function clientsOver(transport: Transport): DeputeClients {
  * @param interceptors apply to every call, for example `holderInterceptor`
  */
 export function connectTo(url: string, interceptors: Interceptor[] = []): DeputeClients {
-  const all = [...interceptors, failuresAsUnavailable];
-  return clientsOver(createConnectTransport({ baseUrl: url, httpVersion: "2", interceptors: all }));
+  return clientsOver(createConnectTransport({ baseUrl: url, httpVersion: "2", interceptors }));
 }

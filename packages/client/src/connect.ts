@@ -15,7 +15,6 @@ import { sessionInterceptor } from "./proof-session.ts";
 import { type Reviewer, type ReviewerOptions, startReviewer } from "./reviewer.ts";
 import { TaskHandle } from "./task-handle.ts";
 import { type Grant, mintToken, revokeToken } from "./tokens.ts";
-import { failuresAsUnavailable } from "./transport-failures.ts";
 import { startWorker, type Worker, type WorkerOptions } from "./worker.ts";
 
 /** TLS options of Node.js (`tls.connect`) that a client may set. Certificates and keys are PEM, as text or bytes. */
@@ -92,7 +91,7 @@ export class Depute {
     close: () => void,
   ) {
     const { interceptors = [], maxOutageMs = MAX_OUTAGE_MS } = options;
-    const attempt = [...credentials(options, transportWith), ...interceptors, failuresAsUnavailable];
+    const attempt = [...credentials(options, transportWith), ...interceptors];
     this.services = clientsOver(transportWith([withRequestId, retrying(maxOutageMs), ...attempt]));
     this.#attempts = clientsOver(transportWith([withRequestId, ...attempt]));
     this.#maxOutageMs = maxOutageMs;
@@ -193,7 +192,7 @@ function credentials(
   if (key === undefined) return [];
   const holder = { engine, keypair: key, publicUrl, ...(token !== undefined && { token }) };
   if (!session) return [holderInterceptor(holder)];
-  const opener = createClient(HolderSessionService, transportWith([failuresAsUnavailable]));
+  const opener = createClient(HolderSessionService, transportWith([]));
   return [sessionInterceptor({ ...holder, ...(platform !== undefined && { platform }) }, opener)];
 }
 
