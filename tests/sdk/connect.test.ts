@@ -163,7 +163,7 @@ describe("over a bad connection", () => {
     async (_, options) => {
       const detour = await detourTo(platform.url);
       open.push(detour);
-      const reports = 200;
+      const reports = 100;
       let cuts = 0;
       await employ(
         async (_, { progress }) => {
@@ -182,6 +182,8 @@ describe("over a bad connection", () => {
       const task = await client().delegate(draft);
       expect((await task.result()).output).toEqual({ reports });
       expect(cuts).toBeGreaterThan(5);
+      const types = typesOf(await updatesOf(task));
+      expect(types.filter((type) => type === "progress")).toHaveLength(reports);
     },
     60_000,
   );
