@@ -1,23 +1,15 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { isTransportFailure } from "@depute/core";
 import { reasonOf } from "./reasons.ts";
 import { delay, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS } from "./retry.ts";
-
-/** Error codes after which another attempt cannot succeed, even if a proxy and not the platform returned the error. */
-const FINAL: ReadonlySet<Code> = new Set([
-  Code.DeadlineExceeded,
-  Code.NotFound,
-  Code.PermissionDenied,
-  Code.Unauthenticated,
-  Code.Unimplemented,
-]);
 
 /**
  * Whether an error means that the platform or the connection failed. An error with a reason is an answer of the
  * platform. Such an error is an outage only if its code is UNAVAILABLE.
  */
 export function isOutage(error: unknown): boolean {
-  const { code } = ConnectError.from(error);
-  return code === Code.Unavailable || (reasonOf(error) === undefined && !FINAL.has(code));
+  const failure = ConnectError.from(error);
+  return failure.code === Code.Unavailable || (reasonOf(error) === undefined && isTransportFailure(failure));
 }
 
 /**
