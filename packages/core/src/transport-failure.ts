@@ -2,7 +2,7 @@
 export interface CallError {
   /** The number of a gRPC status (google.rpc.Code). */
   readonly code: number;
-  /** The error's text without its code. */
+  /** The text of the error, without the name of the code that `message` begins with. */
   readonly rawMessage: string;
 }
 

@@ -23,7 +23,7 @@ type Next = Parameters<Interceptor>[0];
 
 /**
  * The steps of a server's calls: through all interceptors, outermost first, to the method's implementation. A server
- * builds both chains once, because closures for each call would take longer than most interceptors.
+ * builds both chains once, and not for each call.
  */
 export interface Chains {
   readonly unary: Next;

@@ -10,8 +10,8 @@ import { isPeerGone } from "./peer-gone.ts";
 const PROOF_HEADER = "dpop";
 
 /**
- * Repeats calls that failed before they had an effect, or whose repetition has none. A server refuses calls that arrive
- * while it closes an old connection or drains; every such call is repeated. With several replicas, a call is also
+ * Repeats failed calls where a repetition has no second effect. A server refuses calls that arrive while it closes an old
+ * connection or drains. It has not processed them, so every such call is repeated. With several replicas, a call is also
  * repeated if its replica died or drains, unless the call is not repeatable or has a holder proof.
  *
  * A server stream is repeated only before the first message of its response. After that message, the reader must open

@@ -20,7 +20,7 @@ import {
 } from "../testing/holders.ts";
 import { type Platform, startPlatform } from "../testing/platform.ts";
 
-/** The duration of each verified signature and token. */
+/** Milliseconds that each verification takes by the clock of the service. */
 const TICK_MS = 0.05;
 
 /** A service on which each principal may use one millisecond of processor time a second. */
