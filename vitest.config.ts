@@ -18,6 +18,7 @@ export default defineConfig({
     // A machine that is busy can break a deadline. The reporter names each test that passed only when repeated.
     retry: process.env.CI === "true" ? 1 : 0,
     hookTimeout: 20_000,
+    expect: { poll: { timeout: 10_000 } },
     reporters: ["default", "./tools/vitest-reporter.ts"],
   },
 });

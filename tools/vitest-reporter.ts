@@ -7,17 +7,30 @@ export default class TallyReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const { lines, fails } = verdict(tallyOf(modules, unhandledErrors.length), process.env.CI === "true");
     if (fails) process.exitCode = 1;
-    // A repetition of the failed files cannot help if a skipped test or an error outside of every test fails the run.
-    writeFailures(fails || unhandledErrors.length > 0 ? [] : failedFiles(modules));
+    // A repetition cannot help if a skipped test fails the run.
+    writeFailures(fails ? [] : filesToRepeat(modules, unhandledErrors));
     // Reporters run at the same time, so these lines are printed when the process exits, after all reporters.
     process.once("exit", () => console.log(lines.join("\n")));
   }
 }
 
-function failedFiles(modules: readonly TestModule[]): FailedFile[] {
-  return modules
-    .filter((module) => module.state() === "failed")
+/**
+ * Returns the failed files. A test that fails leaves calls behind whose failures nobody awaits, so a file with such
+ * errors is a failed one. Returns none if an error belongs to no file in which a test failed, because such an error is
+ * a defect, not a busy machine.
+ */
+function filesToRepeat(modules: readonly TestModule[], errors: readonly unknown[]): FailedFile[] {
+  // vitest adds the path of the file to an error.
+  const paths = errors.map((error) => (error as { VITEST_TEST_PATH?: string }).VITEST_TEST_PATH);
+  const unsteady = modules.filter((module) => module.state() === "failed" || hasRepeatedTest(module));
+  if (!paths.every((path) => unsteady.some(({ moduleId }) => moduleId === path))) return [];
+  return unsteady
+    .filter((module) => module.state() === "failed" || paths.includes(module.moduleId))
     .map((module) => ({ project: module.project.name, path: module.relativeModuleId }));
+}
+
+function hasRepeatedTest(module: TestModule): boolean {
+  return [...module.children.allTests()].some((test) => test.diagnostic()?.flaky === true);
 }
 
 function tallyOf(modules: readonly TestModule[], unhandledErrors: number): Tally {

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { createClient } from "@connectrpc/connect";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
 import { connect, type Grant, grant, holderFetch, refusal, textOf } from "./holder.ts";
 import { type McpPlatform, startPlatform } from "./platform.ts";
 
@@ -27,6 +27,8 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
   if (params.name === "let-go") for (const one of [...held.splice(0), id]) answer(one, "by " + process.pid);
   if (params.name === "answer") answer(id, "by " + process.pid);
   if (params.name === "stall") {
+    const progress = { progressToken: params._meta.progressToken, progress: 1 };
+    send({ jsonrpc: "2.0", method: "notifications/progress", params: progress });
     // The server stops reading until the test kills it.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   }
@@ -134,7 +136,13 @@ test("when a server ends, unsent calls are released, and sent calls are charged"
   const client = await clientOf(held, "stalling");
   const [, serverPid] =
     /^by (\d+)$/.exec(textOf(await client.callTool({ name: "answer", arguments: {} }))) ?? [];
-  const stalled = refusal(client.callTool({ name: "stall", arguments: {} }));
+  const kill = () => process.kill(Number(serverPid), "SIGKILL");
+  onTestFailed(kill);
+  const stalling = Promise.withResolvers<unknown>();
+  const stall = { name: "stall", arguments: {} };
+  const stalled = refusal(client.callTool(stall, { onprogress: stalling.resolve }));
+  // Calls that are sent together may arrive in any order.
+  await stalling.promise;
   // Larger than the pipe's buffer, so the write blocks while the server does not read.
   const text = "x".repeat(300_000);
   const waiting = Array.from({ length: 8 }, () =>
@@ -142,7 +150,7 @@ test("when a server ends, unsent calls are released, and sent calls are charged"
   );
   // Each call reserves its cost immediately before it is sent to the server.
   await expect.poll(() => spentBy(held)).toEqual([[100n, 900n]]);
-  process.kill(Number(serverPid), "SIGKILL");
+  kill();
   expect((await stalled).data).toMatchObject({ reason: "DEPENDENCY_UNAVAILABLE", budget: charged });
   const states = (await Promise.all(waiting)).map(({ data }) => data.budget.state);
   expect(new Set(states)).toEqual(new Set(["charged", "released"]));
