@@ -136,7 +136,9 @@ test("when a server ends, unsent calls are released, and sent calls are charged"
   const client = await clientOf(held, "stalling");
   const [, serverPid] =
     /^by (\d+)$/.exec(textOf(await client.callTool({ name: "answer", arguments: {} }))) ?? [];
-  const kill = () => process.kill(Number(serverPid), "SIGKILL");
+  const kill = () => {
+    process.kill(Number(serverPid), "SIGKILL");
+  };
   onTestFailed(kill);
   const stalling = Promise.withResolvers<unknown>();
   const stall = { name: "stall", arguments: {} };
