@@ -19,6 +19,7 @@ const CALL: WireCall = {
   signal: new AbortController().signal,
   requestId: "req-1",
   wasPresented: () => false,
+  presented: "",
   takesEvents: true,
 };
 

@@ -1,6 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import { type Clock, decodeBase64Url, isObject } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import {
   certificateOfRequest,
   forwardOptions,
@@ -38,6 +39,11 @@ export interface WireCall {
    * proof.
    */
   readonly viewer: string | undefined;
+  /**
+   * Identifies the credentials of the request: its secret, the key of its holder proof and its certificate. Empty for a
+   * request without credentials. Equal values mean the same sender only if a service has accepted the credentials.
+   */
+  readonly presented: string;
   /**
    * Aborts when the client disconnects. For a request over plain HTTP, the signal also aborts when the answer is
    * complete.
@@ -95,6 +101,9 @@ export function wireCall(
     wasPresented: () => isPresented,
     aside: received.has(PROOF) ? { ...common, headers: ownHeaders(requestId) } : asCaller,
     viewer: holderOf(received.get(PROOF)),
+    get presented() {
+      return credentialsOf(received, certificateOfRequest(request));
+    },
     signal,
     requestId,
     takesEvents: accepts(received.get("accept") ?? undefined, EVENT_STREAM),
@@ -109,6 +118,9 @@ export function rpcCall(context: HandlerContext, clock: Clock): WireCall {
     asCaller,
     aside: context.requestHeader.has(PROOF) ? ownOptions(context, clock) : asCaller,
     viewer: holderOf(context.requestHeader.get(PROOF)),
+    get presented() {
+      return credentialsOf(context.requestHeader);
+    },
     signal: context.signal,
     requestId: requestIdOf(context),
     wasPresented: () => true,
@@ -128,6 +140,14 @@ export function holderOf(proof: string | null): string | undefined {
   const jwk = parsed.ok ? member(parsed.value, "jwk") : undefined;
   const x = member(jwk, "x");
   return typeof x === "string" && x !== "" ? x : undefined;
+}
+
+/** Returns a digest, so that secrets are not kept longer than their request. */
+function credentialsOf(headers: Headers, certificate?: string): string {
+  const proof = headers.get(PROOF);
+  const key = proof === null ? null : (holderOf(proof) ?? "");
+  const credentials = [headers.get("authorization"), headers.get("x-api-key"), key, certificate ?? null];
+  return credentials.every((each) => each === null) ? "" : sha256Hex(JSON.stringify(credentials));
 }
 
 const MAX_PROOF_HEADER_BYTES = 4096;

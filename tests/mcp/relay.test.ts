@@ -132,6 +132,20 @@ describe("Depute itself over stdio", () => {
     expect(child.exitCode).toBe(0);
   });
 
+  test("asks an earlier client the question of a task, and sends the answer with its own credentials", async () => {
+    const [, , ...key] = files;
+    const { handshake, request, next, write } = start(key);
+    await handshake({ elicitation: {} });
+    const args = { agent: "asker", description: "ask" };
+    request("tools/call", { name: "delegate", arguments: args, task: {} });
+    const { taskId } = (await next()).result.task;
+    const id = request("tasks/result", { taskId });
+    const question = await next();
+    expect(question).toMatchObject({ method: "elicitation/create", params: { message: "which?" } });
+    write({ id: question.id, result: { action: "accept", content: { answer: "this" } } });
+    expect(await next()).toMatchObject({ id, result: { structuredContent: { output: "this" } } });
+  });
+
   test("answers the requests that run when its input ends", async () => {
     const { ask, next, end } = start([]);
     const id = ask("tools/call", { name: "discover", arguments: {} });

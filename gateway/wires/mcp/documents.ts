@@ -1,5 +1,6 @@
 import type { OwnTool } from "@depute/mcp";
 import type { WireCall } from "../../edge/wire-call.ts";
+import type { WireDeps } from "../../edge/wire-deps.ts";
 import { Arguments } from "./arguments.ts";
 import { toMcpTask } from "./mcp-task.ts";
 import {
@@ -15,6 +16,7 @@ import {
   verify,
   watch,
 } from "./methods.ts";
+import { reportedWait } from "./reported-wait.ts";
 
 /** A description of the platform for language models. */
 export const INSTRUCTIONS =
@@ -31,13 +33,19 @@ const count = (description: string, maximum?: number) => ({
 const waitMs = count("milliseconds to wait for the end of the task; 0 answers immediately", MAX_WAIT_MS);
 
 /** Returns the tools that Depute itself offers. */
-export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
+export function ownTools(clients: OwnClients, { clock, timers }: WireDeps): OwnTool<WireCall>[] {
+  const { tasks } = clients;
   return DOCUMENTS.map(({ properties, required, method, ...tool }) => {
     const read = (args: Readonly<Record<string, unknown>>) => new Arguments(args, Object.keys(properties));
     return {
       ...tool,
       inputSchema: { type: "object", properties, required: [...required], additionalProperties: false },
-      run: async (args, call) => method(clients, read(args), call),
+      run: async (args, call, notices) =>
+        notices.areWanted
+          ? method(clients, read(args), call, (task, waitMs) =>
+              reportedWait({ tasks, clock, timers }, task, waitMs, call, notices),
+            )
+          : method(clients, read(args), call),
       // Only `delegate` creates an MCP task. All other tools answer immediately or after a limited wait.
       ...(method === delegate && {
         begin: async (args, call) => {

@@ -1,15 +1,10 @@
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Timers } from "@depute/core";
 import type { FollowedTasks, McpTask } from "@depute/mcp";
 import type { WireCall } from "../../edge/wire-call.ts";
+import { nextState } from "./changes.ts";
 import { isAbsent, toMcpTask } from "./mcp-task.ts";
 import type { OwnClients } from "./methods.ts";
-
-/** Maximum duration of one call to the tasks service that waits for a change of a task. */
-const WAIT = durationFromMs(25_000);
-/** Minimum number of milliseconds between two states of one task. */
-const PAUSE_MS = 100;
 
 /**
  * Returns those tasks of the list that the caller may follow. A holder proof is valid for one call, so it authorizes
@@ -44,13 +39,7 @@ export async function followedTasks(
       if (text !== shown) onTask(task.id, state);
       shown = text;
       if (task.endTime !== undefined) return waitForEnd(signal);
-      await pause(timers, signal);
-      const { id: taskId, lastSequence: afterSequence } = task;
-      const answer = await tasks.waitTask(
-        { taskId, afterSequence, timeout: WAIT },
-        { ...call.aside, signal },
-      );
-      task = answer.task ?? task;
+      task = await nextState({ tasks, timers }, task, call, signal);
     }
   };
   return {
@@ -79,19 +68,5 @@ function waitForEnd(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
-
-function pause(timers: Timers, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = timers.after(PAUSE_MS, resolve);
-    signal.addEventListener(
-      "abort",
-      () => {
-        cancel();
-        resolve();
-      },
-      { once: true },
-    );
   });
 }

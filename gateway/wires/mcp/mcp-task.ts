@@ -44,7 +44,7 @@ export function toMcpTask(task: Task): McpTask {
  * Describes the task's state for people: the status, and the text of the failure, the open question or the newest
  * progress.
  */
-function messageOf(task: Task): string {
+export function messageOf(task: Task): string {
   const { progress, failure, question } = task;
   const name = statusWord(task).replaceAll("_", " ");
   const detail = failure?.message || question?.prompt || progress?.message || "";
@@ -83,7 +83,7 @@ const IN_WORDS: JsonObject = {
 };
 
 /** Returns the elicitation for a question. If the question's details are not a form, the message contains them. */
-function elicitationOf(question: TaskQuestion): JsonObject {
+export function elicitationOf(question: TaskQuestion): JsonObject {
   const details = detailsOf(question);
   if (isForm(details)) return { mode: "form", message: question.prompt, requestedSchema: details };
   const message = details === undefined ? question.prompt : `${question.prompt}\n${JSON.stringify(details)}`;

@@ -28,7 +28,23 @@ export const MAX_FOUND = 100;
 /** The services that these tools call. */
 export type OwnClients = Clients & { readonly verification: Client<typeof VerificationService> };
 
-type Method = (clients: OwnClients, args: Arguments, call: WireCall) => Promise<JsonObject>;
+/**
+ * Waits for the end of a task and sends each of its states to the client. The client's own credentials must have read
+ * the task before.
+ */
+type ReportedWait = (task: Task, waitMs: number) => Promise<Task>;
+
+/**
+ * A tool's implementation.
+ *
+ * @param reported waits on behalf of the tool; absent if the client receives no states
+ */
+type Method = (
+  clients: OwnClients,
+  args: Arguments,
+  call: WireCall,
+  reported?: ReportedWait,
+) => Promise<JsonObject>;
 
 /** Finds agents by their capabilities. */
 export const discover: Method = async ({ discovery }, args, call) => {
@@ -70,13 +86,15 @@ function toFound({ agentId, capability }: DiscoveredCapability): JsonObject {
 }
 
 /** Delegates work to an agent, and returns the task. */
-export const delegate: Method = async (clients, args, call) => toView(await createTask(clients, args, call));
+export const delegate: Method = async (clients, args, call, reported) =>
+  toView(await createTask(clients, args, call, reported));
 
 /** Creates a task. Waits for its end if the arguments request this. */
 export async function createTask(
   { tasks }: OwnClients,
   args: Arguments,
   call: WireCall,
+  reported?: ReportedWait,
 ): Promise<Task | undefined> {
   const input = args.value("input");
   const draft = {
@@ -89,20 +107,22 @@ export async function createTask(
     ...(input === undefined ? {} : { input }),
   };
   const requestId = args.text("request_id") || randomUuid();
-  const wait = durationFromMs(args.count("wait_ms", 0, MAX_WAIT_MS));
+  const waitMs = args.count("wait_ms", 0, MAX_WAIT_MS);
+  const wait = durationFromMs(reported === undefined ? waitMs : 0);
   const { task } = await tasks.createTask({ requestId, draft, wait }, call.asCaller);
-  return task;
+  return task === undefined || reported === undefined ? task : reported(task, waitMs);
 }
 
 /** Reads a task. If requested, waits for the end of the task or for its next events. */
-export const watch: Method = async ({ tasks }, args, call) => {
+export const watch: Method = async ({ tasks }, args, call, reported) => {
   const after = args.has("after") ? { afterSequence: BigInt(args.count("after", 0)) } : {};
-  const timeout = durationFromMs(args.count("wait_ms", 0, MAX_WAIT_MS));
-  const { task } = await tasks.waitTask(
-    { taskId: args.requiredText("task"), timeout, ...after },
-    call.asCaller,
-  );
-  return toView(task);
+  const waitMs = args.count("wait_ms", 0, MAX_WAIT_MS);
+  // A wait for later events ends with the first of them, so it has nothing to report before its answer.
+  const report = args.has("after") || waitMs === 0 ? undefined : reported;
+  const timeout = durationFromMs(report === undefined ? waitMs : 0);
+  const taskId = args.requiredText("task");
+  const { task } = await tasks.waitTask({ taskId, timeout, ...after }, call.asCaller);
+  return toView(task === undefined || report === undefined ? task : await report(task, waitMs));
 };
 
 /** Answers the question of a task that waits for input. */

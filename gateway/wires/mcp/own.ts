@@ -13,17 +13,19 @@ const PATH = "/mcp";
 
 /** Serves Depute's own tools as an MCP server, so that every MCP client can delegate work. */
 export function ownServer(clients: OwnClients, deps: WireDeps): ToolServer<WireCall> {
-  const { log, timers } = deps;
+  const { clock, log, timers } = deps;
   return toolServer({
     name: "depute",
     version: "0.1.0",
     instructions: INSTRUCTIONS,
-    tools: ownTools(clients),
+    tools: ownTools(clients, deps),
     resources: ownResources(clients),
     prompts: OWN_PROMPTS,
     tasks: ownTasks(clients, timers),
     refusalOf: (thrown, { requestId }) => refusalForModel(thrown, requestId),
     httpRefusalOf: (thrown, id, call) => challenge(PATH, thrown, id, call, deps),
+    callerOf: (call) => call.presented,
+    clock,
     timers,
     onError: (err) => log.debug({ err, path: PATH }, "mcp"),
   });

@@ -1,13 +1,13 @@
-import { fromJson } from "@bufbuild/protobuf";
-import { durationFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ErrorReason, type Timers } from "@depute/core";
 import type { McpTask, OwnTasks } from "@depute/mcp";
 import { refusalIn } from "../../edge/fault.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
 import { followedTasks } from "./followed-tasks.ts";
-import { answerIn, isAbsent, questionKey, toMcpTask } from "./mcp-task.ts";
+import { isAbsent, toMcpTask } from "./mcp-task.ts";
 import type { OwnClients } from "./methods.ts";
+import { answeredUntilEnd, openQuestion, provideAnswer } from "./questions.ts";
 
 /** Number of tasks on one page of a list. */
 const PAGE_SIZE = 50;
@@ -28,19 +28,11 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
       unlessAbsent(async () => {
         // This read serves only to compute the key of the open question. It uses `aside`, because the holder proof is
         // valid for only one call: the main call below.
-        const { question, questionTime } = (await read(taskId, call.aside)) ?? {};
-        const key = question && questionKey(taskId, questionTime);
-        const response = key !== undefined && Object.hasOwn(responses, key) ? responses[key] : undefined;
-        if (question === undefined || key === undefined || response === undefined)
-          return read(taskId, call.asCaller);
-        const input = fromJson(ValueSchema, answerIn(response, question));
-        try {
-          return (await tasks.provideInput({ taskId, requestId: `mcp/${key}`, input }, call.asCaller)).task;
-        } catch (thrown) {
-          // Another answer came first, so this answer is ignored.
-          if (ANSWERED.has(refusalIn(thrown).reason)) return read(taskId, call.aside);
-          throw thrown;
-        }
+        const open = openQuestion(await read(taskId, call.aside));
+        const response =
+          open !== undefined && Object.hasOwn(responses, open.key) ? responses[open.key] : undefined;
+        if (open === undefined || response === undefined) return read(taskId, call.asCaller);
+        return provideAnswer(tasks, taskId, open, response, call);
       }),
     cancel: (taskId, call) =>
       unlessAbsent(async () => {
@@ -52,20 +44,18 @@ export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCa
         }
       }),
     listen: (taskIds, call) => followedTasks({ tasks }, taskIds, call, timers),
-    ended: (taskId, call) =>
+    ended: (taskId, call, elicit) =>
       unlessAbsent(async () => {
+        if (elicit !== undefined) {
+          const task = await read(taskId, call.asCaller);
+          return task && answeredUntilEnd({ tasks, timers }, task, call, elicit);
+        }
         let answer = await tasks.waitTask({ taskId, timeout: WAIT }, call.asCaller);
         while (answer.timedOut) answer = await tasks.waitTask({ taskId, timeout: WAIT }, call.aside);
         return answer.task;
       }),
   };
 }
-
-/** The error reasons of `provideInput` that mean that the question is no longer open. */
-const ANSWERED: ReadonlySet<ErrorReason> = new Set([
-  ErrorReason.REQUEST_ID_REUSED,
-  ErrorReason.TASK_STATE_CONFLICT,
-]);
 
 async function unlessAbsent(read: () => Promise<Task | undefined>): Promise<McpTask | undefined> {
   try {

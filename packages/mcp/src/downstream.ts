@@ -243,7 +243,7 @@ function logsOf({ mcpReq }: ServerContext, onError: (error: Error) => void): Pic
 /**
  * Returns a function that sends a request to the client. The request travels on the stream of the client's own request.
  */
-function askOf({ mcpReq: { send, signal } }: ServerContext): AskedClient["ask"] {
+export function askOf({ mcpReq: { send, signal } }: ServerContext): AskedClient["ask"] {
   return (method, params) =>
     send({ method: method as "sampling/createMessage", params }, { timeout: ASK_MS, signal });
 }

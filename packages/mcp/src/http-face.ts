@@ -23,7 +23,7 @@ import { listenedResources, listenedTaskIds } from "./rules/listened.ts";
 import { Refusal } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
 import type { Era } from "./rules/task-form.ts";
-import { Sessions } from "./sessions.ts";
+import { opensSession, SESSION_HEADER, Sessions, unknownSession } from "./sessions.ts";
 import type { ListName } from "./subscription.ts";
 import { abandon, TaskStreams } from "./task-streams.ts";
 import type { WatchedResources } from "./watched-resources.ts";
@@ -89,29 +89,26 @@ export class HttpFace {
     // Checks first that the MCP server behind the proxy is reachable, because the SDK's error would not contain the
     // reason.
     await this.#options.proxy.upstream.description();
-    const session = request.headers.get("mcp-session-id");
+    const session = request.headers.get(SESSION_HEADER);
     // Only older revisions have MCP sessions. For a request without one, the SDK determines the revision.
-    const mayHaveOne = session !== null || isInitialize(body);
+    const mayHaveOne = session !== null || opensSession(body);
     if (!mayHaveOne || !(await isLegacyRequest(request, body))) {
       const answered = () => this.#handler.fetch(request, beside);
       return withStatus(await this.#listening(body, presentation, login, answered), exchange.status);
     }
     const caller = JSON.stringify([login, presentation === undefined ? "" : tokenKey(presentation.token)]);
     if (session !== null) {
-      return (
-        this.#sessions.continue(session, caller, request, beside) ??
-        Response.json(NO_SESSION, { status: 404 })
-      );
+      return this.#sessions.continue(session, caller, request, beside) ?? unknownSession();
     }
     const opened = this.#ofSession((body as { params?: unknown }).params, presentation);
     const id = randomUuid();
     const server = await this.#server(opened, "legacy", id);
-    const end = () => {
+    const onEnd = () => {
       this.#options.proxy.upstream.endSession(JSON.stringify([login, id]));
       this.#watchers.get(server)?.end();
       this.#watchers.delete(server);
     };
-    return this.#sessions.begin(server, caller, request, beside, end);
+    return this.#sessions.begin({ server, caller, request, context: beside, onEnd });
   }
 
   /** Answers a request of revision 2026-07-28, whose stream may listen to single resources and to tasks. */
@@ -212,11 +209,4 @@ export class HttpFace {
       ...(session === undefined ? { listens: true } : { session, watchers: this.#watchers }),
     });
   }
-}
-
-/** The response for an unknown MCP session, as MCP defines it. The client must then begin a new session. */
-const NO_SESSION = { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found" } };
-
-function isInitialize(body: unknown): boolean {
-  return typeof body === "object" && body !== null && "method" in body && body.method === "initialize";
 }

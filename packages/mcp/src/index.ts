@@ -1,12 +1,13 @@
 export * from "./authoriser.ts";
 export type { CallDecision, DecisionReport } from "./call-decision.ts";
+export type { CallNotices } from "./call-notices.ts";
 export { currentRequest, inRequest, type RequestOrigin } from "./current-request.ts";
 export { argumentsDigest, definitionDigest } from "./digest.ts";
 export { type DownstreamOptions, downstream, downstreamFactory, withPresentation } from "./downstream.ts";
 export { type HeldKey, heldToken, holderKey, type KeySessions } from "./holder.ts";
 export { HttpFace, type HttpFaceOptions } from "./http-face.ts";
 export type { ObservedCall, ObservedOutcome, ObservedTaskRequest } from "./observed-call.ts";
-export type { OwnTasks } from "./own-tasks.ts";
+export type { ElicitForTask, OwnTasks } from "./own-tasks.ts";
 export { PlatformAuthoriser, type PlatformAuthoriserOptions } from "./platform-authoriser.ts";
 export { once, type Presentation } from "./presentation.ts";
 export { provingTransport } from "./proving-transport.ts";
@@ -42,6 +43,7 @@ export {
   type ToolServerOptions,
   toolServer,
 } from "./tool-server.ts";
+export type { Elicited } from "./tool-sessions.ts";
 export { Upstream } from "./upstream.ts";
 export { UpstreamError } from "./upstream-fault.ts";
 export type { Ask, UpstreamOptions } from "./upstream-options.ts";

@@ -19,6 +19,7 @@ import {
   toolResult,
 } from "./rules/task-form.ts";
 import type { FollowedTasks } from "./task-streams.ts";
+import type { Elicitation, Elicited, ToolSession } from "./tool-sessions.ts";
 
 /**
  * The tasks that this process itself serves. A function that takes one task id returns undefined if the caller may not
@@ -46,9 +47,19 @@ export interface OwnTasks<Call> {
    * of the proof.
    */
   listen(taskIds: readonly string[], call: Call): Promise<FollowedTasks<McpTask>>;
-  /** Waits until the task or the call has ended, and returns the task. */
-  ended(taskId: string, call: Call): Promise<McpTask | undefined>;
+  /**
+   * Waits until the task or the call has ended, and returns the task.
+   *
+   * @param elicit asks the client while the task waits for input; absent if the client answers no elicitations
+   */
+  ended(taskId: string, call: Call, elicit?: ElicitForTask<Call>): Promise<McpTask | undefined>;
 }
+
+/**
+ * Sends a task's question to the client. Rejects if there is no response, for example because the question was
+ * withdrawn.
+ */
+export type ElicitForTask<Call> = (elicitation: Elicitation) => Promise<Elicited<Call>>;
 
 /** Returns the server capabilities that declare support for tasks. */
 export function taskCapability(era: Era): ServerCapabilities {
@@ -106,6 +117,8 @@ export function createdTask(era: Era, task: McpTask): JsonObject {
 
 interface TaskMethods<Call> {
   readonly tasks: OwnTasks<Call>;
+  /** The session of the requests; absent if they have none. */
+  readonly session: ToolSession<Call> | undefined;
   /** Runs a method. Converts a refusal of the platform to the error of the call. */
   readonly run: <T>(context: ServerContext, method: (call: Call) => Promise<T>) => Promise<T>;
 }
@@ -155,7 +168,7 @@ function serveExtension<Call>(server: Server, { tasks, run }: TaskMethods<Call>)
 }
 
 /** Serves the methods of the earlier form. (MCP 2025-11-25, Tasks) */
-function serveEarlier<Call>(server: Server, { tasks, run }: TaskMethods<Call>): void {
+function serveEarlier<Call>(server: Server, { tasks, session, run }: TaskMethods<Call>): void {
   server.setRequestHandler("tasks/get", { params: NAMED }, async ({ taskId }, context) =>
     earlierTask(found(await run(context, (call) => tasks.get(taskId, call)))),
   );
@@ -172,8 +185,13 @@ function serveEarlier<Call>(server: Server, { tasks, run }: TaskMethods<Call>): 
     });
   });
   server.setRequestHandler("tasks/result", { params: NAMED }, async ({ taskId }, context) => {
-    const { result = CANCELLED } = found(await run(context, (call) => tasks.ended(taskId, call)));
-    return { ...result, _meta: { [RELATED_TASK_META_KEY]: { taskId } } };
+    const related = { _meta: { [RELATED_TASK_META_KEY]: { taskId } } };
+    const elicit: ElicitForTask<Call> | undefined =
+      session === undefined || !answersForms(server.getClientCapabilities())
+        ? undefined
+        : ({ params, signal }) => session.elicit(context, { params: { ...params, ...related }, signal });
+    const { result = CANCELLED } = found(await run(context, (call) => tasks.ended(taskId, call, elicit)));
+    return { ...result, ...related };
   });
 }
 

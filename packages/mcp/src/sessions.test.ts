@@ -4,7 +4,6 @@ import { HttpFace } from "./http-face.ts";
 import { once, type Presentation } from "./presentation.ts";
 import { bench, type Json, LIST, text, token } from "./testing/parts.ts";
 
-const ANSWERS = { ...LIST, "tools/call": ({ name }: Json) => text(`${name} was called`) };
 const faces: HttpFace[] = [];
 afterEach(async () => {
   for (const face of faces.splice(0)) await face.close();
@@ -12,7 +11,14 @@ afterEach(async () => {
 
 function start() {
   const clock = new ManualClock(0);
-  const made = bench(ANSWERS);
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const made = bench({
+    ...LIST,
+    async "tools/call"({ name, arguments: { isSlow } }: Json) {
+      if (isSlow) await released;
+      return text(`${name} was called`);
+    },
+  });
   const face = new HttpFace({
     proxy: made.proxy,
     clock,
@@ -41,7 +47,7 @@ function start() {
     await answer.text();
     return answer.headers.get("mcp-session-id") ?? "";
   };
-  return { ...made, face, clock, post, open };
+  return { ...made, face, clock, post, open, release };
 }
 
 const requestOf = (headers: Record<string, string>) =>
@@ -79,6 +85,21 @@ describe("sessions of revisions before 2026-07-28", () => {
     await open();
     expect((await post(LIST_TOOLS, { "mcp-session-id": silent })).status).toBe(404);
     expect((await post(LIST_TOOLS, { "mcp-session-id": used })).status).toBe(200);
+  });
+
+  test("do not end during a call, which may take longer than half an hour", async () => {
+    const { open, post, clock, release } = start();
+    const id = await open();
+    const params = { name: "fixed", arguments: { isSlow: true } };
+    const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params };
+    const answer = await post(call, { "mcp-session-id": id });
+    clock.advance(2_000_000);
+    await open();
+    release();
+    expect(await answer.text()).toContain("fixed was called");
+    clock.advance(1_700_000);
+    await open();
+    expect((await post(LIST_TOOLS, { "mcp-session-id": id })).status).toBe(200);
   });
 
   test("are at most a thousand: the one with the longest silence ends", async () => {

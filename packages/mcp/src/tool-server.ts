@@ -1,7 +1,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { Timers } from "@depute/core";
+import type { Clock, Timers } from "@depute/core";
 import { isObject } from "@depute/core";
 import {
+  type AuthInfo,
   createMcpHandler,
   mergeCapabilities,
   Server,
@@ -10,7 +11,8 @@ import {
 } from "@modelcontextprotocol/server";
 import { assertDeclared } from "./admit-answered.ts";
 import { assertHeaders } from "./call-headers.ts";
-import { statusOf, withStatus } from "./downstream.ts";
+import { type CallNotices, noticesOf } from "./call-notices.ts";
+import { askOf, statusOf, withStatus } from "./downstream.ts";
 import { held } from "./held-answer.ts";
 import {
   createdTask,
@@ -20,12 +22,14 @@ import {
   takesTask,
   taskCapability,
 } from "./own-tasks.ts";
+import { fulfil } from "./rounds.ts";
 import { declaredIn } from "./rules/client-capabilities.ts";
 import { listenedTaskIds } from "./rules/listened.ts";
 import { paramHeadersOf } from "./rules/param-headers.ts";
 import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
 import { type Era, type McpTask, toolResult } from "./rules/task-form.ts";
 import { isEventStream, TaskStreams } from "./task-streams.ts";
+import { type ToolSession, ToolSessions } from "./tool-sessions.ts";
 
 const JSON_TYPE = "application/json";
 
@@ -37,7 +41,8 @@ export interface OwnTool<Call> {
   readonly inputSchema: Tool["inputSchema"];
   /** Whether the tool changes nothing. */
   readonly isReadOnly: boolean;
-  run(args: Readonly<Record<string, unknown>>, call: Call): Promise<JsonObject>;
+  /** Runs the tool. It may send notices as soon as the platform has accepted the caller's credentials. */
+  run(args: Readonly<Record<string, unknown>>, call: Call, notices: CallNotices): Promise<JsonObject>;
   /**
    * Begins the tool's work as a task. The task is stored when this function returns. Absent if the tool never runs as a
    * task.
@@ -105,6 +110,9 @@ export interface ToolServerOptions<Call> {
    * credentials; otherwise returns undefined.
    */
   httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
+  /** Identifies the sender of a request by its credentials; empty for a request without credentials. */
+  readonly callerOf: (call: Call) => string;
+  readonly clock: Clock;
   readonly timers: Timers;
   readonly onError: (error: Error) => void;
   /** Adds capabilities and methods to a new SDK server, before the server answers its request. */
@@ -128,58 +136,73 @@ interface Exchange<Call> {
 }
 
 /**
- * Creates an MCP server that serves these tools over Streamable HTTP without MCP sessions. It supports the current
- * revision and earlier ones.
+ * Creates an MCP server that serves these tools over Streamable HTTP. It supports the current revision and earlier ones,
+ * with and without MCP sessions.
  */
 export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<Call> {
-  const { name, version, instructions, onError } = options;
-  const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
-  const handler = createMcpHandler(
-    ({ era }) => {
-      const own = { tools: {}, resources: {}, prompts: {} };
-      const capabilities = mergeCapabilities(own, taskCapability(era));
-      const server = new Server({ name, version }, { capabilities, instructions });
-      server.onerror = onError;
-      serveResources(server, options);
-      servePrompts(server, options.prompts);
-      serveTasks(server, era, {
-        tasks: options.tasks,
-        run: runner(options, "the request on the task failed"),
-      });
-      server.setRequestHandler("tools/list", () => ({ tools: listed(options.tools, era) }));
-      // The SDK's own handler for tool calls does not accept a task as a result.
-      server.fallbackRequestHandler = async ({ method, params }, context) => {
-        try {
-          if (method !== "tools/call") throw new Refusal(METHOD_NOT_FOUND, "Method not found", {});
-          return await callTool(server, era, options, tools, params ?? {}, context);
-        } catch (thrown) {
-          const status = era === "modern" && thrown instanceof Refusal ? statusOf(thrown.code) : undefined;
-          if (status !== undefined) exchangeOf<Call>(context.http).status = status;
-          throw thrown;
-        }
-      };
-      options.extend?.(server);
-      return server;
-    },
-    { onerror: onError },
-  );
-  const streams = new TaskStreams(options.timers, onError);
+  const { callerOf, clock, timers, onError } = options;
+  const handler = createMcpHandler(({ era }) => newServer(options, era), { onerror: onError });
+  const sessions = new ToolSessions<Call>({
+    clock,
+    callerOf,
+    create: (session) => newServer(options, "legacy", session),
+    callIn: (authInfo) => exchangeOf<Call>(authInfo).call,
+  });
+  const streams = new TaskStreams(timers, onError);
   return {
     async answer(request, body, call) {
       const exchange: Exchange<Call> = { call };
-      const fetched = await handler.fetch(request, {
+      const context = {
         ...(body === undefined ? {} : { parsedBody: body }),
         authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: exchange } },
-      });
+      };
+      const fetched =
+        (await sessions.answer(request, body, call, context)) ?? (await handler.fetch(request, context));
       const answer = withStatus(fetched, exchange.status);
-      if (callsPlatform(body)) return held(answer, () => exchange.refusal, options.timers);
+      if (callsPlatform(body)) return held(answer, () => exchange.refusal, timers);
       return listening(options, streams, answer, body, call);
     },
     async close() {
       await handler.close();
+      await sessions.close();
       streams.close();
     },
   };
+}
+
+/** Creates the SDK server of one request, or of one MCP session. */
+function newServer<Call>(options: ToolServerOptions<Call>, era: Era, session?: ToolSession<Call>): Server {
+  const { name, version, instructions, onError } = options;
+  const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
+  // A request of an earlier revision without a session has no level for log messages, so it receives none.
+  const logs = era === "modern" || session !== undefined ? { logging: {} } : {};
+  const own = { tools: {}, resources: {}, prompts: {}, ...logs };
+  const capabilities = mergeCapabilities(own, taskCapability(era));
+  const server = new Server({ name, version }, { capabilities, instructions });
+  server.onerror = onError;
+  serveResources(server, options);
+  servePrompts(server, options.prompts);
+  serveTasks(server, era, {
+    tasks: options.tasks,
+    session,
+    run: runner(options, "the request on the task failed"),
+  });
+  server.setRequestHandler("tools/list", () => ({ tools: listed(options.tools, era) }));
+  // The SDK's own handler for tool calls does not accept a task as a result.
+  server.fallbackRequestHandler = async ({ method, params }, context) => {
+    try {
+      if (method !== "tools/call") throw new Refusal(METHOD_NOT_FOUND, "Method not found", {});
+      const hasSession = session !== undefined;
+      const notices = noticesOf(context, name, hasSession, onError);
+      return await callTool({ server, era, hasSession, options, tools, notices }, params ?? {}, context);
+    } catch (thrown) {
+      const status = era === "modern" && thrown instanceof Refusal ? statusOf(thrown.code) : undefined;
+      if (status !== undefined) exchangeOf<Call>(context.http?.authInfo).status = status;
+      throw thrown;
+    }
+  };
+  options.extend?.(server);
+  return server;
 }
 
 /** Returns the SDK's answer. If the request listens to tasks, adds the states of these tasks to the answer. */
@@ -211,8 +234,8 @@ async function listening<Call>(
   }
 }
 
-function exchangeOf<Call>(http: ServerContext["http"]): Exchange<Call> {
-  return http?.authInfo?.extra?.[CALL] as Exchange<Call>;
+function exchangeOf<Call>(authInfo: AuthInfo | undefined): Exchange<Call> {
+  return authInfo?.extra?.[CALL] as Exchange<Call>;
 }
 
 /** Returns the tools as a list shows them. Revisions before 2026-07-28 mark the tools that can run as tasks. */
@@ -226,6 +249,15 @@ function listed<Call>(tools: readonly OwnTool<Call>[], era: Era): Tool[] {
   }));
 }
 
+interface ToolCall<Call> {
+  readonly server: Server;
+  readonly era: Era;
+  readonly hasSession: boolean;
+  readonly options: ToolServerOptions<Call>;
+  readonly tools: ReadonlyMap<string, OwnTool<Call>>;
+  readonly notices: CallNotices;
+}
+
 /**
  * Calls a tool. If the tool refuses, the function returns the refusal as a result, so that a model can read it and
  * correct the call (MCP, "Error Handling").
@@ -234,13 +266,11 @@ function listed<Call>(tools: readonly OwnTool<Call>[], era: Era): Tool[] {
  * a task request to a tool without tasks, and for questions that the client cannot answer; the errors of `respond`
  */
 async function callTool<Call>(
-  server: Server,
-  era: Era,
-  options: ToolServerOptions<Call>,
-  tools: ReadonlyMap<string, OwnTool<Call>>,
+  toolCall: ToolCall<Call>,
   params: Readonly<Record<string, unknown>>,
   context: ServerContext,
 ): Promise<JsonObject> {
+  const { server, era, options, tools, notices } = toolCall;
   const { http, mcpReq } = context;
   const { name, arguments: args = {} } = params;
   const tool = typeof name === "string" ? tools.get(name) : undefined;
@@ -256,11 +286,11 @@ async function callTool<Call>(
     );
   const httpHeaders = era === "modern" ? http?.req?.headers : undefined;
   assertHeaders(paramHeadersOf(tool.inputSchema), args, httpHeaders);
-  if (tool.respond !== undefined) return responded(await tool.respond(args, context), server, era);
-  const exchange = exchangeOf<Call>(http);
+  if (tool.respond !== undefined) return responded(tool.respond, args, toolCall, context);
+  const exchange = exchangeOf<Call>(http?.authInfo);
   const { call } = exchange;
   try {
-    if (!asTask || tool.begin === undefined) return { ...toolResult(await tool.run(args, call)) };
+    if (!asTask || tool.begin === undefined) return { ...toolResult(await tool.run(args, call, notices)) };
     const task = await tool.begin(args, call);
     return task.result === undefined || era === "legacy" ? createdTask(era, task) : { ...task.result };
   } catch (thrown) {
@@ -271,22 +301,45 @@ async function callTool<Call>(
 }
 
 /**
- * Returns the result of a tool that uses `respond`. Throws Refusal if the result asks questions that the client cannot
- * answer.
+ * Returns the result of a tool that uses `respond`. In an MCP session, the client answers the tool's questions during
+ * the call.
+ *
+ * @throws Refusal if the result asks questions that the client cannot answer
  */
-function responded(result: JsonObject, server: Server, era: Era): JsonObject {
+async function responded<Call>(
+  respond: NonNullable<OwnTool<Call>["respond"]>,
+  args: Readonly<Record<string, unknown>>,
+  { server, era, hasSession }: ToolCall<Call>,
+  context: ServerContext,
+): Promise<JsonObject> {
+  const result = await respond(args, context);
   if (result.resultType !== "input_required") return result;
-  if (era === "legacy")
+  if (era === "modern") {
+    const asked = isObject(result.inputRequests) ? Object.values(result.inputRequests) : [];
+    for (const each of asked) assertDeclared(each, { ...server.getClientCapabilities() });
+    return result;
+  }
+  if (!hasSession)
     throw new Refusal(
       INTERNAL_ERROR,
       "the tool needs input, which clients of revisions before 2026-07-28 can send only in a session",
-      {
-        reason: "DEPENDENCY_UNAVAILABLE",
-      },
+      { reason: "DEPENDENCY_UNAVAILABLE" },
     );
-  const asked = isObject(result.inputRequests) ? Object.values(result.inputRequests) : [];
-  for (const each of asked) assertDeclared(each, { ...server.getClientCapabilities() });
-  return result;
+  const final = await fulfil(result, {
+    client: { capabilities: { ...server.getClientCapabilities() }, ask: askOf(context) },
+    admit: async () => {},
+    again: ({ inputResponses, requestState }) =>
+      respond(args, {
+        ...context,
+        mcpReq: {
+          ...context.mcpReq,
+          ...(inputResponses !== undefined && { inputResponses }),
+          requestState: <T>() => requestState as T | undefined,
+        },
+      }),
+    abandon: () => {},
+  });
+  return final as JsonObject;
 }
 
 /** Runs a method with the context (`Call`) of its request. */
@@ -297,7 +350,7 @@ type Runner<Call> = <T>(context: ServerContext, method: (call: Call) => Promise<
  */
 function runner<Call>(options: ToolServerOptions<Call>, message: string): Runner<Call> {
   return async ({ http, mcpReq }, method) => {
-    const exchange = exchangeOf<Call>(http);
+    const exchange = exchangeOf<Call>(http?.authInfo);
     try {
       return await method(exchange.call);
     } catch (thrown) {

@@ -66,26 +66,3 @@ export const OWN_NEEDS_FIXTURE: Readonly<Record<string, string>> = {
   "tools-call-with-logging": "test_tool_with_logging",
   "tools-call-with-progress": "test_tool_with_progress",
 };
-
-const NO_LEVEL = "/mcp keeps no sessions, so it cannot keep a level; its tools report in their results";
-
-/** Scenarios without fixtures that `/mcp` fails, with the reasons. The test fails if one of them passes. */
-export const OWN_DIFFERENCES: Readonly<Record<SuiteRevision, Readonly<Record<string, string>>>> = {
-  "2025-06-18": { "logging-set-level": NO_LEVEL },
-  "2025-11-25": { "logging-set-level": NO_LEVEL },
-  "2026-07-28": {},
-};
-
-const NO_SESSION = "/mcp keeps no session before 2026-07-28, on which it could ask its client";
-
-/** Scenarios that the program of `/mcp` fails with the suite's fixtures, with the reasons. */
-export const OWN_FIXTURE_DIFFERENCES: Readonly<Record<SuiteRevision, Readonly<Record<string, string>>>> = {
-  "2025-06-18": { "tools-call-elicitation": NO_SESSION, "tools-call-sampling": NO_SESSION },
-  "2025-11-25": {
-    "elicitation-sep1034-defaults": NO_SESSION,
-    "elicitation-sep1330-enums": NO_SESSION,
-    "tools-call-elicitation": NO_SESSION,
-    "tools-call-sampling": NO_SESSION,
-  },
-  "2026-07-28": {},
-};

@@ -1,4 +1,4 @@
-import { systemTimers } from "@depute/core";
+import { systemClock, systemTimers } from "@depute/core";
 import { type OwnTool, toolServer } from "@depute/mcp";
 import type { McpServer, RequestStateCodec, ServerContext } from "@modelcontextprotocol/server";
 import type { Json } from "../../gateway/platform.ts";
@@ -67,6 +67,8 @@ export async function startOwnFixture(): Promise<{ url: string; stop(): void }> 
     },
     refusalOf: (thrown) => ({ detail: String(thrown) }),
     httpRefusalOf: () => undefined,
+    callerOf: () => "",
+    clock: systemClock,
     timers: systemTimers,
     onError: () => {},
     extend(own) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { introduce } from "../../gateway/platform.ts";
 import { type McpPlatform, startPlatform } from "../platform.ts";
-import { OWN_DIFFERENCES, OWN_FIXTURE_DIFFERENCES, OWN_NEEDS_FIXTURE, SCENARIOS } from "./expected.ts";
+import { OWN_NEEDS_FIXTURE, SCENARIOS } from "./expected.ts";
 import { startOwnFixture } from "./own-fixture.ts";
 import { runSuite, type SuiteResult, type SuiteRevision } from "./suite.ts";
 
@@ -29,15 +29,15 @@ function expectFailures(
 }
 
 describe.each<SuiteRevision>(["2025-06-18", "2025-11-25", "2026-07-28"])("conformance of %s", (revision) => {
-  test("/mcp passes every scenario that needs no fixture, but the expected differences", async () => {
+  test("/mcp passes every scenario that needs no fixture", async () => {
     const result = await runSuite(`${platform.url}/mcp`, revision);
     const scenarios = [...result.passed, ...result.failed.keys()];
     const needing = scenarios.filter((scenario) => OWN_NEEDS_FIXTURE[scenario] !== undefined);
-    expectFailures(result, revision, [...needing, ...Object.keys(OWN_DIFFERENCES[revision])]);
+    expectFailures(result, revision, needing);
   }, 60_000);
 
-  test("the program of /mcp passes every scenario with the fixtures, but the expected differences", async () => {
+  test("the program of /mcp passes every scenario with the fixtures", async () => {
     const result = await runSuite(fixture.url, revision);
-    expectFailures(result, revision, Object.keys(OWN_FIXTURE_DIFFERENCES[revision]));
+    expectFailures(result, revision, []);
   }, 60_000);
 });
