@@ -7,7 +7,7 @@ const NEVER = [...configDefaults.exclude, "**/.generated/**"];
 export default defineConfig({
   test: {
     environment: "node",
-    setupFiles: ["./tools/same-cases-in-ci.ts"],
+    setupFiles: ["./tools/same-cases-in-ci.ts", "./tools/patient-waits.ts"],
     projects: projects(),
     // Tests start servers and processes, so they run in separate processes, at most two at a time.
     pool: "forks",
@@ -82,7 +82,7 @@ function onPostgres(): TestProjectInlineConfiguration[] {
       ],
       isolate: false,
       globalSetup: ["./tools/postgres-for-tests.ts"],
-      setupFiles: ["./tools/same-cases-in-ci.ts", "./tools/on-postgres.ts"],
+      setupFiles: ["./tools/same-cases-in-ci.ts", "./tools/patient-waits.ts", "./tools/on-postgres.ts"],
     }),
   ];
 }
