@@ -34,16 +34,16 @@ export async function nextState(
   return answer.task ?? task;
 }
 
+/** Waits for `ms` milliseconds, or until the signal aborts. */
 function pause(timers: Timers, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const cancel = timers.after(ms, resolve);
-    signal.addEventListener(
-      "abort",
-      () => {
-        cancel();
-        resolve();
-      },
-      { once: true },
-    );
+    // Removes the listener at the end, because one signal lasts for many pauses.
+    const end = () => {
+      cancel();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = timers.after(ms, end);
+    signal.addEventListener("abort", end);
   });
 }

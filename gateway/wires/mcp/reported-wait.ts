@@ -21,7 +21,8 @@ const LEVELS: ReadonlyMap<TaskStatus, "notice" | "warning"> = new Map([
  * as a log message.
  *
  * @param task the task, which the caller has read with its own credentials
- * @returns the task at its end, or when `waitMs` milliseconds have passed
+ * @returns the task at its end, or as it was when `waitMs` milliseconds had passed or the tasks service failed. A
+ *   failure is no error, because the caller of `delegate` would not learn the id of its task.
  */
 export async function reportedWait(
   deps: ChangeDeps & { readonly clock: Clock },
@@ -43,7 +44,11 @@ export async function reportedWait(
     if (current.progress !== undefined) notices.progress(progressOf(current.progress));
     const leftMs = until - deps.clock.now();
     if (current.endTime !== undefined || leftMs <= 0) return current;
-    current = await nextState(deps, current, call, call.signal, leftMs);
+    try {
+      current = await nextState(deps, current, call, call.signal, leftMs);
+    } catch {
+      return current;
+    }
   }
 }
 
