@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { pause, systemTimers } from "@depute/core";
 import { CommandError } from "../exit-codes.ts";
 import { valueAt } from "../print/cells.ts";
 import type { Call, Invocation } from "../table/command.ts";
@@ -129,15 +130,8 @@ async function poll(
     const changed = items.filter((_, index) => !knownTexts.has(texts[index] ?? ""));
     if (changed.length > 0) await printer.print(changed.toReversed());
     knownTexts = new Set(texts);
-    await wait(POLL_MS, connection.signal);
+    await pause(POLL_MS, systemTimers, connection.signal);
   }
-}
-
-function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => [clearTimeout(timer), resolve()], { once: true });
-  });
 }
 
 function limitOf({ values }: Invocation): number {

@@ -1,6 +1,6 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { Timers } from "@depute/core";
+import { pause, type Timers } from "@depute/core";
 import type { WireCall } from "../../edge/wire-call.ts";
 import type { OwnClients } from "./methods.ts";
 
@@ -27,23 +27,9 @@ export async function nextState(
   signal: AbortSignal,
   maxMs = WAIT_MS,
 ): Promise<Task> {
-  await pause(timers, Math.min(PAUSE_MS, maxMs), signal);
+  await pause(Math.min(PAUSE_MS, maxMs), timers, signal);
   const { id: taskId, lastSequence: afterSequence } = task;
   const timeout = durationFromMs(Math.max(0, Math.min(WAIT_MS, maxMs - PAUSE_MS)));
   const answer = await tasks.waitTask({ taskId, afterSequence, timeout }, { ...aside, signal });
   return answer.task ?? task;
-}
-
-/** Waits for `ms` milliseconds, or until the signal aborts. */
-function pause(timers: Timers, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    // Removes the listener at the end, because one signal lasts for many pauses.
-    const end = () => {
-      cancel();
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const cancel = timers.after(ms, end);
-    signal.addEventListener("abort", end);
-  });
 }

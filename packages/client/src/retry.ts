@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import { pause, systemTimers } from "@depute/core";
 
 /** Milliseconds before the first retry. Each further wait is twice as long, up to LONGEST_BACKOFF_MS. */
 export const FIRST_BACKOFF_MS = 100;
@@ -72,14 +73,5 @@ export async function withGrace<T>(
 }
 
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const timer = setTimeout(done, Math.max(0, ms));
-    signal?.addEventListener("abort", done, { once: true });
-    function done() {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    }
-  });
+  return pause(ms, systemTimers, signal);
 }

@@ -22,6 +22,7 @@ export * from "./json-formats.ts";
 export * from "./organization-data.ts";
 export * from "./ownership.ts";
 export * from "./page-token.ts";
+export { pause } from "./pause.ts";
 export { type BrokenRule, brokenRulesByProtovalidate } from "./protovalidate-rules.ts";
 export * from "./random.ts";
 export { isRepeatable } from "./repeatable-call.ts";

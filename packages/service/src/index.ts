@@ -184,7 +184,7 @@ export { SharedWork, type SharedWorkOptions, type WorkLease } from "./shared-wor
 export { onStopSignal } from "./signals.ts";
 export { storeAt } from "./store-place.ts";
 export { platformStores } from "./stores.ts";
-export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
+export { StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { readAuthorities } from "./tls/certificates.ts";
 export { certificateOfRequest, certificateOfSocket } from "./tls/client-certificate.ts";
 export { createServiceTransport, type ServiceTransport, type ServiceTransportOptions } from "./transport.ts";

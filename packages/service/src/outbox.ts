@@ -1,7 +1,6 @@
-import type { Timers } from "@depute/core";
+import { pause, type Timers } from "@depute/core";
 import type { Logger } from "./log.ts";
 import type { WorkLease } from "./shared-work.ts";
-import { pause } from "./stream-follower.ts";
 
 /** Maximum number of rows in one read. */
 const BATCH = 50;

@@ -3,9 +3,8 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
 } from "@depute/contracts/grpc/health/v1/health_pb";
-import type { Timers } from "@depute/core";
+import { pause, type Timers } from "@depute/core";
 import { ownHeaders } from "./call-headers.ts";
-import { pause } from "./stream-follower.ts";
 
 /** Milliseconds between the end of one health watch and the start of the next. */
 const RETRY_MS = 250;

@@ -1,5 +1,5 @@
 import { createBus } from "@depute/bus";
-import { systemClock, systemTimers } from "@depute/core";
+import { pause, systemClock, systemTimers } from "@depute/core";
 import { integer, openStore, row, type Store } from "@depute/store";
 import { freeSchema, postgresForTests } from "@depute/store/testing";
 import { pino } from "pino";
@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest"
 import { DeadlineLoop } from "./deadline-loop.ts";
 import { Outbox } from "./outbox.ts";
 import { SharedWork } from "./shared-work.ts";
-import { pause, StreamFollower } from "./stream-follower.ts";
+import { StreamFollower } from "./stream-follower.ts";
 
 const postgres = await postgresForTests();
 afterAll(() => postgres?.stop());

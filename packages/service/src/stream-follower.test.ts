@@ -1,7 +1,7 @@
 import { ManualClock } from "@depute/core";
 import { describe, expect, it, vi } from "vitest";
 import { createLogger } from "./log.ts";
-import { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
+import { StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 
 /** Creates a follower of a stream that the test controls, and counts how often the follower opens the stream. */
 function following(follow: StreamFollowerOptions["follow"]) {
@@ -101,13 +101,5 @@ describe("StreamFollower", () => {
     await advance(0);
     await follower.close();
     expect(lines).toEqual([]);
-  });
-});
-
-describe("pause", () => {
-  it("returns at once if the signal has aborted", async () => {
-    const clock = new ManualClock();
-    await pause(1000, clock, AbortSignal.abort());
-    expect(clock.pending).toBe(0);
   });
 });

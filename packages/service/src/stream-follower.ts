@@ -1,4 +1,4 @@
-import { ErrorReason, type Timers } from "@depute/core";
+import { ErrorReason, pause, type Timers } from "@depute/core";
 import { reasonOf } from "./errors-on-wire.ts";
 import type { Logger } from "./log.ts";
 import type { WorkLease } from "./shared-work.ts";
@@ -91,28 +91,4 @@ export class StreamFollower {
       });
     }
   }
-}
-
-/**
- * Resolves after some milliseconds, or as soon as the signal aborts.
- *
- * @param untilWoken receives a function that ends the pause early, and that has no effect after the pause
- */
-export function pause(
-  ms: number,
-  timers: Timers,
-  signal: AbortSignal,
-  untilWoken?: (wake: () => void) => void,
-): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const over = () => {
-      cancel();
-      signal.removeEventListener("abort", over);
-      resolve();
-    };
-    const cancel = timers.after(ms, over);
-    signal.addEventListener("abort", over, { once: true });
-    untilWoken?.(over);
-  });
 }

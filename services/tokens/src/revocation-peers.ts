@@ -1,7 +1,7 @@
 import type { Bus } from "@depute/bus";
-import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { DeputeError, ErrorReason, pause, type Timers } from "@depute/core";
 import type { CryptoEngine, RevocationEntry } from "@depute/dct";
-import { type Logger, pause, type SharedWork, type WorkLease, withTimeout } from "@depute/service";
+import { type Logger, type SharedWork, type WorkLease, withTimeout } from "@depute/service";
 import { LeaseLostError, type Store } from "@depute/store";
 import { type Fetch, request } from "./outbound.ts";
 import type { RevocationLog } from "./revocation-log.ts";

@@ -1,5 +1,4 @@
-import type { Timers } from "@depute/core";
-import { pause } from "../stream-follower.ts";
+import { pause, type Timers } from "@depute/core";
 
 /** Maximum milliseconds of one wait. After such a wait, `waitMs` is called again. */
 const LONGEST_WAIT_MS = 1_000;

@@ -1,5 +1,5 @@
-import { type Clock, randomUuid, type Timers } from "@depute/core";
-import { type Logger, pause } from "@depute/service";
+import { type Clock, pause, randomUuid, type Timers } from "@depute/core";
+import type { Logger } from "@depute/service";
 import type { Store } from "@depute/store";
 import { deleteClaim, extendClaim, insertClaim, type JudgeClaim } from "../store/judge-claims.ts";
 import { findJudgeResult, type JudgeResultKey } from "../store/judge-results.ts";

@@ -1,6 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { WatchTasksRequest } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { follow, linkSignals, pause } from "@depute/service";
+import { pause } from "@depute/core";
+import { follow, linkSignals } from "@depute/service";
 import { withHeartbeats } from "../queue/with-heartbeats.ts";
 import { FollowedTasks, type ListChange } from "../rules/followed-tasks.ts";
 import { callerOf, type TasksContext } from "./context.ts";

@@ -3,6 +3,7 @@ import type { QuestionKind, WorkContext } from "@depute/client";
 import { WorkFailure, type WorkResult, WorkSuspension } from "@depute/client";
 import type { Assignment, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { type Message, type StreamResponse, StreamResponseSchema } from "@depute/contracts/lf/a2a/v1/a2a_pb";
+import { pause } from "@depute/core";
 import { limitsMs } from "../../core/index.ts";
 import type { A2aPeer } from "../peers/a2a-peer.ts";
 import { watched } from "../peers/watched.ts";
@@ -13,7 +14,7 @@ import { type A2aState, readA2aState } from "../rules/a2a-state.ts";
 import type { A2aAddress } from "../rules/agent-address.ts";
 import { PeerFault, RESULT_LOST, TOO_MUCH, UNREACHABLE } from "../rules/refusal.ts";
 import type { Remote } from "../store/remote-rows.ts";
-import { beginRemote, inputOf, type Push, pause, reach, requireContexts } from "./at-peer.ts";
+import { beginRemote, inputOf, type Push, reach, requireContexts } from "./at-peer.ts";
 
 /** Maximum number of stream elements that one attempt reads. */
 const MAX_ELEMENTS = 10_000;
@@ -294,7 +295,7 @@ export class A2aDelegated {
     if (this.#heard === "change") this.#waitMs = FIRST_WAIT_MS;
     this.#heard = "nothing";
     this.#readsNext = !this.#readsNext;
-    await pause(push.timers, this.#waitMs, this.#either);
+    await pause(this.#waitMs, push.timers, this.#either);
     this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS);
     context.signal.throwIfAborted();
   }

@@ -4,7 +4,7 @@ import { type WorkContext, WorkFailure } from "@depute/client";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Assignment, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { ContextRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
-import type { Clock, Timers } from "@depute/core";
+import { type Clock, pause, type Timers } from "@depute/core";
 import type { A2aPeerAt } from "../peers/a2a-peers.ts";
 import type { Peer } from "../peers/peer.ts";
 import type { PeerAt } from "../peers/peers.ts";
@@ -120,22 +120,8 @@ export async function reach<T>(
     } catch (thrown) {
       const mayPass = thrown instanceof PeerFault && thrown.reason === UNREACHABLE.reason;
       if (!mayPass || clock.now() - beganMs > AT_ONCE_MS || signal.aborted) throw thrown;
-      await pause(timers, waitMs, signal);
+      await pause(waitMs, timers, signal);
     }
   }
   return call();
-}
-
-/** Waits for some milliseconds, or until the signal aborts. */
-export function pause(timers: Timers, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const finish = () => {
-      cancel();
-      signal.removeEventListener("abort", finish);
-      resolve();
-    };
-    const cancel = timers.after(ms, finish);
-    signal.addEventListener("abort", finish, { once: true });
-  });
 }

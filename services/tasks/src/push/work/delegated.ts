@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { WorkFailure, type WorkResult, WorkSuspension } from "@depute/client";
 import { type DelegateRequest, TaskResumeRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
-import { fromTimestamp } from "@depute/core";
+import { fromTimestamp, pause } from "@depute/core";
 import { limitsMs } from "../../core/index.ts";
 import type { Peer } from "../peers/peer.ts";
 import { watched } from "../peers/watched.ts";
@@ -18,7 +18,7 @@ import {
   UNREACHABLE,
 } from "../rules/refusal.ts";
 import type { Remote } from "../store/remote-rows.ts";
-import { type AtPeer, beginRemote, ownInputOf, pause, reach, requireContexts, shareAll } from "./at-peer.ts";
+import { type AtPeer, beginRemote, ownInputOf, reach, requireContexts, shareAll } from "./at-peer.ts";
 import type { OpenStream } from "./kept.ts";
 
 /** Maximum number of events that one attempt relays. */
@@ -303,7 +303,7 @@ export class Delegated {
         throw this.#fault ?? new PeerFault(UNREACHABLE, "the endpoint's stream ended before the work ended");
       }
       const waitMs = Math.min(FIRST_BREAK_MS * 2 ** (this.#breaks - 1), LONGEST_BREAK_MS);
-      await pause(push.timers, waitMs, this.#either);
+      await pause(waitMs, push.timers, this.#either);
       signal.throwIfAborted();
       if (interrupting.aborted) return undefined;
       const state = await this.#status();
@@ -321,7 +321,7 @@ export class Delegated {
         throw new PeerFault(RESULT_LOST, "the endpoint refuses the stream and the status of the task");
       // No stream can report the task's end, so status calls replace the stream.
       this.#breaks = 0;
-      await pause(push.timers, ASK_MS, this.#either);
+      await pause(ASK_MS, push.timers, this.#either);
     }
   }
 

@@ -1,12 +1,12 @@
 import { Released, runAssignment, WorkFailure } from "@depute/client";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import type { Timers } from "@depute/core";
+import { pause, type Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
 import type { TaskEngine, WorkerStream } from "../../core/index.ts";
 import type { Endpoints } from "../peers/agents.ts";
 import { UNREACHABLE } from "../rules/refusal.ts";
-import { type Push, pause } from "./at-peer.ts";
+import type { Push } from "./at-peer.ts";
 import { workAt } from "./push-work.ts";
 import { ownWorkerCalls } from "./worker-calls.ts";
 
@@ -220,7 +220,7 @@ export class Dispatcher {
       } catch (err) {
         signal.throwIfAborted();
         this.#complain(err);
-        await pause(this.#options.timers, AWAY_MS, signal);
+        await pause(AWAY_MS, this.#options.timers, signal);
       }
     }
   }
