@@ -62,6 +62,22 @@ describe.each<[string, (stream: ServerHttp2Stream, socket: Socket) => void]>([
   });
 });
 
+describe("a deadline that ends the attempts of a call", () => {
+  test.each(["connect", "grpc"] as const)("has the last failure as its cause, over %s", async (protocol) => {
+    const depute = connect("http://127.0.0.1:1", { protocol });
+    closing.push(() => depute.close());
+    const error = await errorOf(depute.services.tasks.getTask({ taskId: "a" }, { timeoutMs: 300 }));
+    const cause = { code: Code.Unavailable, rawMessage: expect.stringContaining("ECONNREFUSED") };
+    expect(error).toMatchObject({ code: Code.DeadlineExceeded, cause });
+  });
+
+  test("has no cause while the platform is silent", async () => {
+    const { tasks } = await servicesAt(() => {});
+    const error = await errorOf(tasks.getTask({ taskId: "a" }, { timeoutMs: 300 }));
+    expect([error?.code, error?.cause]).toEqual([Code.DeadlineExceeded, undefined]);
+  });
+});
+
 test("a cancelled call keeps its code", async () => {
   const leaving = new AbortController();
   const { tasks } = await servicesAt(() => leaving.abort());
