@@ -17,6 +17,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     "packages/core",
     "packages/bus",
     "packages/store",
+    "packages/client",
     "packages/grpc-js",
   ],
   "packages/client": ["packages/contracts", "packages/core", "packages/dct", "packages/grpc-js"],

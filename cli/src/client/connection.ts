@@ -8,7 +8,8 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { failuresAsUnavailable, SessionManager } from "@depute/client/transport";
 import { CommandError, EXIT } from "../exit-codes.ts";
 import type { Invocation, ServiceName } from "../table/command.ts";
 import { type Context, readConfig } from "./config.ts";
@@ -43,13 +44,14 @@ export async function connected<Result>(
 ): Promise<Result> {
   const target = targetOf(invocation);
   const timeoutMs = durationMs(String(invocation.values.timeout), "--timeout");
-  const manager = new Http2SessionManager(target.server, { pingIntervalMs: PING_MS }, tlsOf(target));
-  const transport = createConnectTransport({
+  const manager = new SessionManager(target.server, { pingIntervalMs: PING_MS }, tlsOf(target));
+  const connectTransport = createConnectTransport({
     baseUrl: target.server,
     httpVersion: "2",
     sessionManager: manager,
     interceptors: await credentialsOf(target),
   });
+  const transport = failuresAsUnavailable(connectTransport);
   const interrupted = new AbortController();
   const interrupt = () => {
     process.exitCode = 130;

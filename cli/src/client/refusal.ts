@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { CommandError, EXIT } from "../exit-codes.ts";
-import { tlsAdvice } from "./tls.ts";
+import { readableTlsError, tlsAdvice } from "./tls.ts";
 
 const CODES: Readonly<Partial<Record<Code, readonly [exitCode: number, advice: string]>>> = {
   [Code.InvalidArgument]: [EXIT.usage, "correct the request"],
@@ -24,7 +24,10 @@ export function refusalOf(error: Error): CommandError {
   const refusal = ConnectError.from(error);
   const advised = tlsAdvice(error);
   if (advised !== undefined)
-    return new CommandError(`${refusal.rawMessage.split(";")[0]}; ${advised}`, EXIT.unreachable);
+    return new CommandError(
+      `${readableTlsError(refusal.rawMessage).split(";")[0]}; ${advised}`,
+      EXIT.unreachable,
+    );
   const [exitCode, advice] = CODES[refusal.code] ?? [EXIT.failed, "see the log of the platform"];
   // Most messages of the platform state the remedy after a semicolon.
   if (refusal.rawMessage.includes(";")) return new CommandError(refusal.rawMessage, exitCode);

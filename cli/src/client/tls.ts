@@ -48,6 +48,15 @@ const UNTRUSTED = new Set([
 /** The function looks for a TLS error in at most this many nested causes. */
 const MAX_CAUSES = 5;
 
+/**
+ * Returns the reason of an OpenSSL error, such as `wrong version number`, without the places in OpenSSL's source code.
+ * Returns other texts unchanged.
+ */
+export function readableTlsError(text: string): string {
+  // thread:error:number:library:function:reason:file:line:data
+  return text.replace(/[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):[\s\S]*$/, "TLS: $1");
+}
+
 /** Returns what the user can do about a TLS error; undefined for every other error. */
 export function tlsAdvice(error: unknown): string | undefined {
   let cause = error;

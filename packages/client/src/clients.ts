@@ -1,6 +1,7 @@
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { PLATFORM_SERVICES } from "@depute/core/services";
+import { SessionManager } from "./session-manager.ts";
 import { failuresAsUnavailable } from "./transport-failures.ts";
 
 /** The platform's services by their names in this SDK. */
@@ -30,5 +31,8 @@ export function clientsOver(transport: Transport): DeputeClients {
  * @param interceptors apply to every call, for example `holderInterceptor`
  */
 export function connectTo(url: string, interceptors: Interceptor[] = []): DeputeClients {
-  return clientsOver(createConnectTransport({ baseUrl: url, httpVersion: "2", interceptors }));
+  const sessionManager = new SessionManager(url);
+  return clientsOver(
+    createConnectTransport({ baseUrl: url, httpVersion: "2", sessionManager, interceptors }),
+  );
 }

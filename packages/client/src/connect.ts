@@ -1,7 +1,7 @@
 import type { JsonValue, MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient, type Interceptor, type Transport } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import type { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { HolderSessionService } from "@depute/contracts/depute/tokens/v1/holder_session_service_pb";
 import { type CryptoEngine, type Keypair, portableEngine } from "@depute/dct";
@@ -13,6 +13,7 @@ import { toValue } from "./json-value.ts";
 import type { NarrowedToken } from "./narrow.ts";
 import { sessionInterceptor } from "./proof-session.ts";
 import { type Reviewer, type ReviewerOptions, startReviewer } from "./reviewer.ts";
+import { SessionManager } from "./session-manager.ts";
 import { TaskHandle } from "./task-handle.ts";
 import { type Grant, mintToken, revokeToken } from "./tokens.ts";
 import { startWorker, type Worker, type WorkerOptions } from "./worker.ts";
@@ -174,7 +175,7 @@ export function connect(url: string, options: ConnectOptions = {}): Depute {
   const { origin, pathname } = new URL(url);
   const baseUrl = `${origin}${pathname}`.replace(/\/+$/, "");
   const { tls = {}, protocol = "connect", publicUrl = baseUrl } = options;
-  const manager = new Http2SessionManager(baseUrl, { pingIntervalMs: PING_MS }, tls as object);
+  const manager = new SessionManager(baseUrl, { pingIntervalMs: PING_MS }, tls as object);
   const common = { baseUrl, sessionManager: manager };
   const transportWith = (interceptors: Interceptor[]) =>
     protocol === "grpc"

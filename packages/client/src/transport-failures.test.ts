@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { constants, createServer, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
@@ -77,6 +77,29 @@ describe("a deadline that ends the attempts of a call", () => {
     expect([error?.code, error?.cause]).toEqual([Code.DeadlineExceeded, undefined]);
   });
 });
+
+test.each(["connect", "grpc"] as const)(
+  "a server that does not speak HTTP/2 fails a call as unavailable, and not the program, over %s",
+  async (protocol) => {
+    const ended = Promise.withResolvers<void>();
+    const server = createTcpServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("close", () => ended.resolve());
+      socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    closing.push(() => server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const depute = connect(url, { maxOutageMs: 0, protocol });
+    const error = await errorOf(depute.services.tasks.getTask({ taskId: "a" }));
+    expect(error).toMatchObject({ code: Code.Unavailable });
+    // Node.js reports the error of the connection again when its socket closes. vitest fails on an uncaught error.
+    depute.close();
+    await ended.promise;
+    await new Promise((resolve) => setImmediate(resolve));
+  },
+);
 
 test("a cancelled call keeps its code", async () => {
   const leaving = new AbortController();

@@ -1,15 +1,7 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  constants,
-  type SecureClientSessionOptions,
-} from "node:http2";
-import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
-import {
-  createConnectTransport,
-  Http2SessionManager,
-  type Http2SessionOptions,
-} from "@connectrpc/connect-node";
+import type { SecureClientSessionOptions } from "node:http2";
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { SessionManager } from "@depute/client/transport";
 import type { Random, Timers } from "@depute/core";
 import { clientInterceptors } from "./interceptors/client.ts";
 import { type InternalSecrets, NO_INTERNAL_SECRETS } from "./internal-secrets.ts";
@@ -50,7 +42,7 @@ const PINGS_OF_REPLICAS = { ...PINGS, pingIntervalMs: 1_000, pingTimeoutMs: 2_00
  */
 export function createServiceTransport(url: string, options: ServiceTransportOptions): ServiceTransport {
   const { service, internalSecrets = NO_INTERNAL_SECRETS, tracing = false } = options;
-  const sessionManager = new QuietSessionManager(url, PINGS, sessionOptions(options), () => {});
+  const sessionManager = new SessionManager(url, PINGS, sessionOptions(options));
   return transportOver(url, sessionManager, {
     options,
     interceptors: clientInterceptors({ service, internalSecrets, tracing, replicas: 1 }),
@@ -75,8 +67,7 @@ export function createReplicasTransport(
   const http2Options = sessionOptions(options);
   const sessions = new ReplicaSessions(urls, Math.floor(random() * urls.length), {
     timers,
-    connect: (url, onBroken) =>
-      new QuietSessionManager(url, { ...PINGS_OF_REPLICAS }, http2Options, onBroken),
+    connect: (url, onBroken) => new SessionManager(url, { ...PINGS_OF_REPLICAS }, http2Options, onBroken),
   });
   return transportOver(only, sessions, {
     options,
@@ -123,55 +114,6 @@ function sessionOptions({ secureContext }: ServiceTransportOptions): SecureClien
     },
     checkServerIdentity: faultOfServerName,
   };
-}
-
-/**
- * A session manager that listens for every error of a connection. Connect listens only for the first error. A peer that
- * sends invalid HTTP/2 causes further errors, and an error without a listener would end the process.
- */
-class QuietSessionManager extends Http2SessionManager {
-  readonly #knownSessions = new WeakSet<ClientHttp2Session>();
-  readonly #onBroken: () => void;
-
-  constructor(
-    url: string,
-    pings: Http2SessionOptions,
-    options: SecureClientSessionOptions | undefined,
-    onBroken: () => void,
-  ) {
-    super(url, pings, options);
-    this.#onBroken = onBroken;
-  }
-
-  override async request(
-    ...call: Parameters<Http2SessionManager["request"]>
-  ): ReturnType<Http2SessionManager["request"]> {
-    const stream = await super.request(...call);
-    const { session } = stream;
-    if (session !== undefined && !this.#knownSessions.has(session as ClientHttp2Session)) {
-      this.#knownSessions.add(session as ClientHttp2Session);
-      session.on("error", this.#onBroken);
-    }
-    return failingIfUnanswered(stream);
-  }
-}
-
-/**
- * Makes a stream fail if it closes with the code NO_ERROR before its response. A process that stops may close its
- * streams with this code. Connect takes the code for success, and would wait until the call's deadline.
- */
-function failingIfUnanswered(stream: ClientHttp2Stream): ClientHttp2Stream {
-  let isAnswered = false;
-  stream.once("response", () => {
-    isAnswered = true;
-  });
-  stream.once("close", () => {
-    if (isAnswered || stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.errored !== null) return;
-    // If the stream has no listener for errors, no call waits for the stream, and an error would end the process.
-    if (stream.listenerCount("error") === 0) return;
-    stream.emit("error", new ConnectError("the stream ended before the response", Code.Unavailable));
-  });
-  return stream;
 }
 
 /**
