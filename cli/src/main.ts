@@ -63,7 +63,8 @@ const LEFTOVERS_MS = 2_000;
 // A reader such as `head` may close the pipe of the output early. The command then ends without an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(EXIT.ok);
-  throw error;
+  console.error(`depute: the output cannot be written: ${error.message}; check its disk or device`);
+  process.exit(EXIT.failed);
 });
 
 main(process.argv.slice(2)).then(
