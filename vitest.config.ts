@@ -14,10 +14,10 @@ export default defineConfig({
     maxWorkers: 2,
     // The limit is generous, because tests do not sleep. Only a test that hangs, or a test on a busy machine,
     // reaches this limit.
-    testTimeout: 20_000,
+    testTimeout: 60_000,
     // A machine that is busy can break a deadline. The reporter names each test that passed only when repeated.
     retry: process.env.CI === "true" ? 1 : 0,
-    hookTimeout: 20_000,
+    hookTimeout: 60_000,
     expect: { poll: { timeout: 10_000 } },
     reporters: ["default", "./tools/vitest-reporter.ts"],
   },
