@@ -40,8 +40,8 @@ test.runIf(hasPostgres() || process.env.CI === "true")(
       onError: () => {},
     });
     cleanUp.add(() => worker.stop());
-    // With a single attempt, a lost lease would fail the task.
-    const limits = { heartbeat: { seconds: 5n } };
+    // With a single attempt, a lost lease would fail the task. The restarts together take much longer than the lease.
+    const limits = { heartbeat: { seconds: 15n } };
     const task = await depute.delegate({
       agentId: AGENT,
       input: {},
