@@ -34,15 +34,14 @@ export { SHIPPED_MAPS } from "./shipped-maps.ts";
 export type { ListName } from "./subscription.ts";
 export type { Seal } from "./task-handles.ts";
 export type { FollowedTasks } from "./task-streams.ts";
-export {
-  type OwnPrompt,
-  type OwnResource,
-  type OwnResources,
-  type OwnTool,
-  type ToolServer,
-  type ToolServerOptions,
-  toolServer,
-} from "./tool-server.ts";
+export { type ToolServer, toolServer } from "./tool-server.ts";
+export type {
+  OwnPrompt,
+  OwnResource,
+  OwnResources,
+  OwnTool,
+  ToolServerOptions,
+} from "./tool-server-options.ts";
 export type { Elicited } from "./tool-sessions.ts";
 export { Upstream } from "./upstream.ts";
 export { UpstreamError } from "./upstream-fault.ts";

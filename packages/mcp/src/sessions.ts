@@ -33,8 +33,8 @@ export interface Beginning {
   readonly server: Server;
   /**
    * Identifies the login and the token in the request's headers. Every later request of the session must have the same
-   * login and token, because the session id alone does not identify the caller. If empty, the session belongs to the
-   * first caller with credentials.
+   * login and token, because the session id alone does not identify the caller. If this text is empty, the first later
+   * request with credentials determines the caller.
    */
   readonly caller: string;
   readonly request: Request;
@@ -107,7 +107,7 @@ export class Sessions {
     if (this.#sessions.delete(id)) this.#sessions.set(id, session);
   }
 
-  /** Counts a request as open until its answer is complete, so that a session does not end during a long call. */
+  /** Counts a request as open until its answer is complete, because an idle session ends only without open requests. */
   async #whileOpen(id: string, session: Session, run: () => Promise<Response>): Promise<Response> {
     session.open++;
     const end = () => {

@@ -1,138 +1,29 @@
-import type { JsonObject } from "@bufbuild/protobuf";
-import type { Clock, Timers } from "@depute/core";
 import { isObject } from "@depute/core";
 import {
-  type AuthInfo,
   createMcpHandler,
   mergeCapabilities,
   Server,
   type ServerContext,
-  type Tool,
 } from "@modelcontextprotocol/server";
-import { assertDeclared } from "./admit-answered.ts";
-import { assertHeaders } from "./call-headers.ts";
-import { type CallNotices, noticesOf } from "./call-notices.ts";
-import { askOf, statusOf, withStatus } from "./downstream.ts";
+import { noticesOf } from "./call-notices.ts";
+import { statusOf, withStatus } from "./downstream.ts";
 import { held } from "./held-answer.ts";
-import {
-  createdTask,
-  listenedTasks,
-  type OwnTasks,
-  serveTasks,
-  takesTask,
-  taskCapability,
-} from "./own-tasks.ts";
-import { fulfil } from "./rounds.ts";
+import { listenedTasks, serveTasks, taskCapability } from "./own-tasks.ts";
 import { declaredIn } from "./rules/client-capabilities.ts";
 import { listenedTaskIds } from "./rules/listened.ts";
-import { paramHeadersOf } from "./rules/param-headers.ts";
 import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal } from "./rules/refusal.ts";
-import { type Era, type McpTask, toolResult } from "./rules/task-form.ts";
+import type { Era } from "./rules/task-form.ts";
 import { isEventStream, TaskStreams } from "./task-streams.ts";
+import { callTool, listed } from "./tool-calls.ts";
+import { attached, type Exchange, exchangeOf } from "./tool-exchange.ts";
+import type { OwnPrompt, ToolServerOptions } from "./tool-server-options.ts";
 import { type ToolSession, ToolSessions } from "./tool-sessions.ts";
 
 const JSON_TYPE = "application/json";
 
-/** A tool that this process itself implements. `Call` is the type of the request's context. */
-export interface OwnTool<Call> {
-  readonly name: string;
-  readonly description: string;
-  /** JSON Schema of the arguments, for clients. The tool itself validates its arguments. */
-  readonly inputSchema: Tool["inputSchema"];
-  /** Whether the tool changes nothing. */
-  readonly isReadOnly: boolean;
-  /** Runs the tool. It may send notices as soon as the platform has accepted the caller's credentials. */
-  run(args: Readonly<Record<string, unknown>>, call: Call, notices: CallNotices): Promise<JsonObject>;
-  /**
-   * Begins the tool's work as a task. The task is stored when this function returns. Absent if the tool never runs as a
-   * task.
-   */
-  begin?(args: Readonly<Record<string, unknown>>, call: Call): Promise<McpTask>;
-  /**
-   * Serves the calls instead of `run`; absent if `run` serves them. The result has MCP's own form, for example with
-   * an image. The context sends progress and log messages to the client.
-   */
-  respond?(args: Readonly<Record<string, unknown>>, context: ServerContext): Promise<JsonObject>;
-}
-
-/** A resource as it appears in a list (MCP, Resources). */
-export interface OwnResource {
-  readonly uri: string;
-  readonly name: string;
-  readonly description?: string;
-  readonly mimeType: string;
-}
-
-/** The resources that this process itself serves. */
-export interface OwnResources<Call> {
-  /** URI templates of all resources. (RFC 6570) */
-  readonly templates: readonly {
-    readonly uriTemplate: string;
-    readonly name: string;
-    readonly description: string;
-    readonly mimeType: string;
-  }[];
-  /** Lists the resources that the caller may read, the newest first. */
-  list(call: Call, cursor: string): Promise<{ resources: OwnResource[]; nextCursor: string }>;
-  /**
-   * Reads a resource.
-   *
-   * @returns undefined if the URI has no resource, or the caller may not see the resource
-   */
-  read(uri: string, call: Call): Promise<JsonObject | undefined>;
-}
-
-/** A prompt that this process itself serves. (MCP, Prompts) */
-export interface OwnPrompt {
-  readonly name: string;
-  readonly description: string;
-  readonly arguments: readonly {
-    readonly name: string;
-    readonly description: string;
-    readonly required: boolean;
-  }[];
-  /** Returns the text for the model. All required arguments are present. */
-  text(args: Readonly<Record<string, string>>): string;
-}
-
-export interface ToolServerOptions<Call> {
-  readonly name: string;
-  readonly version: string;
-  readonly instructions: string;
-  readonly tools: readonly OwnTool<Call>[];
-  readonly resources: OwnResources<Call>;
-  readonly prompts: readonly OwnPrompt[];
-  readonly tasks: OwnTasks<Call>;
-  /** Converts an exception of a tool to the error content that the model reads. */
-  refusalOf(thrown: unknown, call: Call): JsonObject;
-  /**
-   * Converts an exception to an HTTP response if the client must act before the model, for example present
-   * credentials; otherwise returns undefined.
-   */
-  httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
-  /** Identifies the sender of a request by its credentials; empty for a request without credentials. */
-  readonly callerOf: (call: Call) => string;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly onError: (error: Error) => void;
-  /** Adds capabilities and methods to a new SDK server, before the server answers its request. */
-  readonly extend?: (server: Server) => void;
-}
-
 export interface ToolServer<Call> {
   answer(request: Request, body: unknown, call: Call): Promise<Response>;
   close(): Promise<void>;
-}
-
-/** The key under which the SDK stores the request's context. */
-const CALL = "depute.dev/call";
-
-/** A request. `refusal` is the HTTP response that replaces the SDK's response if the tool refuses the call. */
-interface Exchange<Call> {
-  readonly call: Call;
-  refusal?: Response;
-  /** The HTTP status of the request's error; absent for status 200. */
-  status?: number;
 }
 
 /**
@@ -154,7 +45,7 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
       const exchange: Exchange<Call> = { call };
       const context = {
         ...(body === undefined ? {} : { parsedBody: body }),
-        authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: exchange } },
+        ...attached(exchange),
       };
       const fetched =
         (await sessions.answer(request, body, call, context)) ?? (await handler.fetch(request, context));
@@ -232,114 +123,6 @@ async function listening<Call>(
     const status = statusOf(code) ?? 200;
     return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } }, { status });
   }
-}
-
-function exchangeOf<Call>(authInfo: AuthInfo | undefined): Exchange<Call> {
-  return authInfo?.extra?.[CALL] as Exchange<Call>;
-}
-
-/** Returns the tools as a list shows them. Revisions before 2026-07-28 mark the tools that can run as tasks. */
-function listed<Call>(tools: readonly OwnTool<Call>[], era: Era): Tool[] {
-  return tools.map(({ name, description, inputSchema, isReadOnly, begin }) => ({
-    name,
-    description,
-    inputSchema,
-    annotations: { readOnlyHint: isReadOnly },
-    ...(begin !== undefined && era === "legacy" && { execution: { taskSupport: "optional" as const } }),
-  }));
-}
-
-interface ToolCall<Call> {
-  readonly server: Server;
-  readonly era: Era;
-  readonly hasSession: boolean;
-  readonly options: ToolServerOptions<Call>;
-  readonly tools: ReadonlyMap<string, OwnTool<Call>>;
-  readonly notices: CallNotices;
-}
-
-/**
- * Calls a tool. If the tool refuses, the function returns the refusal as a result, so that a model can read it and
- * correct the call (MCP, "Error Handling").
- *
- * @throws Refusal for an unknown tool, for malformed arguments, for HTTP headers that disagree with the arguments, for
- * a task request to a tool without tasks, and for questions that the client cannot answer; the errors of `respond`
- */
-async function callTool<Call>(
-  toolCall: ToolCall<Call>,
-  params: Readonly<Record<string, unknown>>,
-  context: ServerContext,
-): Promise<JsonObject> {
-  const { server, era, options, tools, notices } = toolCall;
-  const { http, mcpReq } = context;
-  const { name, arguments: args = {} } = params;
-  const tool = typeof name === "string" ? tools.get(name) : undefined;
-  if (tool === undefined)
-    throw new Refusal(INVALID_PARAMS, "the tool does not exist: list the tools to see their names", {});
-  if (!isObject(args)) throw new Refusal(INVALID_PARAMS, "the arguments must be an object", {});
-  const asTask = takesTask(server, era, params);
-  if (asTask && tool.begin === undefined && era === "legacy")
-    throw new Refusal(
-      METHOD_NOT_FOUND,
-      "the tool does not run as a task: call it without the parameter task",
-      {},
-    );
-  const httpHeaders = era === "modern" ? http?.req?.headers : undefined;
-  assertHeaders(paramHeadersOf(tool.inputSchema), args, httpHeaders);
-  if (tool.respond !== undefined) return responded(tool.respond, args, toolCall, context);
-  const exchange = exchangeOf<Call>(http?.authInfo);
-  const { call } = exchange;
-  try {
-    if (!asTask || tool.begin === undefined) return { ...toolResult(await tool.run(args, call, notices)) };
-    const task = await tool.begin(args, call);
-    return task.result === undefined || era === "legacy" ? createdTask(era, task) : { ...task.result };
-  } catch (thrown) {
-    const refused = options.httpRefusalOf(thrown, mcpReq.id, call);
-    if (refused !== undefined) exchange.refusal = refused;
-    return { ...toolResult(options.refusalOf(thrown, call), true) };
-  }
-}
-
-/**
- * Returns the result of a tool that uses `respond`. In an MCP session, the client answers the tool's questions during
- * the call.
- *
- * @throws Refusal if the result asks questions that the client cannot answer
- */
-async function responded<Call>(
-  respond: NonNullable<OwnTool<Call>["respond"]>,
-  args: Readonly<Record<string, unknown>>,
-  { server, era, hasSession }: ToolCall<Call>,
-  context: ServerContext,
-): Promise<JsonObject> {
-  const result = await respond(args, context);
-  if (result.resultType !== "input_required") return result;
-  if (era === "modern") {
-    const asked = isObject(result.inputRequests) ? Object.values(result.inputRequests) : [];
-    for (const each of asked) assertDeclared(each, { ...server.getClientCapabilities() });
-    return result;
-  }
-  if (!hasSession)
-    throw new Refusal(
-      INTERNAL_ERROR,
-      "the tool needs input, which clients of revisions before 2026-07-28 can send only in a session",
-      { reason: "DEPENDENCY_UNAVAILABLE" },
-    );
-  const final = await fulfil(result, {
-    client: { capabilities: { ...server.getClientCapabilities() }, ask: askOf(context) },
-    admit: async () => {},
-    again: ({ inputResponses, requestState }) =>
-      respond(args, {
-        ...context,
-        mcpReq: {
-          ...context.mcpReq,
-          ...(inputResponses !== undefined && { inputResponses }),
-          requestState: <T>() => requestState as T | undefined,
-        },
-      }),
-    abandon: () => {},
-  });
-  return final as JsonObject;
 }
 
 /** Runs a method with the context (`Call`) of its request. */

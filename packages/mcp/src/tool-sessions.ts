@@ -19,11 +19,11 @@ const ASK_MS = 600_000;
 export interface Elicitation {
   /** The parameters of `elicitation/create`. */
   readonly params: JsonObject;
-  /** Withdraws the question when it aborts. */
+  /** The abort of this signal withdraws the question. */
   readonly signal: AbortSignal;
 }
 
-/** The client's response to a question, and the data of the HTTP request that carried the response. */
+/** The client's response to a question, and the data of the HTTP request in which the response arrived. */
 export interface Elicited<Call> {
   readonly response: unknown;
   readonly call: Call;
@@ -40,11 +40,11 @@ export interface ToolSession<Call> {
 
 export interface ToolSessionsOptions<Call> {
   readonly clock: Clock;
-  /** Identifies the sender by the credentials of the request; empty for a request without credentials. */
+  /** See `callerOf` of ToolServerOptions. */
   readonly callerOf: (call: Call) => string;
   /** Creates the SDK server of a session. */
   readonly create: (session: ToolSession<Call>) => Server;
-  /** Returns the data of the request that carried a message. */
+  /** Returns the data of the HTTP request in which a message arrived. */
   readonly callIn: (authInfo: AuthInfo | undefined) => Call;
 }
 
@@ -66,8 +66,9 @@ export class ToolSessions<Call> {
   }
 
   /**
-   * Answers a request in its session, and begins a session with `initialize`. Returns undefined if the request must be
-   * served without a session.
+   * Answers a request in its session. The request `initialize` begins a new session.
+   *
+   * @returns undefined if the request has no session here; the caller then serves it without one
    */
   async answer(
     request: Request,
@@ -96,8 +97,8 @@ export class ToolSessions<Call> {
     let answering: Call | undefined;
     const server = create({
       async elicit({ mcpReq }, { params, signal }) {
-        // The SDK validates a response before it handles the next message. So `answering` is the request that carried
-        // this response.
+        // The SDK validates a response before it handles the next message. So `answering` belongs to the request in
+        // which this response arrived.
         const captured: StandardSchemaV1<unknown, Elicited<Call>> = {
           "~standard": {
             version: 1,
