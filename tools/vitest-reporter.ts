@@ -15,9 +15,9 @@ export default class TallyReporter implements Reporter {
 }
 
 /**
- * Returns the failed files. A test that fails leaves calls behind whose failures nobody awaits, so a file with such
- * errors is a failed one. Returns none if an error belongs to no file in which a test failed, because such an error is
- * a defect, not a busy machine.
+ * Returns the files with a failed test, and the files with an unhandled error and a test that passed only when repeated.
+ * A test that fails may leave calls open, and their later errors are unhandled. Returns no file if an unhandled error
+ * comes from a file in which no test failed, because such an error is a defect, not an effect of a busy machine.
  */
 function filesToRepeat(modules: readonly TestModule[], errors: readonly unknown[]): FailedFile[] {
   // vitest adds the path of the file to an error.

@@ -19,7 +19,7 @@ const CALL: WireCall = {
   signal: new AbortController().signal,
   requestId: "req-1",
   wasPresented: () => false,
-  presented: "",
+  credentialsDigest: "",
   takesEvents: true,
 };
 

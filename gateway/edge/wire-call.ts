@@ -40,10 +40,10 @@ export interface WireCall {
    */
   readonly viewer: string | undefined;
   /**
-   * Identifies the credentials of the request: its secret, the key of its holder proof and its certificate. Empty for a
-   * request without credentials. Equal values mean the same sender only if a service has accepted the credentials.
+   * A digest of the request's credentials: its secret, the key of its holder proof and its certificate. Empty for a
+   * request without credentials. The credentials are not verified, because only a call to a service verifies them.
    */
-  readonly presented: string;
+  readonly credentialsDigest: string;
   /**
    * Aborts when the client disconnects. For a request over plain HTTP, the signal also aborts when the answer is
    * complete.
@@ -101,7 +101,7 @@ export function wireCall(
     wasPresented: () => isPresented,
     aside: received.has(PROOF) ? { ...common, headers: ownHeaders(requestId) } : asCaller,
     viewer: holderOf(received.get(PROOF)),
-    get presented() {
+    get credentialsDigest() {
       return credentialsOf(received, certificateOfRequest(request));
     },
     signal,
@@ -118,7 +118,7 @@ export function rpcCall(context: HandlerContext, clock: Clock): WireCall {
     asCaller,
     aside: context.requestHeader.has(PROOF) ? ownOptions(context, clock) : asCaller,
     viewer: holderOf(context.requestHeader.get(PROOF)),
-    get presented() {
+    get credentialsDigest() {
       return credentialsOf(context.requestHeader);
     },
     signal: context.signal,
@@ -142,7 +142,7 @@ export function holderOf(proof: string | null): string | undefined {
   return typeof x === "string" && x !== "" ? x : undefined;
 }
 
-/** Returns a digest, so that secrets are not kept longer than their request. */
+/** Returns the value of `credentialsDigest`. It is a digest, so that a session that keeps the value keeps no secret. */
 function credentialsOf(headers: Headers, certificate?: string): string {
   const proof = headers.get(PROOF);
   const key = proof === null ? null : (holderOf(proof) ?? "");

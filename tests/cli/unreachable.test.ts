@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type User, userOf } from "./depute.ts";
 
-/** A server that answers every connection as HTTP/1.1 servers answer an HTTP/2 client. */
+/** This server speaks only HTTP/1.1: it answers the first bytes of every connection with status 400. */
 const server = createServer((socket) => {
   socket.on("error", () => {});
   socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"));

@@ -171,7 +171,7 @@ const INITIALIZE = {
 const LIST = { id: 1, method: "tools/list", params: {} };
 const LEVEL = { id: 2, method: "logging/setLevel", params: { level: "error" } };
 
-/** Opens a session with some credentials. Returns the headers of its further requests. */
+/** Opens a session. Returns the headers that its later requests need; credentials are not among them. */
 async function open(credentials: Record<string, string> = {}) {
   const { session, body } = await post(INITIALIZE, credentials);
   expect(body.result.capabilities.logging).toEqual({});
@@ -276,7 +276,7 @@ describe.each(["2025-11-25", "2026-07-28"] as const)("a tool that waits, revisio
     expect((await watched("error")).logs).toEqual([]);
   });
 
-  // A request of 2026-07-28 asks for log messages by its level. In a session without a level the server decides.
+  // Without a level, a request of 2026-07-28 gets no log messages. In a session of 2025-11-25 the server decides.
   test("without a level, sends log messages only in a session", async () => {
     const { logs } = await watched(undefined);
     expect(logs.length > 0).toBe(!isModern);

@@ -4,8 +4,8 @@ import { pause, type Timers } from "@depute/core";
 import type { WireCall } from "../../edge/wire-call.ts";
 import type { OwnClients } from "./methods.ts";
 
-/** Maximum duration in milliseconds of one call to the tasks service that waits for a change of a task. */
-const WAIT_MS = 25_000;
+/** Maximum duration in milliseconds of one call to the tasks service that waits for a change or the end of a task. */
+export const WAIT_MS = 25_000;
 /** Minimum number of milliseconds between two states of one task. */
 const PAUSE_MS = 100;
 

@@ -1,3 +1,4 @@
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { OwnTool } from "@depute/mcp";
 import type { WireCall } from "../../edge/wire-call.ts";
 import type { WireDeps } from "../../edge/wire-deps.ts";
@@ -40,12 +41,11 @@ export function ownTools(clients: OwnClients, { clock, timers }: WireDeps): OwnT
     return {
       ...tool,
       inputSchema: { type: "object", properties, required: [...required], additionalProperties: false },
-      run: async (args, call, notices) =>
-        notices.areWanted
-          ? method(clients, read(args), call, (task, waitMs) =>
-              reportedWait({ tasks, clock, timers }, task, waitMs, call, notices),
-            )
-          : method(clients, read(args), call),
+      run: async (args, call, notices) => {
+        const reported = (task: Task, waitMs: number) =>
+          reportedWait({ tasks, clock, timers }, task, waitMs, call, notices);
+        return method(clients, read(args), call, notices.areWanted ? reported : undefined);
+      },
       // Only `delegate` creates an MCP task. All other tools answer immediately or after a limited wait.
       ...(method === delegate && {
         begin: async (args, call) => {

@@ -24,7 +24,7 @@ export function ownServer(clients: OwnClients, deps: WireDeps): ToolServer<WireC
     tasks: ownTasks(clients, timers),
     refusalOf: (thrown, { requestId }) => refusalForModel(thrown, requestId),
     httpRefusalOf: (thrown, id, call) => challenge(PATH, thrown, id, call, deps),
-    callerOf: (call) => call.presented,
+    callerOf: (call) => call.credentialsDigest,
     clock,
     timers,
     onError: (err) => log.debug({ err, path: PATH }, "mcp"),

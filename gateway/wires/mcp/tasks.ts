@@ -4,6 +4,7 @@ import { ErrorReason, type Timers } from "@depute/core";
 import type { McpTask, OwnTasks } from "@depute/mcp";
 import { refusalIn } from "../../edge/fault.ts";
 import type { WireCall } from "../../edge/wire-call.ts";
+import { WAIT_MS } from "./changes.ts";
 import { followedTasks } from "./followed-tasks.ts";
 import { isAbsent, toMcpTask } from "./mcp-task.ts";
 import type { OwnClients } from "./methods.ts";
@@ -11,8 +12,7 @@ import { answeredUntilEnd, openQuestion, provideAnswer } from "./questions.ts";
 
 /** Number of tasks on one page of a list. */
 const PAGE_SIZE = 50;
-/** Maximum duration of one call to the tasks service that waits for the end of a task. */
-const WAIT = durationFromMs(25_000);
+const WAIT = durationFromMs(WAIT_MS);
 
 /** Returns Depute's tasks as tasks of MCP. The id of an MCP task is the id of the task itself. */
 export function ownTasks({ tasks }: OwnClients, timers: Timers): OwnTasks<WireCall> {

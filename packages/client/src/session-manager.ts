@@ -4,9 +4,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { Http2SessionManager, type Http2SessionOptions } from "@connectrpc/connect-node";
 
 /**
- * A session manager that listens for every error of a connection. Connect stops listening after the first error, and
- * when the connection is closed. A server that sends invalid HTTP/2 causes further errors, and an error without a
- * listener would end the process.
+ * A session manager that listens for every error of a connection. Connect's own manager removes its listener after the
+ * first error, and when it closes the connection. A server that sends invalid HTTP/2 causes errors after that, and
+ * Node.js ends a process that has no listener for an error.
  */
 export class SessionManager extends Http2SessionManager {
   readonly #knownSessions = new WeakSet<ClientHttp2Session>();

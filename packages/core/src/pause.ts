@@ -1,8 +1,8 @@
 import type { Timers } from "./clock.ts";
 
 /**
- * Resolves after some milliseconds, or as soon as the signal aborts. Leaves no timer and no listener behind, so a signal
- * may last for many pauses.
+ * Waits for some milliseconds. The abort of the signal ends the wait early. At its end the wait removes its timer and its
+ * listener on the signal, because one signal can serve thousands of waits.
  *
  * @param untilWoken receives a function that ends the pause early, and that has no effect after the pause
  */
